@@ -1,0 +1,33 @@
+"""The compiled parts; everything else about the package is in pyproject.toml."""
+
+import sys
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+KERNELS = ("slab", "sweep", "recursion")
+# No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have.
+FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(
+                f"lesioncount._kernels.{name}",
+                [f"src/lesioncount/_kernels/{name}.pyx"],
+                include_dirs=["src/lesioncount/_kernels"],
+                depends=["src/lesioncount/_kernels/blocks.h"],
+                extra_compile_args=FLAGS,
+            )
+            for name in KERNELS
+        ],
+        include_path=["src"],
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": False,
+            "wraparound": False,
+            "initializedcheck": False,
+            "cdivision": True,
+        },
+    )
+)

@@ -1,0 +1,1 @@
+"""Compiled loops: the region sweep and the Poisson-binomial recursion."""

@@ -1,0 +1,210 @@
+/* Rows of voxels, tested a block at a time.
+ *
+ * Every stored voxel type is read as an unsigned integer "key" that grows with the probability it encodes
+ * (voxels.py says how), so that one comparison of integers answers "above the threshold?" and "not a
+ * probability at all?". The loops below have no branches inside, so that LC_WIDEST can make vectors of them.
+ */
+#ifndef LESIONCOUNT_BLOCKS_H
+#define LESIONCOUNT_BLOCKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "widest.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#if defined(__GNUC__)
+#define lc_first_bit(word) __builtin_ctzll(word)
+#else
+#include <intrin.h>
+static inline int lc_first_bit(uint64_t word) {
+    unsigned long at;
+    _BitScanForward64(&at, word);
+    return (int)at;
+}
+#endif
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+/* Grow a table. Large ones ask for large pages, as numpy does: in noise, first touches of fresh memory would
+ * otherwise cost as much as the sweep. */
+static inline void *lc_grow(void *table, size_t n_bytes) {
+    void *grown = realloc(table, n_bytes);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (grown && n_bytes >= (size_t)1 << 22) {
+        uintptr_t begin = ((uintptr_t)grown + 4095) & ~(uintptr_t)4095;
+        madvise((void *)begin, n_bytes - (begin - (uintptr_t)grown), MADV_HUGEPAGE);
+    }
+#endif
+    return grown;
+}
+
+/* What a key means; `suspect` keys are outside [0, 1] and bad unless they lie in [benign_low, benign_high]. */
+typedef struct {
+    uint64_t base;        /* subtracted, so that the smallest valid value has key 0 and smaller ones wrap to the top */
+    uint64_t low;         /* foreground: low < key <= high */
+    uint64_t high;        /* suspect: key > high */
+    uint64_t benign_low;  /* rounding noise just below 0 */
+    uint64_t benign_high;
+    uint64_t zero;        /* the largest key whose probability is 0 */
+    uint64_t half;        /* the smallest key whose probability is at least 0.5 */
+    uint64_t one;         /* the smallest key whose probability is 1 */
+} lc_keys;
+
+typedef struct {
+    uint64_t (*largest)(const void *rows, size_t n_rows, size_t n_columns, const lc_keys *keys, uint64_t *of_row);
+    void (*foreground)(const void *row, size_t n, const lc_keys *keys, uint64_t *words);
+    int (*any_bad)(const void *row, size_t n, const lc_keys *keys, const uint64_t *within);
+    int (*any_between)(const void *row, size_t n, uint64_t base, uint64_t above, uint64_t below);
+    uint64_t (*peak)(const void *row, size_t first, size_t last, uint64_t base, size_t *at);
+    void (*gather)(const char *from, ptrdiff_t stride, size_t n, void *row);
+} lc_row_ops;
+
+/* 64 bytes of 0 or 255 become the 64 bits of a word. */
+static inline uint64_t lc_pack64(const uint8_t *flags) {
+    uint64_t word = 0;
+#if defined(__SSE2__)
+    for (int i = 0; i < 4; i++) {
+        __m128i sixteen = _mm_loadu_si128((const __m128i *)(flags + 16 * i));
+        word |= (uint64_t)(unsigned)_mm_movemask_epi8(sixteen) << (16 * i);
+    }
+#else
+    for (int i = 0; i < 8; i++) {
+        uint64_t eight; /* the product moves the lowest bit of byte i to bit 56 + i */
+        memcpy(&eight, flags + 8 * i, 8);
+        eight &= UINT64_C(0x0101010101010101);
+        word |= ((eight * UINT64_C(0x0102040810204080)) >> 56) << (8 * i);
+    }
+#endif
+    return word;
+}
+
+/* A row of mask bytes becomes words: nonzero is inside. */
+static inline void lc_mask_words(const char *row, ptrdiff_t stride, size_t n, uint64_t *words) {
+    uint8_t flags[64];
+    for (size_t done = 0; done < n; done += 64) {
+        size_t here = n - done < 64 ? n - done : 64;
+        memset(flags, 0, sizeof flags);
+        for (size_t i = 0; i < here; i++, row += stride) flags[i] = *row ? 255 : 0;
+        *words++ = lc_pack64(flags);
+    }
+}
+
+/* Below this many columns, rows are first tested together: their ends would break up the vectors. */
+#define LC_SHORT_ROW 64
+
+#define LC_DEFINE_ROW_OPS(NAME, U, KEY)                                                                        \
+    LC_WIDEST static uint64_t lc_largest_##NAME(const void *rows, size_t n_rows, size_t n_columns,             \
+                                                const lc_keys *keys, uint64_t *of_row) {                       \
+        const U *p = (const U *)rows;                                                                          \
+        const U base = (U)keys->base;                                                                          \
+        U most = 0, overall = 0;                                                                               \
+        if (n_columns < LC_SHORT_ROW) {                                                                        \
+            for (size_t i = 0; i < n_rows * n_columns; i++) {                                                  \
+                U key = KEY(p[i]);                                                                             \
+                most = key > most ? key : most;                                                                \
+            }                                                                                                  \
+            if (most <= (U)keys->low) return most;                                                             \
+        }                                                                                                      \
+        for (size_t row = 0; row < n_rows; row++, p += n_columns) {                                            \
+            most = 0;                                                                                          \
+            for (size_t i = 0; i < n_columns; i++) {                                                           \
+                U key = KEY(p[i]);                                                                             \
+                most = key > most ? key : most;                                                                \
+            }                                                                                                  \
+            of_row[row] = most;                                                                                \
+            overall = most > overall ? most : overall;                                                         \
+        }                                                                                                      \
+        return overall;                                                                                        \
+    }                                                                                                          \
+    LC_WIDEST static void lc_foreground_##NAME(const void *row, size_t n, const lc_keys *keys,                 \
+                                               uint64_t *words) {                                              \
+        const U *p = (const U *)row;                                                                           \
+        const U base = (U)keys->base, first = (U)(keys->low + 1), width = (U)(keys->high - keys->low);         \
+        uint8_t flags[64];                                                                                     \
+        for (size_t done = 0; done < n; done += 64, p += 64) {                                                 \
+            if (n - done >= 64) {                                                                              \
+                for (int i = 0; i < 64; i++) flags[i] = (U)(KEY(p[i]) - first) < width ? 255 : 0;              \
+            } else {                                                                                           \
+                memset(flags, 0, sizeof flags);                                                                \
+                for (size_t i = 0; i < n - done; i++) flags[i] = (U)(KEY(p[i]) - first) < width ? 255 : 0;     \
+            }                                                                                                  \
+            *words++ = lc_pack64(flags);                                                                       \
+        }                                                                                                      \
+    }                                                                                                          \
+    static int lc_any_bad_##NAME(const void *row, size_t n, const lc_keys *keys, const uint64_t *within) {     \
+        const U *p = (const U *)row;                                                                           \
+        const U base = (U)keys->base;                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                                       \
+            U key = KEY(p[i]);                                                                                 \
+            if (key <= keys->high || (key >= keys->benign_low && key <= keys->benign_high)) continue;          \
+            if (!within || (within[i >> 6] >> (i & 63)) & 1) return 1;                                         \
+        }                                                                                                      \
+        return 0;                                                                                              \
+    }                                                                                                          \
+    LC_WIDEST static int lc_any_between_##NAME(const void *row, size_t n, uint64_t base64, uint64_t above64,   \
+                                               uint64_t below64) {                                             \
+        const U *p = (const U *)row;                                                                           \
+        const U base = (U)base64, above = (U)above64, below = (U)below64;                                      \
+        U found = 0;                                                                                           \
+        for (size_t i = 0; i < n; i++) found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below));                \
+        return found != 0;                                                                                     \
+    }                                                                                                          \
+    static uint64_t lc_peak_##NAME(const void *row, size_t first, size_t last, uint64_t base64, size_t *at) {  \
+        const U *p = (const U *)row;                                                                           \
+        const U base = (U)base64;                                                                              \
+        U most = KEY(p[first]);                                                                                \
+        size_t where = first;                                                                                  \
+        for (size_t i = first + 1; i <= last; i++) {                                                           \
+            U key = KEY(p[i]);                                                                                 \
+            where = key > most ? i : where;                                                                    \
+            most = key > most ? key : most;                                                                    \
+        }                                                                                                      \
+        *at = where;                                                                                           \
+        return most;                                                                                           \
+    }                                                                                                          \
+    static void lc_gather_##NAME(const char *from, ptrdiff_t stride, size_t n, void *row) {                    \
+        U *p = (U *)row;                                                                                       \
+        for (size_t i = 0; i < n; i++, from += stride) p[i] = *(const U *)from;                                \
+    }                                                                                                          \
+    static const lc_row_ops lc_ops_##NAME = {lc_largest_##NAME,     lc_foreground_##NAME, lc_any_bad_##NAME,   \
+                                             lc_any_between_##NAME, lc_peak_##NAME,       lc_gather_##NAME};
+
+/* Probabilities and scaled integers: the bits themselves, counted from the smallest valid value. */
+#define LC_PLAIN(U, b) ((U)((b) - base))
+#define LC_PLAIN8(b) LC_PLAIN(uint8_t, b)
+#define LC_PLAIN16(b) LC_PLAIN(uint16_t, b)
+#define LC_PLAIN32(b) LC_PLAIN(uint32_t, b)
+#define LC_PLAIN64(b) LC_PLAIN(uint64_t, b)
+LC_DEFINE_ROW_OPS(plain8, uint8_t, LC_PLAIN8)
+LC_DEFINE_ROW_OPS(plain16, uint16_t, LC_PLAIN16)
+LC_DEFINE_ROW_OPS(plain32, uint32_t, LC_PLAIN32)
+LC_DEFINE_ROW_OPS(plain64, uint64_t, LC_PLAIN64)
+
+/* Logits: negative floats have descending bits. Turned round first, they too are counted from the smallest
+ * valid value, the most negative finite number; what is not finite wraps to the top. */
+#define LC_SIGNED(U, S, BITS, b) ((U)(((b) ^ (U)((U)((S)(b) >> (BITS - 1)) | (U)((U)1 << (BITS - 1)))) - base))
+#define LC_SIGNED16(b) LC_SIGNED(uint16_t, int16_t, 16, b)
+#define LC_SIGNED32(b) LC_SIGNED(uint32_t, int32_t, 32, b)
+#define LC_SIGNED64(b) LC_SIGNED(uint64_t, int64_t, 64, b)
+LC_DEFINE_ROW_OPS(signed16, uint16_t, LC_SIGNED16)
+LC_DEFINE_ROW_OPS(signed32, uint32_t, LC_SIGNED32)
+LC_DEFINE_ROW_OPS(signed64, uint64_t, LC_SIGNED64)
+
+static inline const lc_row_ops *lc_row_ops_for(int itemsize, int is_signed) {
+    switch (itemsize) {
+        case 1: return &lc_ops_plain8;
+        case 2: return is_signed ? &lc_ops_signed16 : &lc_ops_plain16;
+        case 4: return is_signed ? &lc_ops_signed32 : &lc_ops_plain32;
+        default: return is_signed ? &lc_ops_signed64 : &lc_ops_plain64;
+    }
+}
+
+#endif

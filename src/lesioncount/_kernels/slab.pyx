@@ -1,0 +1,213 @@
+"""A slab: a range of planes with the table of regions found in them. Neighbouring slabs add."""
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+
+cdef extern from "blocks.h" nogil:
+    void* lc_grow(void* table, size_t n_bytes)
+
+
+REGION_FIELDS = [
+    ("peak_key", "u8"), ("peak_at", "i8"), ("first_at", "i8"), ("n_voxels", "i8"), ("total", "i8", 3), ("low", "i4", 3),
+    ("high", "i4", 3),
+]  # fmt: skip
+RUN_FIELDS = [("start", "i8"), ("length", "i4"), ("region", "i4")]
+
+
+cdef inline void merge_into(Region* kept, const Region* gone) noexcept nogil:
+    cdef int axis
+    if gone.peak_key > kept.peak_key or (gone.peak_key == kept.peak_key and gone.peak_at < kept.peak_at):
+        kept.peak_key = gone.peak_key
+        kept.peak_at = gone.peak_at
+    kept.first_at = min(kept.first_at, gone.first_at)
+    kept.n_voxels += gone.n_voxels
+    for axis in range(3):
+        kept.total[axis] += gone.total[axis]
+        kept.low[axis] = min(kept.low[axis], gone.low[axis])
+        kept.high[axis] = max(kept.high[axis], gone.high[axis])
+
+
+cdef class Memory:
+    """A block of C memory that numpy can read without a copy."""
+
+    cdef void* data
+    cdef Py_ssize_t n_bytes
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.data, self.n_bytes, 1, flags)
+
+    def __dealloc__(self):
+        free(self.data)
+
+
+cdef class Slab:
+    """Planes ``first_plane`` to ``first_plane + n_planes - 1`` of a volume, and the regions found in them.
+
+    ``a + b`` is the slab of both when b starts where a ends. Addition is associative, so slabs may be found in any
+    order, on any number of threads or machines, and folded.
+    """
+
+    def __cinit__(self):
+        self.regions = NULL
+        self.parent = NULL
+        self.runs = NULL
+
+    def __dealloc__(self):
+        free(self.regions)
+        free(self.parent)
+        free(self.runs)
+
+    cdef int make_room(self, Py_ssize_t regions, Py_ssize_t runs) noexcept nogil:
+        cdef Py_ssize_t room
+        cdef void* grown
+        if self.n_regions + regions > self.region_room:
+            room = max(self.n_regions + regions, 2 * self.region_room)
+            if room > INT32_MAX:
+                return -1
+            grown = lc_grow(self.regions, room * sizeof(Region))
+            if grown == NULL:
+                return -1
+            self.regions = <Region*> grown
+            grown = lc_grow(self.parent, room * sizeof(int32_t))
+            if grown == NULL:
+                return -1
+            self.parent = <int32_t*> grown
+            self.region_room = room
+        if self.n_runs + runs > self.run_room:
+            room = max(self.n_runs + runs, 2 * self.run_room)
+            grown = lc_grow(self.runs, room * sizeof(Run))
+            if grown == NULL:
+                return -1
+            self.runs = <Run*> grown
+            self.run_room = room
+        return 0
+
+    def copy(self):
+        """An independent slab with the same content."""
+        cdef Slab twin = Slab()
+        twin.first_plane, twin.n_planes = self.first_plane, self.n_planes
+        twin.n_rows, twin.n_columns, twin.neighbours = self.n_rows, self.n_columns, self.neighbours
+        twin.has_bad, twin.has_soft, twin.has_gray = self.has_bad, self.has_soft, self.has_gray
+        twin.first_plane_end, twin.last_plane_begin = self.first_plane_end, self.last_plane_begin
+        if twin.make_room(self.n_regions, self.n_runs) < 0:
+            raise MemoryError
+        if self.n_regions:
+            memcpy(twin.regions, self.regions, self.n_regions * sizeof(Region))
+            memcpy(twin.parent, self.parent, self.n_regions * sizeof(int32_t))
+        if self.n_runs:
+            memcpy(twin.runs, self.runs, self.n_runs * sizeof(Run))
+        twin.n_regions, twin.n_runs = self.n_regions, self.n_runs
+        return twin
+
+    def __add__(self, Slab other):
+        both = self.copy()
+        both += other
+        return both
+
+    def __iadd__(self, Slab other):
+        cdef Slab after = other
+        if after.first_plane != self.first_plane + self.n_planes:
+            raise ValueError(
+                f"a slab that starts at plane {after.first_plane} cannot follow one that ends before plane "
+                f"{self.first_plane + self.n_planes}"
+            )
+        if (after.n_rows, after.n_columns, after.neighbours) != (self.n_rows, self.n_columns, self.neighbours):
+            raise ValueError("slabs of different planes or connectivity do not add")
+        if self.make_room(after.n_regions, after.n_runs) < 0:
+            raise MemoryError
+        with nogil:
+            self.append(after)
+        return self
+
+    cdef void append(self, Slab after) noexcept nogil:
+        cdef int32_t shift = <int32_t> self.n_regions
+        cdef Py_ssize_t seam_begin = self.last_plane_begin, seam_end = self.n_runs, i
+        if after.n_regions:
+            memcpy(self.regions + shift, after.regions, after.n_regions * sizeof(Region))
+        for i in range(after.n_regions):
+            self.parent[shift + i] = after.parent[i] + shift
+        self.n_regions += after.n_regions
+        for i in range(after.n_runs):
+            self.runs[seam_end + i] = after.runs[i]
+            self.runs[seam_end + i].region += shift
+        self.n_runs += after.n_runs
+
+        cdef Run* above = self.runs + seam_begin
+        cdef Run* below = self.runs + seam_end
+        cdef Reach reach = reach_of(self.neighbours)
+        self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, 0, reach.next_plane)
+        if reach.diagonal != APART:
+            self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, -1, reach.diagonal)
+            self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, 1, reach.diagonal)
+
+        self.last_plane_begin = seam_end + after.last_plane_begin
+        self.n_planes += after.n_planes
+        self.has_bad = self.has_bad or after.has_bad
+        self.has_soft = self.has_soft or after.has_soft
+        self.has_gray = self.has_gray or after.has_gray
+
+    cdef void join_seam(
+        self, Run* above, Py_ssize_t n_above, Run* below, Py_ssize_t n_below, int step, int reach
+    ) noexcept nogil:
+        """Unite runs of the last plane, moved by `step` rows, with runs of the next plane that they touch."""
+        # Rows are laid end to end with a gap of two, so that a slanted reach cannot step over the end of a row.
+        cdef int64_t width = self.n_columns, padded = self.n_columns + 2, plane = self.n_rows * width
+        cdef int64_t at, a_first, a_last, b_first, b_last
+        cdef Py_ssize_t a = 0, b = 0
+        while a < n_above and b < n_below:
+            at = above[a].start % plane
+            a_first = (at // width + step) * padded + at % width
+            a_last = a_first + above[a].length - 1
+            at = below[b].start % plane
+            b_first = at // width * padded + at % width
+            b_last = b_first + below[b].length - 1
+            if a_first <= b_last + reach and b_first <= a_last + reach:
+                unite(self.parent, above[a].region, below[b].region)
+            if a_last < b_last:
+                a += 1
+            else:
+                b += 1
+
+    def drop_inner_runs(self):
+        """Forget all runs but those a neighbouring slab may touch; a label map can then no longer be made."""
+        cdef Py_ssize_t kept = self.n_runs - self.last_plane_begin
+        if self.last_plane_begin <= self.first_plane_end:
+            return
+        for i in range(kept):
+            self.runs[self.first_plane_end + i] = self.runs[self.last_plane_begin + i]
+        self.last_plane_begin = self.first_plane_end
+        self.n_runs = self.first_plane_end + kept
+
+    def finish(self):
+        """Give up the content as two blocks of memory, REGION_FIELDS and RUN_FIELDS; the slab is empty after."""
+        cdef Memory regions = Memory(), runs = Memory()
+        with nogil:
+            self.compact()
+        regions.data, regions.n_bytes = self.regions, self.n_regions * sizeof(Region)
+        runs.data, runs.n_bytes = self.runs, self.n_runs * sizeof(Run)
+        self.regions, self.runs = NULL, NULL
+        self.n_regions = self.region_room = self.n_runs = self.run_room = 0
+        return regions, runs
+
+    cdef void compact(self) noexcept nogil:
+        """Merge every region into the one it belongs to, and number those that are left from 0."""
+        cdef Py_ssize_t i
+        cdef int32_t kept = 0
+        for i in range(self.n_regions - 1, -1, -1):  # children come after their parents
+            if self.parent[i] != i:
+                merge_into(&self.regions[self.parent[i]], &self.regions[i])
+        for i in range(self.n_regions):
+            if self.parent[i] == i:
+                self.regions[kept] = self.regions[i]
+                self.parent[i] = kept
+                kept += 1
+            else:
+                self.parent[i] = self.parent[self.parent[i]]
+        for i in range(self.n_runs):
+            self.runs[i].region = self.parent[self.runs[i].region]
+        self.n_regions = kept
+        for i in range(kept):
+            self.parent[i] = <int32_t> i

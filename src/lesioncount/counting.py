@@ -1,0 +1,147 @@
+"""Probability map → candidates → existence probabilities → count distribution: the three steps in one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lesioncount.candidates import Candidates, find_candidates
+from lesioncount.existence import existence_probabilities
+from lesioncount.poisson_binomial import PoissonBinomial
+from lesioncount.protocol import CountingProtocol
+
+# How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates.
+_PRINTED_COUNT = 4
+_PRINTED_CANDIDATES = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LesionCount:
+    """How many lesions a map shows, and where the number comes from. Printing it gives a summary.
+
+    Attributes
+    ----------
+    candidates : Candidates
+        Step 1: the regions that may be lesions, a row each.
+    existence : ndarray of float64
+        Step 2: the probability that each of them is one, in the same order.
+    distribution : PoissonBinomial
+        Step 3: the probability of each count.
+    """
+
+    candidates: Candidates
+    existence: NDArray[np.float64]
+    distribution: PoissonBinomial
+
+    @classmethod
+    def of(cls, candidates: Candidates) -> LesionCount:
+        """Steps 2 and 3, given the candidates."""
+        existence = existence_probabilities(candidates)
+        return cls(candidates, existence, PoissonBinomial(existence))
+
+    @property
+    def protocol(self) -> CountingProtocol:
+        """What was counted as one lesion."""
+        return self.candidates.protocol
+
+    def __str__(self) -> str:
+        """A few readable lines."""
+        count = self.distribution
+        low, high = count.interval(0.9)
+        mode = count.mode()
+        bins = count.binned(_PRINTED_COUNT)
+        names = [*map(str, range(_PRINTED_COUNT)), f"{_PRINTED_COUNT}+"]
+        lines = [
+            f"{mode} lesion{'' if mode == 1 else 's'} most likely ({count.pmf(mode):.1%}), "
+            f"mean {count.mean():.2f} ± {count.std():.2f}, 90 % interval {low} to {high}",
+            "P(count)    " + "  ".join(f"{name}: {p:.3f}" for name, p in zip(names, bins)),
+            f"from        {self.candidates}",
+        ]
+        strongest = np.argsort(-self.existence, kind="stable")[:_PRINTED_CANDIDATES]
+        lines += [self._candidate_line(int(row)) for row in strongest]
+        if len(self.existence) > len(strongest):
+            lines.append(f"            … and {len(self.existence) - len(strongest)} weaker ones")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _candidate_line(self, row: int) -> str:
+        size = f"{self.candidates.n_voxels[row]} voxel{'' if self.candidates.n_voxels[row] == 1 else 's'}"
+        if self.candidates.spacing_mm is not None:
+            size += f", {self.candidates.volume_mm3[row]:.4g} mm³"
+        peak = ", ".join(map(str, self.candidates.peak_index[row]))
+        return f"  #{row + 1:<8} exists with {self.existence[row]:.4f}: {size}, peak at ({peak})"
+
+
+def count_lesions(
+    probabilities: ArrayLike,
+    /,
+    *,
+    protocol: CountingProtocol | None = None,
+    mask: ArrayLike | None = None,
+    spacing_mm: ArrayLike | None = None,
+    scale: float | None = None,
+    logits: bool = False,
+    threads: int = 1,
+) -> LesionCount:
+    """The probability distribution of the number of lesions in a map.
+
+    Parameters
+    ----------
+    probabilities : array_like
+        2-D or 3-D map: for each voxel, the probability that it belongs to a lesion. float16, float32, float64, bool, or
+        integers with ``scale``. Any memory order; neither written to nor copied.
+    protocol : CountingProtocol, optional
+        What counts as one lesion. Default: the protocol of the paper, ``CountingProtocol.named("paper")``.
+    mask : array_like, optional
+        Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
+    spacing_mm : sequence of float, optional
+        Voxel size along each axis of the map. Without it volumes are NaN.
+    scale : float, optional
+        What one unit of the stored numbers is worth, such as ``1/255`` for a map stored as 0 … 255.
+    logits : bool, default False
+        Whether the map holds logits instead of probabilities.
+    threads : int, default 1
+        Number of threads. The result does not depend on it.
+
+    Returns
+    -------
+    LesionCount
+        With ``candidates``, ``existence`` and ``distribution``.
+
+    Raises
+    ------
+    MapError
+        When the map, the mask or the voxel size cannot be used; the message says what to do.
+    VoxelTypeError, ProtocolError
+        When the dtype or the protocol does not fit.
+
+    Warns
+    -----
+    BinaryMapWarning, CutOffMapWarning
+        When the map can be counted, but is not a map of probabilities.
+
+    Notes
+    -----
+    Section 3.1 of the paper: C = Σ_k Bernoulli(max over i in R_k of p(V_i = 1)), R_k the candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> probabilities = np.zeros((8, 8, 8), dtype=np.float32)
+    >>> probabilities[1:3, 1:3, 1:3] = 0.784
+    >>> probabilities[5, 5, 5:7] = 0.3, 0.5189
+    >>> print(count_lesions(probabilities, spacing_mm=(1, 1, 3)))
+    1 lesion most likely (48.9%), mean 1.30 ± 0.65, 90 % interval 0 to 2
+    P(count)    0: 0.104  1: 0.489  2: 0.407  3: 0.000  4+: 0.000
+    from        2 candidates (voxels above 0.1, connected through edges)
+      #1        exists with 0.7840: 8 voxels, 24 mm³, peak at (1, 1, 1)
+      #2        exists with 0.5189: 2 voxels, 6 mm³, peak at (5, 5, 6)
+    """
+    return LesionCount.of(
+        find_candidates(
+            probabilities, protocol=protocol, mask=mask, spacing_mm=spacing_mm, scale=scale, logits=logits, threads=threads
+        )
+    )

@@ -1,0 +1,72 @@
+"""Everything that can go wrong, by name.
+
+Each error is ours and also the built-in one it resembles, so that both ``except LesionCountError`` and
+``except ValueError`` catch it::
+
+    LesionCountError
+    ├── MapError (ValueError)             the map, its mask or its geometry
+    │   ├── ShapeError                    number of axes, empty, mask of another shape
+    │   ├── ProbabilityRangeError         values outside [0, 1]
+    │   ├── NonFiniteError                NaN or infinite voxels
+    │   └── SpacingError                  a voxel size that is missing or makes no sense
+    ├── VoxelTypeError (TypeError)        a dtype that cannot hold probabilities
+    ├── ProtocolError (ValueError)        a definition of "one lesion" that makes no sense
+    ├── DistributionError (ValueError)    probabilities or counts a distribution cannot take
+    └── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
+
+    MapWarning (UserWarning)              the count is computed, but think twice
+    ├── BinaryMapWarning                  only 0 and 1: the distribution is a single point
+    └── CutOffMapWarning                  no value between 0 and 0.5: weak candidates were removed before
+"""
+
+
+class LesionCountError(Exception):
+    """Any error raised on purpose by this package."""
+
+
+class MapError(LesionCountError, ValueError):
+    """A probability map, its mask or its geometry cannot be used."""
+
+
+class ShapeError(MapError):
+    """An array has the wrong number of axes, no voxels, or another shape than it must have."""
+
+
+class ProbabilityRangeError(MapError):
+    """A map has values outside [0, 1]."""
+
+
+class NonFiniteError(MapError):
+    """A map has NaN or infinite voxels."""
+
+
+class SpacingError(MapError):
+    """The voxel size is missing where it is needed, or is not a size."""
+
+
+class VoxelTypeError(LesionCountError, TypeError):
+    """A dtype that cannot hold probabilities."""
+
+
+class ProtocolError(LesionCountError, ValueError):
+    """A counting protocol that makes no sense, or does not fit the map."""
+
+
+class DistributionError(LesionCountError, ValueError):
+    """Probabilities or counts that a count distribution cannot take."""
+
+
+class RunsNotKeptError(LesionCountError, RuntimeError):
+    """A label map was asked for, but what it is painted from was not kept."""
+
+
+class MapWarning(UserWarning):
+    """A map that can be counted, but whose count says less than it seems to."""
+
+
+class BinaryMapWarning(MapWarning):
+    """A map of zeros and ones: every existence probability is 1, the count distribution a single point."""
+
+
+class CutOffMapWarning(MapWarning):
+    """A map without values between 0 and 0.5: weak candidates were removed before counting."""

@@ -1,0 +1,178 @@
+"""What counts as one lesion: the threshold, the connectivity and the smallest size, as one named object."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
+from typing import Any, Self
+
+from lesioncount.errors import ProtocolError
+
+# The number of axes along which a step to a neighbour may go, by name and by the number of neighbours.
+_BY_NAME = {"faces": 1, "edges": 2, "corners": 3}
+_BY_NUMBER = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
+_CONNECTIVITIES = 'In 3-D it is 6, 18 or 26; in 2-D 4 or 8; "faces", "edges" and "corners" hold in both.'
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+        raise ProtocolError(f"Expected {name} to be a number, but got {value!r}.")
+    return float(value)
+
+
+def _connectivity(value: object) -> int | str:
+    if isinstance(value, str) and value in _BY_NAME:
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        if any(value in numbers for numbers in _BY_NUMBER.values()):
+            return int(value)
+    raise ProtocolError(f"Connectivity {value!r} is unknown. {_CONNECTIVITIES}")
+
+
+@dataclass(frozen=True)
+class CountingProtocol:
+    """The definition of "one lesion" that a count stands on.
+
+    Parameters
+    ----------
+    threshold : float, default 0.1
+        A voxel belongs to a candidate when its probability is **greater** than this. In [0, 1); low, so that weak
+        candidates are kept and counted with their low probability.
+    connectivity : int or str, default "edges"
+        Which voxels touch. In 3-D 6, 18 or 26, in 2-D 4 or 8; or ``"faces"`` (6 and 4), ``"edges"`` (18 and 8) or
+        ``"corners"`` (26 and 8), which hold in both.
+    min_voxels : int, default 1
+        Candidates of fewer voxels are dropped.
+    min_volume_mm3 : float, default 0
+        Candidates of a smaller volume are dropped. Needs the voxel size.
+    min_diameter_mm : float, default 0
+        Candidates are dropped when the ball (in 2-D the disc) of the same volume has a smaller diameter. Needs the
+        voxel size.
+
+    Examples
+    --------
+    >>> CountingProtocol()
+    CountingProtocol(threshold=0.1, connectivity='edges', min_voxels=1, min_volume_mm3=0.0, min_diameter_mm=0.0)
+    >>> CountingProtocol(connectivity=26, min_volume_mm3=3) == CountingProtocol.from_json(
+    ...     '{"connectivity": 26, "min_volume_mm3": 3}'
+    ... )
+    True
+    """
+
+    threshold: float = 0.1
+    connectivity: int | str = "edges"
+    min_voxels: int = 1
+    min_volume_mm3: float = 0.0
+    min_diameter_mm: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check once, and store plain Python numbers whatever came."""
+        threshold = _number("threshold", self.threshold)
+        if not 0 <= threshold < 1:
+            raise ProtocolError(
+                f"Expected a threshold in [0, 1), but got {threshold:g}. A voxel is in when its probability is greater "
+                "than the threshold, so nothing can be above 1. Percent or 0-255? Divide first."
+            )
+        object.__setattr__(self, "threshold", threshold)
+        object.__setattr__(self, "connectivity", _connectivity(self.connectivity))
+        if isinstance(self.min_voxels, bool) or not isinstance(self.min_voxels, Integral) or self.min_voxels < 0:
+            raise ProtocolError(f"Expected min_voxels to be a whole number of voxels, but got {self.min_voxels!r}.")
+        object.__setattr__(self, "min_voxels", int(self.min_voxels))
+        for name in ("min_volume_mm3", "min_diameter_mm"):
+            size = _number(name, getattr(self, name))
+            if size < 0 or math.isinf(size):
+                raise ProtocolError(f"Expected {name} to be a size of at least 0, but got {size:g}.")
+            object.__setattr__(self, name, size)
+
+    def neighbours(self, ndim: int) -> int:
+        """Along how many axes a step to a neighbour may go (1, 2 or 3), checked for a map of ``ndim`` axes."""
+        if isinstance(self.connectivity, str):
+            return min(_BY_NAME[self.connectivity], ndim)
+        if self.connectivity not in _BY_NUMBER[ndim]:
+            raise ProtocolError(
+                f"Connectivity {self.connectivity} does not fit a {ndim}-D map. {_CONNECTIVITIES}"
+            )
+        return _BY_NUMBER[ndim][self.connectivity]
+
+    @property
+    def needs_spacing(self) -> bool:
+        """Whether a smallest size is given in millimetres."""
+        return self.min_volume_mm3 > 0 or self.min_diameter_mm > 0
+
+    @classmethod
+    def named(cls, name: str) -> CountingProtocol:
+        """One of the presets in ``PROTOCOLS``."""
+        try:
+            return PROTOCOLS[name].protocol
+        except (KeyError, TypeError):
+            raise ProtocolError(f"There is no protocol {name!r}. Known are {', '.join(PROTOCOLS)}.") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """From the fields; what is not given takes its default, and an unknown field is an error."""
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ProtocolError(f"A counting protocol has no field {name!r}. Known are {', '.join(known)}.")
+        return cls(**values)
+
+    def to_json(self) -> str:
+        """The fields as a JSON object."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """From what `to_json` wrote, or from any JSON object with some of the fields."""
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise ProtocolError(f"Expected a counting protocol as a JSON object, but it does not parse: {error}.") from None
+        if not isinstance(values, dict):
+            raise ProtocolError(f"Expected a counting protocol as a JSON object, but got {text[:60]!r}.")
+        return cls.from_dict(values)
+
+    def __str__(self) -> str:
+        """One line in plain words."""
+        words = [f"voxels above {self.threshold:g}", f"connected through {self._connectivity_in_words()}"]
+        if self.min_voxels > 1:
+            words.append(f"at least {self.min_voxels} voxels")
+        if self.min_volume_mm3 > 0:
+            words.append(f"at least {self.min_volume_mm3:g} mm³")
+        if self.min_diameter_mm > 0:
+            words.append(f"at least {self.min_diameter_mm:g} mm across")
+        return ", ".join(words)
+
+    def _connectivity_in_words(self) -> str:
+        if isinstance(self.connectivity, str):
+            return self.connectivity
+        return f"{self.connectivity} neighbours"
+
+
+@dataclass(frozen=True)
+class NamedProtocol:
+    """A preset, and who counts this way."""
+
+    protocol: CountingProtocol
+    description: str
+
+
+PROTOCOLS: dict[str, NamedProtocol] = {
+    "paper": NamedProtocol(
+        CountingProtocol(threshold=0.1, connectivity="edges"),
+        "Schroeter et al., MIDL 2022: 18 neighbours in 3-D, 8 in 2-D, no smallest size. The default.",
+    ),
+    "faces": NamedProtocol(
+        CountingProtocol(threshold=0.1, connectivity="faces"),
+        "6 neighbours in 3-D, 4 in 2-D, as LST-AI and MetricsReloaded: touching corners are two lesions.",
+    ),
+    "corners": NamedProtocol(
+        CountingProtocol(threshold=0.1, connectivity="corners"),
+        "26 neighbours in 3-D, 8 in 2-D, as nnDetection, panoptica and Fiji: anything that touches is one lesion.",
+    ),
+}

@@ -1,0 +1,135 @@
+"""The same count for callers who have the map only piece by piece."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from lesioncount._kernels.slab import Slab
+from lesioncount.candidates import candidates_of, checked_spacing
+from lesioncount.counting import LesionCount
+from lesioncount.errors import ShapeError, VoxelTypeError
+from lesioncount.protocol import CountingProtocol
+from lesioncount.slabs import SweepPlan
+from lesioncount.voxels import encoding_of
+
+# Stands in for the unknown number of planes when positions are put in C order: more planes than there will ever be.
+_MANY_PLANES = 1 << 31
+
+
+class StreamingCounter:
+    """Counts a map that comes as a series of planes, without ever holding it.
+
+    Only the table of candidates and the last plane's runs of voxels are kept between pushes. The result is the same as
+    that of `count_lesions` on the whole map, however it was cut.
+
+    Parameters
+    ----------
+    shape_of_plane : tuple of int
+        Shape of one plane: two numbers for a 3-D map, one for a 2-D map that comes row by row.
+    dtype : dtype
+        Of the planes.
+    protocol : CountingProtocol, optional
+        What counts as one lesion. Default: the protocol of the paper.
+    axis : int, default 0
+        The axis of the map along which planes follow each other. A NIfTI file, for example, is read along its last axis:
+        ``axis=-1``.
+    spacing_mm, scale, logits
+        As in `count_lesions`.
+    keep_runs : bool, default False
+        Keep what is needed to paint a label map at the end: 16 bytes per run of voxels above the threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counter = StreamingCounter((192, 192), np.float32)
+    >>> for first_plane in range(0, 64, 16):
+    ...     counter.push(np.zeros((16, 192, 192), dtype=np.float32))
+    >>> counter.result().candidates.shape
+    (64, 192, 192)
+    """
+
+    def __init__(
+        self,
+        shape_of_plane: tuple[int, ...],
+        dtype: DTypeLike,
+        protocol: CountingProtocol | None = None,
+        *,
+        axis: int = 0,
+        spacing_mm: ArrayLike | None = None,
+        scale: float | None = None,
+        logits: bool = False,
+        keep_runs: bool = False,
+    ) -> None:
+        shape = tuple(int(n) for n in shape_of_plane)
+        if len(shape) not in (1, 2) or min(shape) < 1:
+            raise ShapeError(f"Expected the shape of a plane to be one or two numbers of at least 1, but got {shape_of_plane}.")
+        ndim = len(shape) + 1
+        if not -ndim <= axis < ndim:
+            raise ShapeError(f"Expected axis to be one of the {ndim} axes of the map, but got {axis}.")
+        self._axis = axis % ndim
+        self._shape_of_plane = shape
+        self._protocol = CountingProtocol() if protocol is None else protocol
+        self._protocol.neighbours(ndim)
+        self._encoding = encoding_of(np.dtype(dtype), scale, 0.0, logits)
+        self._spacing_mm = checked_spacing(spacing_mm, ndim, self._protocol)
+        self._keep_runs = keep_runs
+        self._plan: SweepPlan | None = None
+        self._slab: Slab | None = None
+
+    @property
+    def n_planes(self) -> int:
+        """How many planes have been pushed."""
+        return 0 if self._slab is None else self._slab.n_planes
+
+    def push(self, planes: NDArray[Any], mask: ArrayLike | None = None) -> None:
+        """Add the next planes: an array with the axes of the map, or a single plane.
+
+        After an error the planes of this call are not counted; those of earlier calls are.
+        """
+        planes = self._with_axes_of_map(np.asarray(planes), "planes")
+        if planes.dtype != self._encoding.dtype:
+            raise VoxelTypeError(f"Expected planes of dtype {self._encoding.dtype}, but their dtype is {planes.dtype}.")
+        inside = None if mask is None else self._with_axes_of_map(np.asarray(mask) != 0, "the mask")
+        if inside is not None and inside.shape != planes.shape:
+            raise ShapeError(f"Expected a mask of the planes' shape {planes.shape}, but the mask has shape {inside.shape}.")
+        if planes.size == 0:
+            return
+        if self._plan is None:
+            self._plan = self._plan_for(planes)
+        slab = self._plan.sweep(planes, inside, self.n_planes)
+        if self._slab is None:
+            self._slab = slab
+        else:
+            self._slab += slab
+        if not self._keep_runs:
+            self._slab.drop_inner_runs()
+
+    def result(self) -> LesionCount:
+        """The count of all planes so far; more may follow."""
+        if self._slab is None or self._plan is None:
+            raise ShapeError("Expected planes before the result was asked for, but none were pushed.")
+        shape = self._shape_of_map(self.n_planes)
+        return LesionCount.of(
+            candidates_of(self._slab.copy(), self._plan, shape, self._spacing_mm, keep_runs=self._keep_runs)
+        )
+
+    def _with_axes_of_map(self, array: NDArray[Any], what: str) -> NDArray[Any]:
+        if array.shape == self._shape_of_plane:
+            array = np.expand_dims(array, self._axis)
+        expected = self._shape_of_map(array.shape[self._axis] if array.ndim == len(self._shape_of_plane) + 1 else 1)
+        if array.shape != expected:
+            words = ", ".join("n" if axis == self._axis else str(n) for axis, n in enumerate(expected))
+            raise ShapeError(f"Expected {what} of shape ({words}) or {self._shape_of_plane}, but got {array.shape}.")
+        return array
+
+    def _shape_of_map(self, n_planes: int) -> tuple[int, ...]:
+        shape = list(self._shape_of_plane)
+        shape.insert(self._axis, n_planes)
+        return tuple(shape)
+
+    def _plan_for(self, planes: NDArray[Any]) -> SweepPlan:
+        in_plane = tuple(axis for axis in SweepPlan.axes_by_stride(planes) if axis != self._axis)
+        return SweepPlan((self._axis, *in_plane), self._shape_of_map(_MANY_PLANES), self._encoding, self._protocol)
