@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
@@ -16,10 +17,7 @@ def connected_component_count(
     /,
     *,
     threshold: float = 0.5,
-    connectivity: int | str = "edges",
-    min_voxels: int = 1,
-    min_volume_mm3: float = 0.0,
-    min_diameter_mm: float = 0.0,
+    protocol: CountingProtocol | None = None,
     mask: ArrayLike | None = None,
     spacing_mm: ArrayLike | None = None,
     scale: float | None = None,
@@ -28,8 +26,16 @@ def connected_component_count(
 ) -> int:
     """The number of connected components above a threshold: the baseline of the paper.
 
-    One number, which depends on the threshold and does not say how sure it is. The parameters are those of
-    `CountingProtocol` and `count_lesions`.
+    One number, which depends on the threshold and does not say how sure it is.
+
+    Parameters
+    ----------
+    threshold : float, default 0.5
+        Takes the place of the protocol's.
+    protocol : CountingProtocol, optional
+        Connectivity and smallest size. Default: those of the paper.
+    probabilities, mask, spacing_mm, scale, logits, threads
+        As in `count_lesions`.
 
     Examples
     --------
@@ -37,11 +43,15 @@ def connected_component_count(
     >>> [connected_component_count(probabilities, threshold=t) for t in (0.2, 0.5, 0.6)]
     [3, 2, 1]
     """
-    protocol = CountingProtocol(threshold, connectivity, min_voxels, min_volume_mm3, min_diameter_mm)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MapWarning)  # counting the components of a binary map is what this is for
-        return len(
-            find_candidates(
-                probabilities, protocol=protocol, mask=mask, spacing_mm=spacing_mm, scale=scale, logits=logits, threads=threads
-            )
+        candidates = find_candidates(
+            probabilities,
+            protocol=replace(protocol or CountingProtocol(), threshold=threshold),
+            mask=mask,
+            spacing_mm=spacing_mm,
+            scale=scale,
+            logits=logits,
+            threads=threads,
         )
+    return len(candidates)

@@ -15,7 +15,7 @@ from lesioncount._kernels.slab import Slab
 from lesioncount.errors import MapError, RunsNotKeptError, ShapeError, SpacingError, VoxelTypeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.slabs import REGION, RUN, SweepPlan, sweep_map, warn_of_hard_map
-from lesioncount.voxels import VoxelEncoding, encoding_of
+from lesioncount.voxels import encoding_of
 
 # Voxel sizes come from files as single precision: a candidate of exactly the smallest size must not be dropped for it.
 _SIZE_ROUNDING = 1e-6
@@ -248,7 +248,7 @@ def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingP
         return None
     spacing = tuple(np.asarray(spacing_mm, dtype=np.float64).ravel().tolist())
     if len(spacing) not in ((3,) if ndim == 3 else (2, 3)):
-        raise SpacingError(f"Expected a voxel size along each of {ndim} axes, but spacing_mm has {len(spacing)}: {spacing}.")
+        raise SpacingError(f"Expected the voxel size along each of {ndim} axes, but spacing_mm is {spacing}.")
     if not all(math.isfinite(size) and size > 0 for size in spacing):
         raise SpacingError(f"Expected voxel sizes greater than 0, but spacing_mm is {spacing}.")
     return spacing
@@ -270,7 +270,7 @@ def _checked_map(probabilities: ArrayLike) -> NDArray[Any]:
 def _checked_mask(mask: ArrayLike | None, shape: tuple[int, ...], probabilities: ArrayLike) -> NDArray[np.bool_] | None:
     hidden = np.ma.getmask(probabilities) if isinstance(probabilities, np.ma.MaskedArray) else np.ma.nomask
     if mask is None:
-        return None if hidden is np.ma.nomask else ~hidden
+        return None if hidden is np.ma.nomask else np.asarray(~hidden)
     inside = np.asarray(mask)
     if inside.shape != shape:
         raise ShapeError(f"Expected a mask of the map's shape {shape}, but the mask has shape {inside.shape}.")
@@ -300,7 +300,7 @@ def _voxel_volume(spacing_mm: tuple[float, ...] | None) -> float:
 
 
 def _diameter(n_voxels: NDArray[np.int64], spacing_mm: tuple[float, ...] | None, ndim: int) -> NDArray[np.float64]:
-    size: NDArray[np.float64] = n_voxels * (math.nan if spacing_mm is None else math.prod(spacing_mm[:ndim]))
+    size = np.asarray(n_voxels, np.float64) * (math.nan if spacing_mm is None else math.prod(spacing_mm[:ndim]))
     return np.cbrt(6 * size / math.pi) if ndim == 3 else np.sqrt(4 * size / math.pi)
 
 

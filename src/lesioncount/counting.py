@@ -56,7 +56,7 @@ class LesionCount:
         lines = [
             f"{mode} lesion{'' if mode == 1 else 's'} most likely ({count.pmf(mode):.1%}), "
             f"mean {count.mean():.2f} ± {count.std():.2f}, 90 % interval {low} to {high}",
-            "P(count)    " + "  ".join(f"{name}: {p:.3f}" for name, p in zip(names, bins)),
+            "P(count)    " + "  ".join(f"{name}: {p:.3f}" for name, p in zip(names, bins, strict=True)),
             f"from        {self.candidates}",
         ]
         strongest = np.argsort(-self.existence, kind="stable")[:_PRINTED_CANDIDATES]
@@ -140,8 +140,13 @@ def count_lesions(
       #1        exists with 0.7840: 8 voxels, 24 mm³, peak at (1, 1, 1)
       #2        exists with 0.5189: 2 voxels, 6 mm³, peak at (5, 5, 6)
     """
-    return LesionCount.of(
-        find_candidates(
-            probabilities, protocol=protocol, mask=mask, spacing_mm=spacing_mm, scale=scale, logits=logits, threads=threads
-        )
+    candidates = find_candidates(
+        probabilities,
+        protocol=protocol,
+        mask=mask,
+        spacing_mm=spacing_mm,
+        scale=scale,
+        logits=logits,
+        threads=threads,
     )
+    return LesionCount.of(candidates)

@@ -64,7 +64,7 @@ class PoissonBinomial:
         return self._pmf if k is None else _look_up(self._pmf, k, below=0.0, above=0.0)
 
     def logpmf(self, k: ArrayLike | None = None) -> Any:
-        """log P(C = k), finite for every possible count however improbable; for all counts 0 … K if none is given."""
+        """Log P(C = k), finite for every possible count however improbable; for all counts 0 … K if none is given."""
         if k is None:
             return self._logpmf
         counts = np.asarray(k)
@@ -79,7 +79,7 @@ class PoissonBinomial:
         return _look_up(self._cdf, np.floor(k), below=0.0, above=1.0)
 
     def logcdf(self, k: ArrayLike) -> Any:
-        """log P(C ≤ k), finite wherever P is not 0."""
+        """Log P(C ≤ k), finite wherever P is not 0."""
         return _look_up(_log_cumulative(self._cdf, self._logpmf), np.floor(k), below=-np.inf, above=0.0)
 
     def sf(self, k: ArrayLike) -> Any:
@@ -87,7 +87,7 @@ class PoissonBinomial:
         return _look_up(self._sf, np.floor(k), below=1.0, above=0.0)
 
     def logsf(self, k: ArrayLike) -> Any:
-        """log P(C > k), finite wherever P is not 0."""
+        """Log P(C > k), finite wherever P is not 0."""
         at_least = np.append(self._sf[::-1], 1.0)  # P(C ≥ K + 1), P(C ≥ K), … P(C ≥ 0)
         logs = _log_cumulative(at_least[1:], self._logpmf[::-1])[::-1]
         return _look_up(np.append(logs[1:], -np.inf), np.floor(k), below=0.0, above=-np.inf)
@@ -214,7 +214,8 @@ class PoissonBinomial:
     @cached_property
     def _sf(self) -> NDArray[np.float64]:
         # P(C > k) for k = 0 … K, summed from the far end.
-        return np.minimum(np.append(np.cumsum(self._pmf[:0:-1])[::-1], 0.0), 1.0)
+        sf: NDArray[np.float64] = np.minimum(np.append(np.cumsum(self._pmf[:0:-1])[::-1], 0.0), 1.0)
+        return sf
 
     def _is_possible(self, counts: NDArray[Any]) -> NDArray[np.bool_]:
         low, high = self.support()

@@ -25,9 +25,8 @@ def _number(name: str, value: object) -> float:
 def _connectivity(value: object) -> int | str:
     if isinstance(value, str) and value in _BY_NAME:
         return value
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        if any(value in numbers for numbers in _BY_NUMBER.values()):
-            return int(value)
+    if isinstance(value, Integral) and any(value in numbers for numbers in _BY_NUMBER.values()):
+        return int(value)
     raise ProtocolError(f"Connectivity {value!r} is unknown. {_CONNECTIVITIES}")
 
 
@@ -77,9 +76,10 @@ class CountingProtocol:
             )
         object.__setattr__(self, "threshold", threshold)
         object.__setattr__(self, "connectivity", _connectivity(self.connectivity))
-        if isinstance(self.min_voxels, bool) or not isinstance(self.min_voxels, Integral) or self.min_voxels < 0:
+        voxels = _number("min_voxels", self.min_voxels)
+        if voxels < 0 or not voxels.is_integer():
             raise ProtocolError(f"Expected min_voxels to be a whole number of voxels, but got {self.min_voxels!r}.")
-        object.__setattr__(self, "min_voxels", int(self.min_voxels))
+        object.__setattr__(self, "min_voxels", int(voxels))
         for name in ("min_volume_mm3", "min_diameter_mm"):
             size = _number(name, getattr(self, name))
             if size < 0 or math.isinf(size):
@@ -91,9 +91,7 @@ class CountingProtocol:
         if isinstance(self.connectivity, str):
             return min(_BY_NAME[self.connectivity], ndim)
         if self.connectivity not in _BY_NUMBER[ndim]:
-            raise ProtocolError(
-                f"Connectivity {self.connectivity} does not fit a {ndim}-D map. {_CONNECTIVITIES}"
-            )
+            raise ProtocolError(f"Connectivity {self.connectivity} does not fit a {ndim}-D map. {_CONNECTIVITIES}")
         return _BY_NUMBER[ndim][self.connectivity]
 
     @property
@@ -132,7 +130,7 @@ class CountingProtocol:
         try:
             values = json.loads(text)
         except ValueError as error:
-            raise ProtocolError(f"Expected a counting protocol as a JSON object, but it does not parse: {error}.") from None
+            raise ProtocolError(f"Expected a counting protocol as JSON, but it does not parse: {error}.") from None
         if not isinstance(values, dict):
             raise ProtocolError(f"Expected a counting protocol as a JSON object, but got {text[:60]!r}.")
         return cls.from_dict(values)

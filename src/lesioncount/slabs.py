@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,12 +18,12 @@ from lesioncount.errors import BinaryMapWarning, CutOffMapWarning
 from lesioncount.protocol import CountingProtocol
 from lesioncount.voxels import VoxelEncoding
 
-# A sweep keeps up to 16 bytes per run until its slab is done, so that a large map is swept in slabs of this many voxels:
+# A sweep keeps 16 bytes per run until its slab is done, so that a large map is swept in slabs of this many voxels:
 # enough to make the seams negligible, and few enough to bound the memory when every second voxel is a run.
 SLAB_VOXELS = 1 << 23
 
-REGION = np.dtype(REGION_FIELDS)
-RUN = np.dtype(RUN_FIELDS)
+REGION: np.dtype[Any] = np.dtype(REGION_FIELDS)
+RUN: np.dtype[Any] = np.dtype(RUN_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class SweepPlan:
     def axes_by_stride(voxels: NDArray[Any]) -> tuple[int, ...]:
         """The axes of an array, those of the widest steps in memory first."""
         # An axis of length 1 may have any stride; it must not displace the one that is contiguous.
-        steps = [abs(stride) if n > 1 else voxels.size * voxels.itemsize for stride, n in zip(voxels.strides, voxels.shape)]
+        widest = voxels.size * voxels.itemsize
+        steps = [abs(step) if n > 1 else widest for step, n in zip(voxels.strides, voxels.shape, strict=True)]
         return tuple(sorted(range(voxels.ndim), key=lambda axis: (-steps[axis], axis)))
 
     def sweep(self, voxels: NDArray[Any], mask: NDArray[np.bool_] | None, first_plane: int) -> Slab:
@@ -110,16 +112,16 @@ def warn_of_hard_map(slab: Slab, n_regions: int) -> None:
     if slab.has_gray:
         warnings.warn(
             CutOffMapWarning(
-                "This map has no values between 0 and 0.5, so weak candidates were removed before counting and the count "
-                "is likely too certain. Count the unthresholded probabilities if you can."
+                "This map has no values between 0 and 0.5, so that weak candidates were removed before and the "
+                "count is likely too certain. Count the unthresholded probabilities if you can."
             ),
             stacklevel=4,
         )
     else:
         warnings.warn(
             BinaryMapWarning(
-                "This map is binary (only 0 and 1): every candidate exists with probability 1 and the distribution is a "
-                "single point. Count the probabilities that the mask was made from if you can."
+                "This map is binary (only 0 and 1): every candidate exists with probability 1 and the distribution is "
+                "a single point. Count the probabilities that the mask was made from if you can."
             ),
             stacklevel=4,
         )
@@ -129,7 +131,7 @@ def _pieces(plan: SweepPlan, voxels: NDArray[Any], threads: int) -> Iterator[sli
     n_planes = voxels.shape[plan.axes[0]]
     n_pieces = min(n_planes, max(threads, -(-voxels.size // SLAB_VOXELS)))
     edges = [n_planes * i // n_pieces for i in range(n_pieces + 1)]
-    return (slice(begin, end) for begin, end in zip(edges, edges[1:]))
+    return (slice(begin, end) for begin, end in itertools.pairwise(edges))
 
 
 def _fold(slabs: Iterator[Slab]) -> Slab:

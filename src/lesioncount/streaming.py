@@ -34,8 +34,8 @@ class StreamingCounter:
     protocol : CountingProtocol, optional
         What counts as one lesion. Default: the protocol of the paper.
     axis : int, default 0
-        The axis of the map along which planes follow each other. A NIfTI file, for example, is read along its last axis:
-        ``axis=-1``.
+        The axis of the map along which planes follow each other. A NIfTI file, for example, is read along its last
+        axis: ``axis=-1``.
     spacing_mm, scale, logits
         As in `count_lesions`.
     keep_runs : bool, default False
@@ -65,7 +65,9 @@ class StreamingCounter:
     ) -> None:
         shape = tuple(int(n) for n in shape_of_plane)
         if len(shape) not in (1, 2) or min(shape) < 1:
-            raise ShapeError(f"Expected the shape of a plane to be one or two numbers of at least 1, but got {shape_of_plane}.")
+            raise ShapeError(
+                f"Expected the shape of a plane to be one or two numbers of at least 1, but got {shape_of_plane}."
+            )
         ndim = len(shape) + 1
         if not -ndim <= axis < ndim:
             raise ShapeError(f"Expected axis to be one of the {ndim} axes of the map, but got {axis}.")
@@ -94,7 +96,9 @@ class StreamingCounter:
             raise VoxelTypeError(f"Expected planes of dtype {self._encoding.dtype}, but their dtype is {planes.dtype}.")
         inside = None if mask is None else self._with_axes_of_map(np.asarray(mask) != 0, "the mask")
         if inside is not None and inside.shape != planes.shape:
-            raise ShapeError(f"Expected a mask of the planes' shape {planes.shape}, but the mask has shape {inside.shape}.")
+            raise ShapeError(
+                f"Expected a mask of the planes' shape {planes.shape}, but the mask has shape {inside.shape}."
+            )
         if planes.size == 0:
             return
         if self._plan is None:

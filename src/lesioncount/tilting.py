@@ -14,7 +14,7 @@ _SMALLEST_TRUSTED = 1e-200
 
 
 def log_pmf_of(p: NDArray[np.float64], counts: NDArray[np.intp]) -> NDArray[np.float64]:
-    """log P(C = k) of a Poisson-binomial, for counts k between 0 and n.
+    """Log P(C = k) of a Poisson-binomial, for counts k between 0 and n.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """How a stored voxel encodes a probability: dtype, scale, logits → integers that grow with the probability.
 
-The compiled sweep reads every map as unsigned integers, *keys*. Bits of non-negative floats already grow with their value;
-integers are counted from the smallest valid one; logits are turned round. One comparison of keys then answers
+The compiled sweep reads every map as unsigned integers, *keys*. The bits of floats that are not negative grow with the
+value; integers are counted from the smallest valid one; logits are turned round. One comparison of keys then answers
 "above the threshold?", and all that is not a probability (NaN, 1.5, -3) has a key above that of 1. No map is converted.
 """
 
@@ -85,8 +85,8 @@ def encoding_of(dtype: np.dtype[Any], scale: float | None, offset: float, logits
     """The encoding of an array, checked."""
     if dtype.kind not in "biuf":
         raise VoxelTypeError(
-            f"Expected a map of real numbers, but its dtype is {dtype}. Probabilities may be float16, float32 or float64, "
-            "integers with scale=, or bool."
+            f"Expected a map of real numbers, but its dtype is {dtype}. Probabilities may be float16, float32 or "
+            "float64, integers with scale=, or bool."
         )
     if scale is not None and not (math.isfinite(scale) and scale != 0 and math.isfinite(offset)):
         raise MapError(f"Expected scale to be a finite number other than 0, but got {scale!r}.")

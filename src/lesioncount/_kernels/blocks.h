@@ -63,7 +63,7 @@ typedef struct {
     void (*foreground)(const void *row, size_t n, const lc_keys *keys, uint64_t *words);
     int (*any_bad)(const void *row, size_t n, const lc_keys *keys, const uint64_t *within);
     int (*any_between)(const void *row, size_t n, uint64_t base, uint64_t above, uint64_t below);
-    uint64_t (*peak)(const void *row, size_t first, size_t last, uint64_t base, size_t *at);
+    void (*peaks)(const void *row, size_t n, const int32_t *edges, uint64_t base, uint64_t *key, int32_t *column);
     void (*gather)(const char *from, ptrdiff_t stride, size_t n, void *row);
 } lc_row_ops;
 
@@ -157,25 +157,28 @@ static inline void lc_mask_words(const char *row, ptrdiff_t stride, size_t n, ui
         for (size_t i = 0; i < n; i++) found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below));                \
         return found != 0;                                                                                     \
     }                                                                                                          \
-    static uint64_t lc_peak_##NAME(const void *row, size_t first, size_t last, uint64_t base64, size_t *at) {  \
+    static void lc_peaks_##NAME(const void *row, size_t n, const int32_t *edges, uint64_t base64, uint64_t *key,\
+                                int32_t *column) {                                                             \
         const U *p = (const U *)row;                                                                           \
         const U base = (U)base64;                                                                              \
-        U most = KEY(p[first]);                                                                                \
-        size_t where = first;                                                                                  \
-        for (size_t i = first + 1; i <= last; i++) {                                                           \
-            U key = KEY(p[i]);                                                                                 \
-            where = key > most ? i : where;                                                                    \
-            most = key > most ? key : most;                                                                    \
+        for (size_t run = 0; run < n; run++) {                                                                 \
+            int32_t at = edges[2 * run], end = edges[2 * run + 1];                                             \
+            U most = KEY(p[at]);                                                                               \
+            for (int32_t i = at + 1; i < end; i++) {                                                           \
+                U here = KEY(p[i]);                                                                            \
+                at = here > most ? i : at;                                                                     \
+                most = here > most ? here : most;                                                              \
+            }                                                                                                  \
+            key[run] = most;                                                                                   \
+            column[run] = at;                                                                                  \
         }                                                                                                      \
-        *at = where;                                                                                           \
-        return most;                                                                                           \
     }                                                                                                          \
     static void lc_gather_##NAME(const char *from, ptrdiff_t stride, size_t n, void *row) {                    \
         U *p = (U *)row;                                                                                       \
         for (size_t i = 0; i < n; i++, from += stride) p[i] = *(const U *)from;                                \
     }                                                                                                          \
     static const lc_row_ops lc_ops_##NAME = {lc_largest_##NAME,     lc_foreground_##NAME, lc_any_bad_##NAME,   \
-                                             lc_any_between_##NAME, lc_peak_##NAME,       lc_gather_##NAME};
+                                             lc_any_between_##NAME, lc_peaks_##NAME,      lc_gather_##NAME};
 
 /* Probabilities and scaled integers: the bits themselves, counted from the smallest valid value. */
 #define LC_PLAIN(U, b) ((U)((b) - base))

@@ -25,7 +25,9 @@ cdef extern from "blocks.h" nogil:
         void (*foreground)(const void* row, size_t n, const lc_keys* keys, uint64_t* words) noexcept nogil
         int (*any_bad)(const void* row, size_t n, const lc_keys* keys, const uint64_t* within) noexcept nogil
         int (*any_between)(const void* row, size_t n, uint64_t base, uint64_t above, uint64_t below) noexcept nogil
-        uint64_t (*peak)(const void* row, size_t first, size_t last, uint64_t base, size_t* at) noexcept nogil
+        void (*peaks)(
+            const void* row, size_t n, const int32_t* edges, uint64_t base, uint64_t* key, int32_t* column
+        ) noexcept nogil
         void (*gather)(const char* start, Py_ssize_t stride, size_t n, void* row) noexcept nogil
 
     const lc_row_ops* lc_row_ops_for(int itemsize, int is_signed)
@@ -41,9 +43,8 @@ cdef enum:
     LOOK_AHEAD = 64  # the most that room may grow at once: address space, not memory, is what it costs
 
 cdef struct Plane:
-    uint64_t* words      # a bit for each voxel, set in the foreground; every row is followed by one empty word
+    uint64_t* words      # a bit for each voxel, set in the foreground; one empty word before and after every row
     int32_t* runs        # for foreground voxels only: the number of its run
-    uint8_t* filled      # whether a row has foreground; words and runs of other rows are stale
 
 cdef struct Finds:       # beside the runs that the slab keeps, by the number of the run
     int32_t* parent      # union-find: a run of the same region that was found earlier, or itself
@@ -60,37 +61,32 @@ cdef struct Scan:
     Plane here, before   # the plane of the sweep and the one it came from
     Finds finds
     uint64_t* within     # the mask of one row
-    uint64_t* covered    # columns of one row whose neighbours are known to be joined already
-    int32_t* first       # first and last columns of the runs of one row
-    int32_t* last
+    uint64_t* empty      # a row without foreground, beside the first and the last
+    int32_t* edges       # of the runs of one row: first column, column after the last, and so on
     char* row            # a row copied together, where its voxels lie apart in memory
     void* memory
 
 
 cdef int allocate(Scan* scan, Py_ssize_t itemsize) noexcept nogil:
     """One block for all that does not grow: two planes of bits and run numbers, a few rows."""
-    cdef Py_ssize_t words = scan.n_rows * (scan.n_words + 1), columns = scan.n_columns, rows = scan.n_rows
-    cdef Py_ssize_t voxels = rows * columns
+    cdef Py_ssize_t row_words = scan.n_words + 1, words = 1 + scan.n_rows * row_words, columns = scan.n_columns
+    cdef Py_ssize_t voxels = scan.n_rows * columns
     cdef char* at = <char*> malloc(
-        2 * (words + scan.n_words + 1) * sizeof(uint64_t) + columns * itemsize + 8
-        + 2 * (voxels + columns) * sizeof(int32_t) + 2 * rows
+        (2 * words + 2 * row_words + 1) * sizeof(uint64_t) + columns * itemsize + 8
+        + (2 * voxels + columns + 2) * sizeof(int32_t)
     )
     if at == NULL:
         return -1
     scan.memory = at
-    scan.here.words = <uint64_t*> at
+    memset(at, 0, (2 * words + row_words + 1) * sizeof(uint64_t))
+    scan.here.words = <uint64_t*> at + 1
     scan.before.words = scan.here.words + words
-    scan.within = scan.before.words + words
-    scan.covered = scan.within + scan.n_words + 1
-    scan.row = <char*> (scan.covered + scan.n_words + 1)
+    scan.empty = scan.before.words + words
+    scan.within = scan.empty + row_words
+    scan.row = <char*> (scan.within + row_words)
     scan.here.runs = <int32_t*> (scan.row + (columns * itemsize + 7) // 8 * 8)
     scan.before.runs = scan.here.runs + voxels
-    scan.first = scan.before.runs + voxels
-    scan.last = scan.first + columns
-    scan.here.filled = <uint8_t*> (scan.last + columns)
-    scan.before.filled = scan.here.filled + rows
-    memset(scan.here.filled, 0, 2 * rows)
-    scan.covered[scan.n_words] = 0
+    scan.edges = scan.before.runs + voxels
     return 0
 
 
@@ -122,26 +118,19 @@ cdef int make_room(Scan* scan, Slab slab, Py_ssize_t n, Py_ssize_t rows_done) no
 
 
 cdef Py_ssize_t split_into_runs(Scan* scan, const uint64_t* words) noexcept nogil:
-    """First and last columns of the runs of set bits; their number."""
-    cdef Py_ssize_t w, n_first = 0, n_last = 0
-    cdef uint64_t bits, edges, carried = 0
+    """The edges of the runs of set bits; the number of runs."""
+    cdef Py_ssize_t w, n = 0
+    cdef uint64_t bits, changes, carried = 0
     for w in range(scan.n_words):
         bits = words[w]
-        if bits == 0:
-            carried = 0
-            continue
-        edges = bits & ~((bits << 1) | carried)
-        while edges:
-            scan.first[n_first] = <int32_t> (64 * w + lc_first_bit(edges))
-            n_first += 1
-            edges &= edges - 1
-        edges = bits & ~((bits >> 1) | (words[w + 1] << 63))
-        while edges:
-            scan.last[n_last] = <int32_t> (64 * w + lc_first_bit(edges))
-            n_last += 1
-            edges &= edges - 1
+        changes = bits ^ ((bits << 1) | carried)
+        while changes:
+            scan.edges[n] = <int32_t> (64 * w + lc_first_bit(changes))
+            n += 1
+            changes &= changes - 1
         carried = bits >> 63
-    return n_first
+    scan.edges[n] = <int32_t> (64 * scan.n_words)  # of a run that goes on to the end of a full last word
+    return (n + 1) // 2
 
 
 cdef inline void touch(int32_t* parent, int32_t a, int32_t b) noexcept nogil:
@@ -157,62 +146,47 @@ cdef inline void touch(int32_t* parent, int32_t a, int32_t b) noexcept nogil:
     parent[b] = older
 
 
-cdef void join_rows(
-    Scan* scan, const uint64_t* mine, const int32_t* my_runs, const uint64_t* other, const int32_t* other_runs, int reach
+cdef struct Row:         # of bits and run numbers, beside the one that is being swept
+    const uint64_t* words
+    const int32_t* runs
+
+
+cdef inline Row row_of(Scan* scan, const Plane* plane, Py_ssize_t y) noexcept nogil:
+    if 0 <= y < scan.n_rows:
+        return Row(plane.words + y * (scan.n_words + 1), plane.runs + y * scan.n_columns)
+    return Row(scan.empty, plane.runs)
+
+
+cdef inline void join_word(
+    int32_t* parent, const Row* mine, const Row* other, const uint64_t* cover_a, const uint64_t* cover_b, Py_ssize_t w,
+    int reach,
 ) noexcept nogil:
-    """Find each pair of touching runs of two rows exactly once, with bit arithmetic.
+    """Find each pair of touching runs of two rows exactly once, with bit arithmetic, in one word of columns.
 
     Where two runs overlap, the overlap begins at one column. Where they only meet at a corner, one ends in the
-    column before the other starts. Neither case needs a search along the runs. Where a third row between the two
-    covers the column in the other row, both runs have been joined with its run before, and the pair is left out.
+    column before the other starts. Neither case needs a search along the runs. Where a row that lies beside both covers
+    the column of the other run, both have been joined with what covers it, and the pair is left out.
     """
-    cdef uint64_t m, o, both, bits, corner, fresh, m_carried = 0, fresh_carried = 0, o_carried = 0, both_carried = 0
-    cdef int32_t* parent = scan.finds.parent
-    cdef Py_ssize_t w, x
-    for w in range(scan.n_words):
-        m, o = mine[w], other[w]
-        fresh = o & ~scan.covered[w]
-        if m == 0:
-            both_carried, m_carried, o_carried, fresh_carried = 0, 0, o >> 63, fresh >> 63
-            continue
-        both = m & o
-        bits = both & ~((both << 1) | both_carried) & fresh
-        corner = 0
-        if reach == SLANTED:  # the other run ends in the column before this one starts
-            corner = m & ~((m << 1) | m_carried) & ((fresh << 1) | fresh_carried) & ~o
-            bits |= corner
+    cdef const uint64_t* m = mine.words + w
+    cdef const uint64_t* o = other.words + w
+    cdef uint64_t both = m[0] & o[0], fresh = o[0] & ~(cover_a[w] | cover_b[w]), bits, corner = 0
+    cdef Py_ssize_t x
+    bits = both & ~((both << 1) | (((m - 1)[0] & (o - 1)[0]) >> 63)) & fresh
+    if reach == SLANTED:  # the other run ends in the column before this one starts
+        corner = m[0] & ~((m[0] << 1) | ((m - 1)[0] >> 63)) & ~o[0]
+        corner &= (fresh << 1) | (((o - 1)[0] & ~(cover_a[w - 1] | cover_b[w - 1])) >> 63)
+        bits |= corner
+    while bits:
+        x = lc_first_bit(bits)
+        touch(parent, mine.runs[64 * w + x], other.runs[64 * w + x - <Py_ssize_t> ((corner >> x) & 1)])
+        bits &= bits - 1
+    if reach == SLANTED:  # the other run starts in the column after this one ends
+        bits = m[0] & ~((m[0] >> 1) | (m[1] << 63)) & ~o[0]
+        bits &= (fresh >> 1) | ((o[1] & ~(cover_a[w + 1] | cover_b[w + 1])) << 63)
         while bits:
-            x = lc_first_bit(bits)
-            touch(parent, my_runs[64 * w + x], other_runs[64 * w + x - <Py_ssize_t> ((corner >> x) & 1)])
+            x = 64 * w + lc_first_bit(bits)
+            touch(parent, mine.runs[x], other.runs[x + 1])
             bits &= bits - 1
-        if reach == SLANTED:  # the other run starts in the column after this one ends
-            bits = m & ~((m >> 1) | (mine[w + 1] << 63)) & ~o
-            bits &= (fresh >> 1) | ((other[w + 1] & ~scan.covered[w + 1]) << 63)
-            while bits:
-                x = 64 * w + lc_first_bit(bits)
-                touch(parent, my_runs[x], other_runs[x + 1])
-                bits &= bits - 1
-        both_carried, m_carried, o_carried, fresh_carried = both >> 63, m >> 63, o >> 63, fresh >> 63
-
-
-cdef inline void join_row_of(Scan* scan, Py_ssize_t y, const Plane* plane, Py_ssize_t other, int reach) noexcept nogil:
-    if reach != APART and 0 <= other < scan.n_rows and plane.filled[other]:
-        join_rows(
-            scan,
-            scan.here.words + y * (scan.n_words + 1),
-            scan.here.runs + y * scan.n_columns,
-            plane.words + other * (scan.n_words + 1),
-            plane.runs + other * scan.n_columns,
-            reach,
-        )
-
-
-cdef inline void cover(Scan* scan, const Plane* plane, Py_ssize_t y) noexcept nogil:
-    """From here on, what touches this row in the same column is joined already."""
-    cdef Py_ssize_t w
-    if scan.reach.diagonal != APART and 0 <= y < scan.n_rows and plane.filled[y]:
-        for w in range(scan.n_words):
-            scan.covered[w] |= plane.words[y * (scan.n_words + 1) + w]
 
 
 cdef void join_neighbours(Scan* scan, Py_ssize_t y) noexcept nogil:
@@ -220,13 +194,25 @@ cdef void join_neighbours(Scan* scan, Py_ssize_t y) noexcept nogil:
 
     The same row of the plane before comes first: it lies beside all three others, and covers most of what they add.
     """
-    memset(scan.covered, 0, scan.n_words * sizeof(uint64_t))
-    join_row_of(scan, y, &scan.before, y, scan.reach.next_plane)
-    cover(scan, &scan.before, y)
-    join_row_of(scan, y, &scan.here, y - 1, scan.reach.same_plane)
-    join_row_of(scan, y, &scan.before, y + 1, scan.reach.diagonal)
-    cover(scan, &scan.here, y - 1)
-    join_row_of(scan, y, &scan.before, y - 1, scan.reach.diagonal)
+    cdef Row mine = row_of(scan, &scan.here, y)
+    cdef Row above = row_of(scan, &scan.here, y - 1)
+    cdef Row behind = row_of(scan, &scan.before, y)
+    cdef Row behind_above = row_of(scan, &scan.before, y - 1)
+    cdef Row behind_below = row_of(scan, &scan.before, y + 1)
+    cdef const uint64_t* none = scan.empty
+    cdef int32_t* parent = scan.finds.parent
+    cdef Reach reach = scan.reach
+    cdef Py_ssize_t w
+    for w in range(scan.n_words):
+        if mine.words[w] == 0:
+            continue
+        join_word(parent, &mine, &behind, none, none, w, reach.next_plane)
+        if reach.diagonal == APART:  # then no row lies beside two others, and none covers
+            join_word(parent, &mine, &above, none, none, w, reach.same_plane)
+        else:
+            join_word(parent, &mine, &above, behind.words, none, w, reach.same_plane)
+            join_word(parent, &mine, &behind_below, behind.words, none, w, reach.diagonal)
+            join_word(parent, &mine, &behind_above, behind.words, above.words, w, reach.diagonal)
 
 
 cdef void look_for_shades(Scan* scan, Slab slab, const void* row) noexcept nogil:
@@ -246,8 +232,7 @@ cdef int sweep_row(
     cdef int32_t* runs = scan.here.runs + y * scan.n_columns
     cdef int64_t row_start = ((slab.first_plane + z) * scan.n_rows + y) * scan.n_columns
     cdef Py_ssize_t n, i, w
-    cdef int32_t first, last, run, x
-    cdef size_t peak_column = 0
+    cdef int32_t first, end, run, x
     cdef Finds finds
     cdef Run* kept
     if mask.buf != NULL:
@@ -261,7 +246,6 @@ cdef int sweep_row(
     if not slab.has_soft:
         look_for_shades(scan, slab, row)
     scan.ops.foreground(row, scan.n_columns, &scan.keys, words)
-    words[scan.n_words] = 0
     if mask.buf != NULL:
         for w in range(scan.n_words):
             words[w] &= scan.within[w]
@@ -270,16 +254,14 @@ cdef int sweep_row(
         return 0
     if make_room(scan, slab, n, z * scan.n_rows + y) < 0:
         return -1
-    scan.here.filled[y] = 1
     finds, kept, run = scan.finds, slab.runs, <int32_t> slab.n_runs
+    scan.ops.peaks(row, n, scan.edges, scan.keys.base, finds.peak_key + run, finds.peak_column + run)
     for i in range(n):
-        first, last = scan.first[i], scan.last[i]
+        first, end = scan.edges[2 * i], scan.edges[2 * i + 1]
         finds.parent[run] = run
-        finds.peak_key[run] = scan.ops.peak(row, first, last, scan.keys.base, &peak_column)
-        finds.peak_column[run] = <int32_t> peak_column
         kept[run].start = row_start + first
-        kept[run].length = last - first + 1
-        for x in range(first, last + 1):
+        kept[run].length = end - first
+        for x in range(first, end):
             runs[x] = run
         run += 1
     slab.n_runs += n
@@ -301,8 +283,7 @@ cdef int gather_regions(Scan* scan, Slab slab) noexcept nogil:
     cdef int64_t row = -1, row_end = 0, row_at = 0, z = 0, y = 0, start, n, peak_at
     cdef int64_t weight = scan.weights[2]
     cdef int32_t region, first, last
-    cdef uint64_t peak_key
-    cdef bint is_new, is_higher
+    cdef uint64_t peak_key, is_higher
     cdef Run* runs = slab.runs
     cdef Region* regions
     cdef Region* r
@@ -322,16 +303,17 @@ cdef int gather_regions(Scan* scan, Slab slab) noexcept nogil:
         first = <int32_t> (start - row * n_columns)
         last = first + runs[run].length - 1
         peak_key, peak_at = finds.peak_key[run], row_at + finds.peak_column[run] * weight
-        # No branch for "new or known?": in noise it would be a coin toss. A new region starts out empty.
+        # No branches for "new or known?" and "a higher peak?": in noise they would be coin tosses. A new region starts
+        # out empty, and choices are made by masks.
         clear(&regions[n_regions])
-        is_new = finds.parent[run] == run
-        region = <int32_t> n_regions if is_new else runs[finds.parent[run]].region
-        n_regions += is_new
+        runs[run].region = <int32_t> n_regions
+        region = runs[finds.parent[run]].region
+        n_regions += finds.parent[run] == run
         runs[run].region = region
         r = &regions[region]
         is_higher = (peak_key > r.peak_key) | ((peak_key == r.peak_key) & (peak_at < r.peak_at))
-        r.peak_key = peak_key if is_higher else r.peak_key
-        r.peak_at = peak_at if is_higher else r.peak_at
+        r.peak_key ^= (r.peak_key ^ peak_key) & (0 - is_higher)
+        r.peak_at ^= (r.peak_at ^ peak_at) & <int64_t> (0 - is_higher)
         r.first_at = min(r.first_at, row_at + first * weight)
         r.n_voxels += n
         r.total[0] += n * z
@@ -364,7 +346,7 @@ cdef int sweep_planes(Scan* scan, Slab slab, const Py_buffer* voxels, const Py_b
     cdef const char* row
     for z in range(slab.n_planes):
         scan.here, scan.before = scan.before, scan.here
-        memset(scan.here.filled, 0, rows)
+        memset(scan.here.words, 0, rows * (scan.n_words + 1) * sizeof(uint64_t))
         slab.last_plane_begin = slab.n_runs
         y = 0
         while y < rows:
