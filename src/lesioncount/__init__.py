@@ -1,5 +1,6 @@
 """From the probability map of a segmentation network to the probability distribution of the number of lesions."""
 
+from lesioncount import errors
 from lesioncount.baselines import connected_component_count
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counting import LesionCount, count_lesions
@@ -21,6 +22,7 @@ __all__ = [
     "__version__",
     "connected_component_count",
     "count_lesions",
+    "errors",
     "existence_probabilities",
     "find_candidates",
 ]

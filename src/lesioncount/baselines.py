@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from lesioncount.candidates import find_candidates
+from lesioncount.candidates import checked_protocol, find_candidates
 from lesioncount.errors import MapWarning
 from lesioncount.protocol import CountingProtocol
 
@@ -47,7 +47,7 @@ def connected_component_count(
         warnings.simplefilter("ignore", MapWarning)  # counting the components of a binary map is what this is for
         candidates = find_candidates(
             probabilities,
-            protocol=replace(protocol or CountingProtocol(), threshold=threshold),
+            protocol=replace(checked_protocol(protocol), threshold=threshold),
             mask=mask,
             spacing_mm=spacing_mm,
             scale=scale,

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount._kernels.slab import Slab
-from lesioncount.errors import MapError, RunsNotKeptError, ShapeError, SpacingError, VoxelTypeError
+from lesioncount.errors import MapError, ProtocolError, RunsNotKeptError, ShapeError, SpacingError, VoxelTypeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.slabs import REGION, RUN, SweepPlan, sweep_map, warn_of_hard_map
 from lesioncount.voxels import encoding_of
@@ -206,15 +207,13 @@ def find_candidates(
            [0, 0, 0, 0, 0],
            [0, 0, 0, 0, 2]], dtype=int32)
     """
-    protocol = CountingProtocol() if protocol is None else protocol
+    protocol = checked_protocol(protocol)
     voxels = _checked_map(probabilities)
     inside = _checked_mask(mask, voxels.shape, probabilities)
     spacing = checked_spacing(spacing_mm, voxels.ndim, protocol)
-    if threads < 1:
-        raise MapError(f"Expected at least one thread, but got threads={threads!r}.")
     encoding = encoding_of(voxels.dtype, scale, 0.0, logits)
     plan = SweepPlan(SweepPlan.axes_by_stride(voxels), voxels.shape, encoding, protocol)
-    slab = sweep_map(plan, voxels, inside, threads)
+    slab = sweep_map(plan, voxels, inside, _checked_threads(threads))
     return candidates_of(slab, plan, voxels.shape, spacing, keep_runs=True)
 
 
@@ -237,6 +236,17 @@ def candidates_of(
     )  # fmt: skip
 
 
+def checked_protocol(protocol: CountingProtocol | None) -> CountingProtocol:
+    """The protocol, that of the paper if there is none."""
+    if protocol is None:
+        return CountingProtocol()
+    if not isinstance(protocol, CountingProtocol):
+        raise ProtocolError(
+            f"Expected a CountingProtocol, such as CountingProtocol.named('paper'), but got {protocol!r}."
+        )
+    return protocol
+
+
 def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingProtocol) -> tuple[float, ...] | None:
     """The voxel size as a tuple, or an error."""
     if spacing_mm is None:
@@ -246,12 +256,21 @@ def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingP
                 "example spacing_mm=(1, 1, 3), or use min_voxels instead."
             )
         return None
-    spacing = tuple(np.asarray(spacing_mm, dtype=np.float64).ravel().tolist())
+    try:
+        spacing = tuple(np.asarray(spacing_mm, dtype=np.float64).ravel().tolist())
+    except (TypeError, ValueError):
+        raise SpacingError(f"Expected the voxel size along each axis, but spacing_mm is {spacing_mm!r}.") from None
     if len(spacing) not in ((3,) if ndim == 3 else (2, 3)):
         raise SpacingError(f"Expected the voxel size along each of {ndim} axes, but spacing_mm is {spacing}.")
     if not all(math.isfinite(size) and size > 0 for size in spacing):
         raise SpacingError(f"Expected voxel sizes greater than 0, but spacing_mm is {spacing}.")
     return spacing
+
+
+def _checked_threads(threads: object) -> int:
+    if not isinstance(threads, Integral) or threads < 1:
+        raise MapError(f"Expected at least one thread, but got threads={threads!r}.")
+    return int(threads)
 
 
 def _checked_map(probabilities: ArrayLike) -> NDArray[Any]:

@@ -36,14 +36,15 @@ def explain_bad_voxels(
     n_bad, low, high = 0, np.inf, -np.inf
     first: tuple[int, ...] | None = None
     for plane in range(voxels.shape[0]):  # plane by plane: a map may be larger than memory
-        inside = True if mask is None else mask[plane]
-        finite = np.isfinite(voxels[plane]) | ~np.asarray(inside)
-        bad = int(finite.size - np.count_nonzero(finite))
-        if bad and first is None:
-            first = (plane, *map(int, np.unravel_index(int(np.argmin(finite)), finite.shape)))
-        n_bad += bad
-        low = min(low, float(np.min(voxels[plane], initial=np.inf, where=inside & finite)))
-        high = max(high, float(np.max(voxels[plane], initial=-np.inf, where=inside & finite)))
+        finite = np.isfinite(voxels[plane])
+        inside = np.ones_like(finite) if mask is None else mask[plane]
+        bad = inside & ~finite
+        if first is None and bad.any():
+            first = (plane, *map(int, np.unravel_index(int(np.argmax(bad)), bad.shape)))
+        n_bad += int(np.count_nonzero(bad))
+        values = voxels[plane][inside & finite]
+        if values.size:
+            low, high = min(low, float(values.min())), max(high, float(values.max()))
     if first is not None:
         where = tuple(i + offset for i, offset in zip(first, start, strict=True))
         raise NonFiniteError(

@@ -95,13 +95,15 @@ class PoissonBinomial:
     def ppf(self, q: ArrayLike) -> Any:
         """The smallest count k with P(C ≤ k) ≥ q; -1 for q = 0, as scipy has it."""
         levels = _levels(q)
-        count = np.where(levels == 0, -1, np.minimum(np.searchsorted(self._cdf, levels), self._last))
+        count = np.where(levels == 0, -1, np.searchsorted(self._cdf, levels))
+        count = np.where(levels == 1, self.support()[1], count)  # where a sum reaches 1 is a matter of rounding
         return count if count.ndim else int(count)
 
     def isf(self, q: ArrayLike) -> Any:
         """The smallest count k with P(C > k) ≤ q; -1 for q = 1, as scipy has it."""
         levels = _levels(q)
         count = np.where(levels == 1, -1, len(self._sf) - np.searchsorted(self._sf[::-1], levels, side="right"))
+        count = np.where(levels == 0, self.support()[1], count)
         return count if count.ndim else int(count)
 
     def mean(self) -> float:

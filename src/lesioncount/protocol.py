@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
@@ -122,11 +121,15 @@ class CountingProtocol:
 
     def to_json(self) -> str:
         """The fields as a JSON object."""
+        import json  # not at the top: most users of a protocol never see it as JSON
+
         return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """From what `to_json` wrote, or from any JSON object with some of the fields."""
+        import json
+
         try:
             values = json.loads(text)
         except ValueError as error:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lesioncount._kernels.slab import Slab
-from lesioncount.candidates import candidates_of, checked_spacing
+from lesioncount.candidates import candidates_of, checked_protocol, checked_spacing
 from lesioncount.counting import LesionCount
 from lesioncount.errors import ShapeError, VoxelTypeError
 from lesioncount.protocol import CountingProtocol
@@ -73,7 +73,7 @@ class StreamingCounter:
             raise ShapeError(f"Expected axis to be one of the {ndim} axes of the map, but got {axis}.")
         self._axis = axis % ndim
         self._shape_of_plane = shape
-        self._protocol = CountingProtocol() if protocol is None else protocol
+        self._protocol = checked_protocol(protocol)
         self._protocol.neighbours(ndim)
         self._encoding = encoding_of(np.dtype(dtype), scale, 0.0, logits)
         self._spacing_mm = checked_spacing(spacing_mm, ndim, self._protocol)
@@ -96,9 +96,7 @@ class StreamingCounter:
             raise VoxelTypeError(f"Expected planes of dtype {self._encoding.dtype}, but their dtype is {planes.dtype}.")
         inside = None if mask is None else self._with_axes_of_map(np.asarray(mask) != 0, "the mask")
         if inside is not None and inside.shape != planes.shape:
-            raise ShapeError(
-                f"Expected a mask of the planes' shape {planes.shape}, but the mask has shape {inside.shape}."
-            )
+            raise ShapeError(f"Expected a mask of shape {planes.shape}, as the planes, but it has {inside.shape}.")
         if planes.size == 0:
             return
         if self._plan is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -88,13 +89,17 @@ def encoding_of(dtype: np.dtype[Any], scale: float | None, offset: float, logits
             f"Expected a map of real numbers, but its dtype is {dtype}. Probabilities may be float16, float32 or "
             "float64, integers with scale=, or bool."
         )
-    if scale is not None and not (math.isfinite(scale) and scale != 0 and math.isfinite(offset)):
+    if scale is not None and not _is_scale(scale):
         raise MapError(f"Expected scale to be a finite number other than 0, but got {scale!r}.")
     if logits and dtype.kind != "f":
         raise VoxelTypeError(f"Expected logits to be floating point, but their dtype is {dtype}.")
     if logits and scale is not None:
         raise MapError("logits=True and scale= exclude each other: a logit has no scale. Multiply the logits first.")
     return VoxelEncoding(dtype, 1.0 if scale is None else float(scale), offset, logits)
+
+
+def _is_scale(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value) and value != 0
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,210 @@
+"""How fast it is, as ratios in one run: `make bench`.
+
+Contenders of a case take turns and the fastest time of each counts. Bars are the promises of the project; a miss is printed as one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from contenders import cc3d_and_compiled_max, dense_masks, scipy_label_and_maximum, skimage_regionprops
+from fast_poibin import PoiBin
+from maps import boxes, noise
+from scipy.stats import poisson_binom
+
+import lesioncount as lc
+
+RESULTS = Path(__file__).with_name("results.json")
+RUNS_PER_TURN = 4
+CORNERS = lc.CountingProtocol(connectivity="corners")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table."""
+
+    case: str
+    what: str
+    ratio: float
+    bar: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the bar is reached."""
+        if not self.bar:
+            return ""
+        limit = float(self.bar[1:])
+        return "ok" if (self.ratio <= limit if self.bar[0] == "≤" else self.ratio >= limit) else "MISSED"
+
+
+def fastest(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Seconds of each contender, the least of all repeats.
+
+    They take turns, so that a busy machine hits all alike, but of a few runs each: right after another contender the map
+    would have to come from memory again, and the order would decide.
+    """
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(-(-repeats // RUNS_PER_TURN)):
+        for name, run in contenders.items():
+            for _ in range(RUNS_PER_TURN):
+                begin = time.perf_counter()
+                run()
+                best[name] = min(best[name], time.perf_counter() - begin)
+    return best
+
+
+def one_scan() -> list[Line]:
+    case = "64×192×192, 20 lesions"
+    p = boxes((64, 192, 192), 20)
+    quick = fastest(
+        {"floor": p.max, "ours": lambda: lc.count_lesions(p, protocol=CORNERS), "default": lambda: lc.count_lesions(p)},
+        200,
+    )
+    peers = fastest(
+        {"cc3d": lambda: cc3d_and_compiled_max(p, 26), "ours": lambda: lc.count_lesions(p, protocol=CORNERS)}, 30
+    )
+    slow = fastest(
+        {
+            "dense": lambda: dense_masks(p),
+            "scipy": lambda: scipy_label_and_maximum(p),
+            "skimage": lambda: skimage_regionprops(p),
+        },
+        3,
+    )
+    return [
+        Line(case, "count_lesions / p.max(), 26 neighbours", quick["ours"] / quick["floor"], "≤2.0"),
+        Line(case, "count_lesions / p.max(), default protocol", quick["default"] / quick["floor"], "≤2.0"),
+        Line(case, "one mask per instance / count_lesions", slow["dense"] / quick["ours"], "≥500"),
+        Line(case, "cc3d + compiled max / count_lesions", peers["cc3d"] / peers["ours"], "≥5"),
+        Line(case, "scipy label + maximum / count_lesions", slow["scipy"] / quick["ours"]),
+        Line(case, "scikit-image regionprops / count_lesions", slow["skimage"] / quick["ours"]),
+    ]
+
+
+def many_lesions() -> list[Line]:
+    p = boxes((64, 192, 192), 1000)
+    t = fastest(
+        {
+            "floor": p.max,
+            "cc3d": lambda: cc3d_and_compiled_max(p, 26),
+            "ours": lambda: lc.count_lesions(p, protocol=CORNERS),
+        },
+        40,
+    )
+    case = "64×192×192, 1000 lesions"
+    return [
+        Line(case, "cc3d + compiled max / count_lesions", t["cc3d"] / t["ours"], "≥3"),
+        Line(case, "count_lesions / p.max()", t["ours"] / t["floor"]),
+    ]
+
+
+def large_map() -> list[Line]:
+    p = boxes((512, 512, 512), 100)
+    t = fastest(
+        {
+            "floor": p.max,
+            "ours": lambda: lc.count_lesions(p, protocol=CORNERS),
+            "two": lambda: lc.count_lesions(p, protocol=CORNERS, threads=2),
+        },
+        12,
+    )
+    case = "512×512×512, 100 lesions"
+    return [
+        Line(case, "count_lesions / p.max()", t["ours"] / t["floor"], "≤1.3"),
+        Line(case, "one thread / two threads", t["ours"] / t["two"], "≥1"),
+    ]
+
+
+def noisy_maps() -> list[Line]:
+    lines = []
+    for share in (0.1, 0.5):
+        p = noise((64, 192, 192), share)
+        for neighbours in (26, 18, 6):
+            protocol = lc.CountingProtocol(connectivity=neighbours)
+            t = fastest(
+                {
+                    "cc3d": lambda p=p, n=neighbours: cc3d_and_compiled_max(p, n),
+                    "ours": lambda p=p, protocol=protocol: lc.count_lesions(p, protocol=protocol),
+                },
+                12,
+            )
+            what = f"cc3d + compiled max / count_lesions, {neighbours} neighbours"
+            lines.append(Line(f"64×192×192, {share:.0%} noise", what, t["cc3d"] / t["ours"], "≥1"))
+    return lines
+
+
+def memory() -> list[Line]:
+    share = float(
+        run_alone(
+            "from maps import boxes\nfrom memory import share_of_array\nprint(share_of_array(boxes((182, 218, 182), 50)))"
+        )
+    )
+    return [Line("182×218×182, 50 lesions", "extra memory / array, percent", 100 * share, "≤5")]
+
+
+def start_up() -> list[Line]:
+    best = {"numpy": float("inf"), "lesioncount": float("inf")}
+    for _ in range(15):
+        for name in best:
+            took = run_alone(
+                f"import time\nbegin = time.perf_counter()\nimport {name}\nprint(time.perf_counter() - begin)"
+            )
+            best[name] = min(best[name], float(took))
+    return [Line("start", "import lesioncount / import numpy", best["lesioncount"] / best["numpy"], "≤1.3")]
+
+
+def run_alone(code: str) -> str:
+    """What a fresh interpreter prints."""
+    # An installed package has its bytecode; a checkout must be allowed to write it.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=RESULTS.parent, env=environment, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def distributions() -> list[Line]:
+    rng = np.random.default_rng(1)
+    p = rng.random(1000)
+    t = fastest(
+        {"scipy": lambda: poisson_binom.pmf(np.arange(1001), p), "ours": lambda: lc.PoissonBinomial(p).pmf()}, 10
+    )
+    lines = [Line("PoissonBinomial, n = 1000", "scipy.stats.poisson_binom / ours", t["scipy"] / t["ours"], "≥100")]
+    p = rng.random(100_000)
+    t = fastest({"fast": lambda: PoiBin(p), "ours": lambda: lc.PoissonBinomial(p).pmf()}, 7)
+    return [
+        *lines,
+        Line("PoissonBinomial, n = 100000", "fast-poibin (loses the tails) / ours", t["fast"] / t["ours"], "≥1"),
+    ]
+
+
+def main() -> None:
+    lines: list[Line] = []
+    for section in (one_scan, many_lesions, large_map, noisy_maps, memory, start_up, distributions):
+        for line in section():
+            lines.append(line)
+            print(f"{line.case:<28} {line.what:<56} {line.ratio:>9.2f}  {line.bar:<5} {line.verdict}", flush=True)
+    packages = ("numpy", "scipy", "scikit-image", "connected-components-3d", "fast-poibin", "lesioncount")
+    about = {
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in packages},
+        "lines": [asdict(line) | {"verdict": line.verdict} for line in lines],
+    }
+    RESULTS.write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+    missed = sum(line.verdict == "MISSED" for line in lines)
+    print(f"\n{missed} of {sum(bool(line.bar) for line in lines)} bars missed. Written to {RESULTS}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""What a user sees of the package as a whole."""
+
+import inspect
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import lesioncount
+from lesioncount import errors
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_public_names():
+    assert lesioncount.__all__ == [
+        "PROTOCOLS", "Candidates", "CountingProtocol", "LesionCount", "NamedProtocol", "PoissonBinomial",
+        "StreamingCounter", "__version__", "connected_component_count", "count_lesions", "errors",
+        "existence_probabilities", "find_candidates",
+    ]  # fmt: skip
+    assert all(hasattr(lesioncount, name) for name in lesioncount.__all__)
+
+
+def test_version_is_that_of_the_package():
+    assert lesioncount.__version__ == version("lesioncount")
+    assert f"## {lesioncount.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"version: {lesioncount.__version__}" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def test_every_error_is_in_the_tree_and_has_two_bases():
+    for name, error in inspect.getmembers(errors, inspect.isclass):
+        assert name in errors.__doc__
+        if issubclass(error, Exception) and not issubclass(error, Warning) and error is not errors.LesionCountError:
+            assert issubclass(error, errors.LesionCountError)
+            assert issubclass(error, ValueError | TypeError | RuntimeError)
+
+
+def test_import_loads_nothing_heavy():
+    heavy = ["scipy", "torch", "matplotlib", "concurrent.futures"]
+    code = f"import sys, lesioncount; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - our code
+    assert done.stdout.strip() == "[]"
+
+
+def test_demo_prints_the_table():
+    done = subprocess.run(
+        [sys.executable, "-m", "lesioncount.demo"], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
+    assert re.search(r"^clear +3 +3 +3 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^empty +0 +0 +0 ", done.stdout, re.MULTILINE)
+    assert "docs/guide.md" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+def test_python_blocks_of_the_documentation_run(page, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    namespace = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), namespace)  # noqa: S102 - our own documentation
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / page).read_text("utf-8")):
+        assert ((ROOT / page).parent / target).exists(), target
