@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 
 
 def boxes(shape: tuple[int, int, int], n: int) -> NDArray[np.float32]:
-    """So many boxes at random places; the background is faint noise. Filled in place: nothing but the map is allocated."""
+    """So many boxes at random places over faint noise. Filled in place: nothing but the map is allocated."""
     rng = np.random.default_rng(0)
     p = np.empty(shape, dtype=np.float32)
     for plane in p:
         rng.random(out=plane, dtype=np.float32)
-        plane *= 0.05
+        np.multiply(plane, 0.05, out=plane)
     for _ in range(n):
         corner = [int(rng.integers(0, side - 3)) for side in shape]
         p[tuple(slice(at, at + 3) for at in corner)] = rng.uniform(0.2, 1)

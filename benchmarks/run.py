@@ -1,6 +1,7 @@
 """How fast it is, as ratios in one run: `make bench`.
 
-Contenders of a case take turns and the fastest time of each counts. Bars are the promises of the project; a miss is printed as one.
+Contenders of a case take turns and the fastest time of each counts. Bars are the promises of the project; a miss is
+printed as one.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Line:
 def fastest(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Seconds of each contender, the least of all repeats.
 
-    They take turns, so that a busy machine hits all alike, but of a few runs each: right after another contender the map
-    would have to come from memory again, and the order would decide.
+    They take turns, so that a busy machine hits all alike, but of a few runs each: right after another contender the
+    map would have to come from memory again, and the order would decide.
     """
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(-(-repeats // RUNS_PER_TURN)):
@@ -144,18 +145,14 @@ def noisy_maps() -> list[Line]:
 
 
 def memory() -> list[Line]:
-    share = float(
-        run_alone(
-            "from maps import boxes\nfrom memory import share_of_array\nprint(share_of_array(boxes((182, 218, 182), 50)))"
-        )
-    )
+    share = float(run_alone("import maps, memory; print(memory.share_of_array(maps.boxes((182, 218, 182), 50)))"))
     return [Line("182×218×182, 50 lesions", "extra memory / array, percent", 100 * share, "≤5")]
 
 
 def start_up() -> list[Line]:
     best = {"numpy": float("inf"), "lesioncount": float("inf")}
     for _ in range(15):
-        for name in best:
+        for name in tuple(best):
             took = run_alone(
                 f"import time\nbegin = time.perf_counter()\nimport {name}\nprint(time.perf_counter() - begin)"
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lesioncount
-from lesioncount import errors
+from lesioncount import demo, errors
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,14 +45,25 @@ def test_import_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-def test_demo_prints_the_table():
-    done = subprocess.run(
-        [sys.executable, "-m", "lesioncount.demo"], capture_output=True, text=True, check=True, encoding="utf-8"
-    )
-    assert re.search(r"^clear +3 +3 +3 ", done.stdout, re.MULTILINE)
-    assert re.search(r"^empty +0 +0 +0 ", done.stdout, re.MULTILINE)
-    assert "docs/guide.md" in done.stdout
-    assert done.stderr == ""
+def test_demo_prints_the_table(capsys):
+    demo.main()
+    shown = capsys.readouterr()
+    assert re.search(r"^clear +3 +3 +3 ", shown.out, re.MULTILINE)
+    assert re.search(r"^empty +0 +0 +0 ", shown.out, re.MULTILINE)
+    assert "docs/guide.md" in shown.out
+    assert shown.err == ""
+
+
+def test_example_maps_are_the_same_for_the_same_seed():
+    for name, probabilities in demo.example_maps(seed=3).items():
+        assert (probabilities == demo.example_maps(seed=3)[name]).all()
+
+
+def test_readme_shows_what_the_example_prints():
+    text = (ROOT / "README.md").read_text("utf-8")
+    shown = re.search(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
+    printed = str(lesioncount.count_lesions(demo.example_maps()["unsure"], spacing_mm=(3, 1, 1)))
+    assert shown.strip() == printed
 
 
 @pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])

@@ -22,7 +22,7 @@ from lesioncount.errors import MapError, VoxelTypeError
 # or 1. In half precision the next number after 1 is 1.001, so that there one unit in the last place is allowed.
 ROUNDING = 1e-5
 
-# Not an empty interval of keys would be needed: none is benign.
+# An empty interval of keys: integers and logits have no values that rounding could push outside.
 _NONE_BENIGN = (1, 0)
 
 
@@ -43,8 +43,10 @@ class VoxelEncoding:
         simple = self.dtype.isnative and self.scale > 0
         if self.dtype.kind == "f" and self.dtype.itemsize in (2, 4, 8) and simple and self.offset == 0:
             return None
-        if self.dtype.kind in "iu" and self.dtype.itemsize < 8 and simple and self.offset <= 0:
-            return None
+        if self.dtype.kind in "iu" and self.dtype.itemsize < 8 and simple:
+            first, _ = _integer_range(self)
+            if first * self.scale + self.offset <= ROUNDING:  # there must be a key for "nothing"
+                return None
         if self.dtype.kind == "f" and self.dtype.itemsize <= 8 and self.scale == 1 and self.offset == 0:
             return self.dtype.newbyteorder("=")
         return np.dtype(np.float64)
@@ -112,13 +114,13 @@ def _kernel_keys(encoding: VoxelEncoding, threshold: float) -> tuple[int, ...]:
 
 
 def _keys_of_floats(dtype: np.dtype[Any], scale: float, threshold: float) -> tuple[int, ...]:
-    tolerance = max(ROUNDING, float(np.finfo(dtype).eps))
+    limits = np.finfo(dtype)
+    tolerance = max(ROUNDING, float(limits.eps))
 
     def key(probability: float) -> int:
-        return _bits(dtype.type(probability / scale))
+        return _bits(dtype.type(max(float(limits.min), min(probability / scale, float(limits.max)))))
 
-    high = min(key(1 + tolerance), _bits(np.finfo(dtype).max))
-    return (0, key(threshold), high, key(-0.0), key(-tolerance), 0, key(0.5), key(1.0))
+    return (0, key(threshold), key(1 + tolerance), key(-0.0), key(-tolerance), 0, key(0.5), key(1.0))
 
 
 def _keys_of_logits(dtype: np.dtype[Any], threshold: float) -> tuple[int, ...]:
@@ -157,7 +159,7 @@ def _integer_range(encoding: VoxelEncoding) -> tuple[int, int]:
         return 0, 1
     limits = np.iinfo(encoding.dtype)
     first = math.ceil((-ROUNDING - encoding.offset) / encoding.scale)
-    return max(first, int(limits.min)), int(limits.max)
+    return min(max(first, int(limits.min)), int(limits.max)), int(limits.max)
 
 
 def _bits(value: np.floating[Any]) -> int:
