@@ -45,7 +45,7 @@ class VoxelEncoding:
             return None
         if self.dtype.kind in "iu" and self.dtype.itemsize < 8 and simple:
             first, _ = _integer_range(self)
-            if first * self.scale + self.offset <= ROUNDING:  # there must be a key for "nothing"
+            if abs(first * self.scale + self.offset) <= ROUNDING:  # there must be a key for a probability of 0
                 return None
         if self.dtype.kind == "f" and self.dtype.itemsize <= 8 and self.scale == 1 and self.offset == 0:
             return self.dtype.newbyteorder("=")
