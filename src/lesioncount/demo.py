@@ -48,13 +48,17 @@ def _bumps(rng: np.random.Generator, bumps: tuple[tuple[float, float], ...]) -> 
     return probabilities.astype(np.float32)
 
 
+def _line(name: str, *columns: object) -> str:
+    widths = (12, 10, 6, 6, 15, 8, 7, 7, 7, 7)
+    return f"{name:<8}" + "".join(f"{column:>{width}}" for column, width in zip(columns, widths, strict=True))
+
+
 def _row(name: str, result: LesionCount, components: int) -> str:
     count = result.distribution
     low, high = count.interval(0.9)
-    bins = "  ".join(f"{p:5.3f}" for p in count.binned(4))
-    return (
-        f"{name:<8}{len(result.candidates):>10}{components:>10}{count.mode():>8}"
-        f"{count.mean():>8.2f}{f'{low} to {high}':>10}   {bins}"
+    bins = [f"{p:.3f}" for p in count.binned(4)]
+    return _line(
+        name, len(result.candidates), components, count.mode(), f"{count.mean():.2f}", f"{low} to {high}", *bins
     )
 
 
@@ -63,7 +67,9 @@ def main() -> None:
     maps = example_maps()
     print(f"Three probability maps of {' × '.join(map(str, SHAPE))} voxels, as a segmentation network might make them.")
     print()
-    print("map     candidates  CC > 0.5    mode    mean  90 % int.    P(0)   P(1)   P(2)   P(3)   P(4+)")
+    print(
+        _line("map", "candidates", "CC > 0.5", "mode", "mean", "90 % interval", "P(0)", "P(1)", "P(2)", "P(3)", "P(4+)")
+    )
     results = {name: count_lesions(probabilities, spacing_mm=SPACING_MM) for name, probabilities in maps.items()}
     for name, result in results.items():
         print(_row(name, result, connected_component_count(maps[name])))
