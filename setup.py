@@ -1,6 +1,7 @@
 """The compiled parts; everything else about the package is in pyproject.toml."""
 
 import sys
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -16,7 +17,7 @@ setup(
                 f"lesioncount._kernels.{name}",
                 [f"src/lesioncount/_kernels/{name}.pyx"],
                 include_dirs=["src/lesioncount/_kernels"],
-                depends=["src/lesioncount/_kernels/blocks.h"],
+                depends=[str(header) for header in Path("src/lesioncount/_kernels").glob("*.h")],
                 extra_compile_args=FLAGS,
             )
             for name in KERNELS

@@ -47,6 +47,14 @@ def test_label_map_holds_each_candidate_under_its_row(probabilities):
         assert probabilities[tuple(index)] == candidates.peak_probability[row]
 
 
+def test_label_map_refuses_types_that_cannot_hold_the_labels():
+    many = np.zeros((600, 3), np.float32)
+    many[::2, 1] = 0.3
+    for dtype in (np.uint8, np.int8, np.float16, bool):
+        with pytest.raises(lc.errors.VoxelTypeError, match="Labels up to 300 do not fit"):
+            lc.find_candidates(many).label_map(dtype)
+
+
 def test_small_candidates_are_dropped_and_counted(probabilities):
     everything = lc.find_candidates(probabilities)
     few = lc.find_candidates(probabilities, protocol=lc.CountingProtocol(min_voxels=20))

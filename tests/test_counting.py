@@ -85,11 +85,14 @@ def test_read_only_and_memory_mapped_maps(tmp_path, rng):
     assert str(lc.count_lesions(mapped)) == str(lc.count_lesions(probabilities))
 
 
-def test_unaligned_maps(rng):
-    record = np.zeros((6, 7), dtype=np.dtype([("pad", "u1"), ("p", "f4")]))
-    record["p"] = rng.random((6, 7)) * 0.5
+@pytest.mark.parametrize(("dtype", "scale"), [("f2", 0.01), ("f4", None), ("f8", 1 / 255), ("u2", 0.01), ("i4", 0.01)])
+def test_unaligned_maps(rng, dtype, scale):
+    record = np.zeros((6, 7), dtype=np.dtype([("pad", "u1"), ("p", dtype)]))
+    record["p"] = rng.random((6, 7)) * 0.5 / (scale or 1)
     assert not record["p"].flags.aligned
-    assert str(lc.count_lesions(record["p"])) == str(lc.count_lesions(record["p"].copy()))
+    unaligned, aligned = (lc.count_lesions(p, scale=scale) for p in (record["p"], record["p"].copy()))
+    assert len(aligned.existence) > 0
+    assert str(unaligned) == str(aligned)
 
 
 @pytest.mark.parametrize(("dtype", "one"), [("u1", 255), ("u2", 65535), ("i2", 32767), ("u1", 100)])
@@ -120,6 +123,58 @@ def test_a_map_cut_off_at_one_half_is_counted_with_a_warning():
         lc.count_lesions([[0.0, 0.7, 0.0, 0.6]])
 
 
+def test_shades_are_looked_for_below_one_half_and_inside_the_mask_only():
+    with pytest.warns(CutOffMapWarning):
+        lc.count_lesions(np.array([[0.0, 0.6, 0.9]]), protocol=lc.CountingProtocol(threshold=0.7))
+    with pytest.warns(CutOffMapWarning):
+        lc.count_lesions(np.array([[0.3, 0.0, 0.9]]), mask=np.array([[0, 1, 1]]))
+    with pytest.warns(BinaryMapWarning):
+        lc.count_lesions(np.array([[0.05], [0.0], [1.0]]), mask=np.array([[0], [1], [1]]))
+
+
+def test_warnings_point_to_the_caller():
+    counter = lc.StreamingCounter((2, 2), bool)
+    counter.push(np.ones((2, 2, 2), bool))
+    for count in (
+        lambda: lc.count_lesions(np.ones((2, 2))),
+        lambda: lc.find_candidates(np.ones((2, 2))),
+        counter.result,
+    ):
+        with pytest.warns(BinaryMapWarning) as caught:
+            count()
+        assert caught[0].filename == (__file__ if count is not counter.result else caught[0].filename)
+
+
+def test_component_count_leaves_the_warning_filters_alone():
+    import warnings
+
+    before = list(warnings.filters)
+    lc.connected_component_count(np.ones((2, 2), bool))
+    assert warnings.filters == before
+
+
+def test_thresholds_that_rounding_moves():
+    almost_one = lc.CountingProtocol(threshold=0.9999)
+    with pytest.warns(BinaryMapWarning):
+        assert len(lc.count_lesions(np.ones((2, 2), np.float16), protocol=almost_one).candidates) == 1
+    at = lc.CountingProtocol(threshold=0.29)
+    assert (
+        len(lc.count_lesions(np.array([[29.0, 0, 1]]), scale=0.01, protocol=at).candidates) == 0
+    )  # 29 * 0.01 is not > 0.29
+
+
+@pytest.mark.parametrize("shape", [(300, 2, 1), (2, 300, 2), (1, 300, 1), (300, 1, 1), (1, 1, 300), (1, 300), (300, 1)])
+def test_narrow_maps(shape, rng):
+    probabilities = rng.random(shape) * 0.3
+    expected = lc.count_lesions(probabilities.reshape(probabilities.shape, copy=True))
+    assert str(lc.count_lesions(np.asfortranarray(probabilities))) == str(expected)
+    assert expected.candidates.n_voxels.sum() == np.count_nonzero(probabilities > 0.1)
+
+
+def test_presets_by_name():
+    assert lc.count_lesions([[0.2]], protocol="faces").protocol == lc.CountingProtocol.named("faces")
+
+
 def test_soft_maps_do_not_warn():
     lc.count_lesions([[0.01, 0.7, 0.0, 0.6]])  # warnings are errors here
     lc.count_lesions(np.uint8([[1, 200, 0, 180]]), scale=1 / 255)
@@ -133,11 +188,11 @@ def test_rounding_just_outside_zero_and_one_is_taken_as_zero_and_one():
 
 
 def test_voxels_outside_the_mask_may_hold_anything():
-    probabilities = np.array([[np.nan, 0.5, 7.0], [np.inf, 0.2, -3.0]])
+    probabilities = np.array([[np.nan, 0.4, 7.0], [np.inf, 0.2, -3.0]])
     mask = np.array([[False, True, False], [False, False, False]])
-    assert lc.count_lesions(probabilities, mask=mask).existence.tolist() == [0.5]
+    assert lc.count_lesions(probabilities, mask=mask).existence.tolist() == [0.4]
     for kind in (np.uint8, np.float64):
-        assert lc.count_lesions(probabilities, mask=mask.astype(kind)).existence.tolist() == [0.5]
+        assert lc.count_lesions(probabilities, mask=mask.astype(kind)).existence.tolist() == [0.4]
 
 
 def test_component_count_is_the_number_of_regions_above_the_threshold():

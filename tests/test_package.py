@@ -35,7 +35,7 @@ def test_every_error_is_in_the_tree_and_has_two_bases():
         assert name in errors.__doc__
         if issubclass(error, Exception) and not issubclass(error, Warning) and error is not errors.LesionCountError:
             assert issubclass(error, errors.LesionCountError)
-            assert issubclass(error, ValueError | TypeError | RuntimeError)
+            assert issubclass(error, ValueError | TypeError | RuntimeError | OSError | ImportError)
 
 
 def test_import_loads_nothing_heavy():

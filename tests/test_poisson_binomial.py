@@ -59,6 +59,22 @@ def test_hundred_thousand_candidates_match_their_moments(rng):
     )  # a Fourier transform has lost this tail at 8 standard deviations
 
 
+@pytest.mark.parametrize(("n", "p"), [(100_000, 0.2), (100_000, 1e-5), (30_000, 0.3), (13_000, 0.1)])
+def test_rounding_of_equal_probabilities_does_not_add_up(n, p):
+    pmf = PoissonBinomial(np.full(n, p)).pmf()
+    mean, sd = n * p, math.sqrt(n * p * (1 - p))
+    with mpmath.workdps(40):
+        for k in {max(0, int(mean + z * sd)) for z in (-30, -20, -10, -3, 0, 3, 10, 20, 30)}:
+            exact = mpmath.binomial(n, k) * mpmath.mpf(p) ** k * (1 - mpmath.mpf(p)) ** (n - k)
+            if exact > 1e-290:
+                assert abs(mpmath.mpf(float(pmf[k])) / exact - 1) <= 1e-12
+
+
+def test_quantiles_near_one_come_from_the_other_tail():
+    count = PoissonBinomial(np.full(100_000, 0.3))
+    assert count.ppf(1 - 2**-40) == count.isf(2**-40) < 31_100
+
+
 def test_no_candidates_count_zero():
     count = PoissonBinomial([])
     assert count.pmf().tolist() == [1.0]
@@ -163,6 +179,8 @@ def test_distributions_add_and_nothing_else_does():
     assert both == PoissonBinomial([0.25, 0.5, 1.0])
     with pytest.raises(TypeError):
         PoissonBinomial([0.5]) + 1
+    assert sum([PoissonBinomial([0.5]), PoissonBinomial([0.25])]) == PoissonBinomial([0.25, 0.5])
+    assert hash(PoissonBinomial([-0.0])) == hash(PoissonBinomial([0.0]))
 
 
 def test_it_says_what_it_is():
@@ -196,6 +214,9 @@ def test_rounding_beyond_one_is_taken_as_one():
         (lambda: PoissonBinomial([0.5]).ppf(1.5), r"in \[0, 1\]"),
         (lambda: PoissonBinomial([0.5]).binned(-1), "max_count"),
         (lambda: PoissonBinomial([0.5]).binned(1.5), "max_count"),
+        (lambda: PoissonBinomial([0.5]).binned(math.nan), "max_count"),
+        (lambda: PoissonBinomial([0.5]).binned("4"), "max_count"),
+        (lambda: PoissonBinomial([0.5]).interval([0.5, 0.9]), "confidence"),
         (lambda: PoissonBinomial([0.5]).pmf(math.nan), "NaN"),
     ],
 )

@@ -76,6 +76,22 @@ def test_a_bad_push_leaves_the_count_as_it_was(probabilities):
     assert str(counter.result()) == str(lc.count_lesions(probabilities))
 
 
+def test_masked_planes_hide_their_voxels(probabilities):
+    hidden = np.ma.masked_array(probabilities, mask=probabilities > 0.2)
+    counter = lc.StreamingCounter((20, 70), np.float32)
+    counter.push(hidden[:5])
+    counter.push(hidden[5:])
+    assert str(counter.result()) == str(lc.count_lesions(hidden))
+
+
+def test_a_long_stream_forgets_regions_that_have_merged(rng):
+    counter = lc.StreamingCounter((64, 64), np.float32, "faces")
+    planes = (rng.random((300, 64, 64), dtype=np.float32) < 0.5) * np.float32(0.4)
+    for plane in planes:
+        counter.push(plane)
+    assert str(counter.result()) == str(lc.count_lesions(planes, protocol="faces"))
+
+
 def test_label_map_needs_the_runs(probabilities):
     counter = lc.StreamingCounter((20, 70), np.float32)
     counter.push(probabilities)
@@ -96,7 +112,7 @@ def test_label_map_needs_the_runs(probabilities):
         (
             lambda c: c.push(np.zeros((2, 20, 70), np.float32), np.ones((3, 20, 70))),
             ShapeError,
-            "Expected a mask of shape",
+            "but the mask has shape",
         ),
         (lambda c: c.result(), ShapeError, "none were pushed"),
     ],

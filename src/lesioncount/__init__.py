@@ -8,8 +8,7 @@ from lesioncount.existence import existence_probabilities
 from lesioncount.poisson_binomial import PoissonBinomial
 from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
 from lesioncount.streaming import StreamingCounter
-
-__version__ = "0.1.0"
+from lesioncount.version import __version__
 
 __all__ = [
     "PROTOCOLS",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from lesioncount.candidates import checked_protocol, find_candidates
-from lesioncount.errors import MapWarning
+from lesioncount.candidates import find_candidates
+from lesioncount.checks import checked_protocol
 from lesioncount.protocol import CountingProtocol
 
 
@@ -17,7 +16,7 @@ def connected_component_count(
     /,
     *,
     threshold: float = 0.5,
-    protocol: CountingProtocol | None = None,
+    protocol: CountingProtocol | str | None = None,
     mask: ArrayLike | None = None,
     spacing_mm: ArrayLike | None = None,
     scale: float | None = None,
@@ -43,15 +42,14 @@ def connected_component_count(
     >>> [connected_component_count(probabilities, threshold=t) for t in (0.2, 0.5, 0.6)]
     [3, 2, 1]
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MapWarning)  # counting the components of a binary map is what this is for
-        candidates = find_candidates(
-            probabilities,
-            protocol=replace(checked_protocol(protocol), threshold=threshold),
-            mask=mask,
-            spacing_mm=spacing_mm,
-            scale=scale,
-            logits=logits,
-            threads=threads,
-        )
+    candidates = find_candidates(
+        probabilities,
+        protocol=replace(checked_protocol(protocol), threshold=threshold),
+        mask=mask,
+        spacing_mm=spacing_mm,
+        scale=scale,
+        logits=logits,
+        threads=threads,
+        warn=False,  # counting the components of a binary map is what this is for
+    )
     return len(candidates)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lesioncount._kernels.slab import Slab
-from lesioncount.errors import MapError, ProtocolError, RunsNotKeptError, ShapeError, SpacingError, VoxelTypeError
+from lesioncount._kernels.slab import Slab, paint
+from lesioncount.checks import checked_map, checked_mask, checked_protocol, checked_spacing, checked_threads
+from lesioncount.errors import BinaryMapWarning, CutOffMapWarning, MapWarning, RunsNotKeptError, VoxelTypeError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.slabs import REGION, RUN, SweepPlan, sweep_map, warn_of_hard_map
+from lesioncount.slabs import REGION, RUN, SweepPlan, sweep_map
 from lesioncount.voxels import encoding_of
 
 # Voxel sizes come from files as single precision: a candidate of exactly the smallest size must not be dropped for it.
@@ -40,15 +41,18 @@ class Candidates:
         What was counted as one candidate.
     n_dropped : int
         How many more candidates there were, all below the smallest size of the protocol.
+    warning : MapWarning, or None
+        What to think of before using a count of this map: that it is binary, or cut off.
     """
 
     shape: tuple[int, ...]
     spacing_mm: tuple[float, ...] | None
     protocol: CountingProtocol
     n_dropped: int
+    warning: MapWarning | None
     _table: NDArray[Any]
     _plan: SweepPlan
-    _runs: _Runs | None = field(default=None)
+    _runs: _Runs | None
 
     def __len__(self) -> int:
         return len(self._table)
@@ -89,13 +93,22 @@ class Candidates:
         """Diameter of the ball (in 2-D the disc) of the same volume; NaN when the voxel size is unknown."""
         return _read_only(_diameter(self._table["n_voxels"], self.spacing_mm, len(self.shape)))
 
-    def label_map(self, dtype: np.typing.DTypeLike = np.int32) -> NDArray[Any]:
+    def label_map(self, dtype: DTypeLike = np.int32) -> NDArray[Any]:
         """A new array of the map's shape: 0 outside, i + 1 in the voxels of row i."""
         if self._runs is None:
             raise RunsNotKeptError(
                 "The label map cannot be painted, because the runs of voxels were not kept. Count with keep_runs=True."
             )
-        return self._runs.paint(self._plan, self.shape, np.dtype(dtype))
+        if np.dtype(dtype).kind not in "iu" or np.iinfo(dtype).max < len(self):
+            raise VoxelTypeError(
+                f"Labels up to {len(self)} do not fit into {np.dtype(dtype)}. Take an integer that is wider."
+            )
+        return self._runs.paint(self._plan, self.shape).astype(dtype, copy=False)
+
+    def warn(self, stacklevel: int = 1) -> None:
+        """Warn when the map holds too few shades for the distribution to mean what it seems to."""
+        if self.warning is not None:
+            warnings.warn(self.warning, stacklevel=stacklevel + 1)
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
         """All columns as one-dimensional arrays by name, as ``pandas.DataFrame`` and CSV writers take them."""
@@ -138,18 +151,11 @@ class _Runs:
     n_regions: int
     kept: NDArray[np.intp] | slice
 
-    def labels(self) -> NDArray[np.int64]:
-        """The label of each region: 0 when it was dropped."""
-        labels = np.zeros(self.n_regions, dtype=np.int64)
+    def paint(self, plan: SweepPlan, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        labels = np.zeros(self.n_regions, dtype=np.int32)  # 0 for those that were dropped
         labels[self.kept] = np.arange(1, len(labels[self.kept]) + 1)
-        return labels
-
-    def paint(self, plan: SweepPlan, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        ordered = np.zeros([shape[axis] for axis in plan.axes], dtype)
-        length = self.table["length"].astype(np.int64)
-        before = np.cumsum(length) - length
-        voxels = np.repeat(self.table["start"] - before, length) + np.arange(length.sum())
-        ordered.reshape(-1)[voxels] = np.repeat(self.labels()[self.table["region"]], length)
+        ordered = np.zeros([shape[axis] for axis in plan.axes], dtype=np.int32)
+        paint(self.table.view(np.uint8), labels, ordered.reshape(-1))
         return ordered.transpose(np.argsort(plan.axes))
 
 
@@ -157,22 +163,24 @@ def find_candidates(
     probabilities: ArrayLike,
     /,
     *,
-    protocol: CountingProtocol | None = None,
+    protocol: CountingProtocol | str | None = None,
     mask: ArrayLike | None = None,
     spacing_mm: ArrayLike | None = None,
     scale: float | None = None,
     logits: bool = False,
     threads: int = 1,
+    warn: bool = True,
 ) -> Candidates:
     """Find the connected regions above the threshold, in one pass over the map.
 
     Parameters
     ----------
     probabilities : array_like
-        2-D or 3-D map of probabilities: float16, float32, float64, bool, or integers with ``scale``. Any memory order;
-        neither written to nor copied.
-    protocol : CountingProtocol, optional
-        What counts as one candidate. Default: the protocol of the paper.
+        2-D or 3-D map of probabilities: float16, float32, float64, bool, or integers with ``scale``, in any memory
+        order. Not written to, and not copied unless the machine cannot read it as it is (other byte order, 64-bit
+        integers): then a slab at a time.
+    protocol : CountingProtocol or str, optional
+        What counts as one candidate, or the name of a preset. Default: the protocol of the paper.
     mask : array_like, optional
         Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
     spacing_mm : sequence of float, optional
@@ -183,6 +191,8 @@ def find_candidates(
         Whether the map holds logits instead of probabilities.
     threads : int, default 1
         Number of threads. The result does not depend on it.
+    warn : bool, default True
+        Whether to warn of a map that is binary or cut off.
 
     Returns
     -------
@@ -208,13 +218,16 @@ def find_candidates(
            [0, 0, 0, 0, 2]], dtype=int32)
     """
     protocol = checked_protocol(protocol)
-    voxels = _checked_map(probabilities)
-    inside = _checked_mask(mask, voxels.shape, probabilities)
+    voxels = checked_map(probabilities)
+    inside = checked_mask(mask, voxels.shape, probabilities)
     spacing = checked_spacing(spacing_mm, voxels.ndim, protocol)
     encoding = encoding_of(voxels.dtype, scale, 0.0, logits)
     plan = SweepPlan(SweepPlan.axes_by_stride(voxels), voxels.shape, encoding, protocol)
-    slab = sweep_map(plan, voxels, inside, _checked_threads(threads))
-    return candidates_of(slab, plan, voxels.shape, spacing, keep_runs=True)
+    slab = sweep_map(plan, voxels, inside, checked_threads(threads))
+    candidates = candidates_of(slab, plan, voxels.shape, spacing, keep_runs=True)
+    if warn:
+        candidates.warn(stacklevel=2)
+    return candidates
 
 
 def candidates_of(
@@ -223,7 +236,6 @@ def candidates_of(
     """The table of a slab that holds the whole map; the slab is empty after."""
     regions, runs = slab.finish()
     table = np.frombuffer(regions, REGION)
-    warn_of_hard_map(slab, len(table))
     large_enough = _large_enough(table, plan.protocol, spacing_mm, len(shape))
     kept: NDArray[np.intp] | slice = slice(None)
     if large_enough is not None or plan.axes != tuple(sorted(plan.axes)):
@@ -231,72 +243,29 @@ def candidates_of(
         kept = kept[np.argsort(table["first_at"][kept])]
     rows = table[kept]
     return Candidates(
-        shape, spacing_mm, plan.protocol, len(table) - len(rows), rows, plan,
-        _Runs(np.frombuffer(runs, RUN), len(table), kept) if keep_runs else None,
-    )  # fmt: skip
+        shape=shape,
+        spacing_mm=spacing_mm,
+        protocol=plan.protocol,
+        n_dropped=len(table) - len(rows),
+        _table=rows,
+        _plan=plan,
+        _runs=_Runs(np.frombuffer(runs, RUN), len(table), kept) if keep_runs else None,
+        warning=None if len(table) == 0 else _warning_of(slab),
+    )
 
 
-def checked_protocol(protocol: CountingProtocol | None) -> CountingProtocol:
-    """The protocol, that of the paper if there is none."""
-    if protocol is None:
-        return CountingProtocol()
-    if not isinstance(protocol, CountingProtocol):
-        raise ProtocolError(
-            f"Expected a CountingProtocol, such as CountingProtocol.named('paper'), but got {protocol!r}."
-        )
-    return protocol
-
-
-def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingProtocol) -> tuple[float, ...] | None:
-    """The voxel size as a tuple, or an error."""
-    if spacing_mm is None:
-        if protocol.needs_spacing:
-            raise SpacingError(
-                "The protocol has a smallest size in millimetres, but the voxel size is unknown. Pass spacing_mm=, for "
-                "example spacing_mm=(1, 1, 3), or use min_voxels instead."
-            )
+def _warning_of(slab: Slab) -> MapWarning | None:
+    if slab.has_soft:
         return None
-    try:
-        spacing = tuple(np.asarray(spacing_mm, dtype=np.float64).ravel().tolist())
-    except (TypeError, ValueError):
-        raise SpacingError(f"Expected the voxel size along each axis, but spacing_mm is {spacing_mm!r}.") from None
-    if len(spacing) not in ((3,) if ndim == 3 else (2, 3)):
-        raise SpacingError(f"Expected the voxel size along each of {ndim} axes, but spacing_mm is {spacing}.")
-    if not all(math.isfinite(size) and size > 0 for size in spacing):
-        raise SpacingError(f"Expected voxel sizes greater than 0, but spacing_mm is {spacing}.")
-    return spacing
-
-
-def _checked_threads(threads: object) -> int:
-    if not isinstance(threads, Integral) or threads < 1:
-        raise MapError(f"Expected at least one thread, but got threads={threads!r}.")
-    return int(threads)
-
-
-def _checked_map(probabilities: ArrayLike) -> NDArray[Any]:
-    try:
-        voxels = np.asarray(probabilities)
-    except ValueError as error:
-        raise ShapeError(f"Expected a 2-D or 3-D array of probabilities, but it is no array: {error}") from None
-    if voxels.ndim not in (2, 3):
-        advice = "Choose one channel or one scan first, for example probabilities[1]." if voxels.ndim > 3 else ""
-        raise ShapeError(f"Expected a 2-D or 3-D map, but its shape is {voxels.shape}. {advice}".rstrip())
-    if voxels.size == 0:
-        raise ShapeError(f"Expected a map with voxels, but its shape is {voxels.shape}.")
-    return voxels
-
-
-def _checked_mask(mask: ArrayLike | None, shape: tuple[int, ...], probabilities: ArrayLike) -> NDArray[np.bool_] | None:
-    hidden = np.ma.getmask(probabilities) if isinstance(probabilities, np.ma.MaskedArray) else np.ma.nomask
-    if mask is None:
-        return None if hidden is np.ma.nomask else np.asarray(~hidden)
-    inside = np.asarray(mask)
-    if inside.shape != shape:
-        raise ShapeError(f"Expected a mask of the map's shape {shape}, but the mask has shape {inside.shape}.")
-    if inside.dtype.kind not in "biuf":
-        raise VoxelTypeError(f"Expected a mask of booleans or numbers, but its dtype is {inside.dtype}.")
-    inside = inside if inside.dtype.kind == "b" else inside != 0
-    return inside if hidden is np.ma.nomask else inside & ~hidden
+    if slab.has_gray:
+        return CutOffMapWarning(
+            "This map has no values between 0 and 0.5, so that weak candidates were removed before and the count is "
+            "likely too certain. Count the unthresholded probabilities if you can."
+        )
+    return BinaryMapWarning(
+        "This map is binary (only 0 and 1): every candidate exists with probability 1 and the distribution is a single "
+        "point. Count the probabilities that the mask was made from if you can."
+    )
 
 
 def _large_enough(

@@ -79,7 +79,7 @@ def count_lesions(
     probabilities: ArrayLike,
     /,
     *,
-    protocol: CountingProtocol | None = None,
+    protocol: CountingProtocol | str | None = None,
     mask: ArrayLike | None = None,
     spacing_mm: ArrayLike | None = None,
     scale: float | None = None,
@@ -92,9 +92,10 @@ def count_lesions(
     ----------
     probabilities : array_like
         2-D or 3-D map: for each voxel, the probability that it belongs to a lesion. float16, float32, float64, bool, or
-        integers with ``scale``. Any memory order; neither written to nor copied.
-    protocol : CountingProtocol, optional
-        What counts as one lesion. Default: the protocol of the paper, ``CountingProtocol.named("paper")``.
+        integers with ``scale``, in any memory order. Not written to, and not copied unless the machine cannot read it
+        as it is (other byte order, 64-bit integers): then a slab at a time.
+    protocol : CountingProtocol or str, optional
+        What counts as one lesion, or the name of a preset. Default: that of the paper, ``"paper"``.
     mask : array_like, optional
         Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
     spacing_mm : sequence of float, optional
@@ -148,5 +149,7 @@ def count_lesions(
         scale=scale,
         logits=logits,
         threads=threads,
+        warn=False,
     )
+    candidates.warn(stacklevel=2)
     return LesionCount.of(candidates)

@@ -12,7 +12,10 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── VoxelTypeError (TypeError)        a dtype that cannot hold probabilities
     ├── ProtocolError (ValueError)        a definition of "one lesion" that makes no sense
     ├── DistributionError (ValueError)    probabilities or counts a distribution cannot take
-    └── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
+    ├── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
+    ├── MapFileError (OSError)            a file that cannot be read as a map, or a result that cannot be written
+    ├── ChannelError (ValueError)         several maps in one file and none chosen, or one that is not there
+    └── MissingExtraError (ImportError)   a format or feature whose optional package is not installed
 
     MapWarning (UserWarning)              the count is computed, but think twice
     ├── BinaryMapWarning                  only 0 and 1: the distribution is a single point
@@ -58,6 +61,18 @@ class DistributionError(LesionCountError, ValueError):
 
 class RunsNotKeptError(LesionCountError, RuntimeError):
     """A label map was asked for, but what it is painted from was not kept."""
+
+
+class MapFileError(LesionCountError, OSError):
+    """A file cannot be read as a map, or a result cannot be written."""
+
+
+class ChannelError(LesionCountError, ValueError):
+    """A file holds several maps and none was chosen, or the chosen one is not there."""
+
+
+class MissingExtraError(LesionCountError, ImportError):
+    """A format or feature needs an optional package that is not installed."""
 
 
 class MapWarning(UserWarning):

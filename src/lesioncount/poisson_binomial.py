@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from lesioncount.tilting import log_pmf_of
 
 # The recursion is exact to about 1e-14 above this; below, where it ends in subnormal numbers, `logpmf` tilts instead.
 _SMALLEST_EXACT = 1e-290
+
+# From so many candidates on, systematic rounding (of equal probabilities) becomes visible in the thirteenth digit.
+_MANY = 1000
 
 # Probabilities computed in single precision may end this far outside [0, 1] by rounding.
 _ROUNDING = 1e-6
@@ -64,15 +69,19 @@ class PoissonBinomial:
         return self._pmf if k is None else _look_up(self._pmf, k, below=0.0, above=0.0)
 
     def logpmf(self, k: ArrayLike | None = None) -> Any:
-        """Log P(C = k), finite for every possible count however improbable; for all counts 0 … K if none is given."""
+        """Logarithm of P(C = k), finite for every possible count however improbable; of all counts if none is given."""
         if k is None:
             return self._logpmf
-        counts = np.asarray(k)
+        counts = np.atleast_1d(np.asarray(k, dtype=np.float64))
         known = self.pmf(counts)
-        if np.all((known > _SMALLEST_EXACT) | ~self._is_possible(counts)):
-            with np.errstate(divide="ignore"):
-                return np.log(known)
-        return _look_up(self._logpmf, counts, below=-np.inf, above=-np.inf)
+        with np.errstate(divide="ignore"):
+            logs = np.log(known)
+        low, high = self.support()
+        hidden = (known <= _SMALLEST_EXACT) & (counts >= low) & (counts <= high) & (counts == np.floor(counts))
+        if hidden.any():
+            wanted, where = np.unique(counts[hidden].astype(np.intp), return_inverse=True)
+            logs[hidden] = self._tilted(wanted)[where]
+        return logs if np.ndim(k) else float(logs[0])
 
     def cdf(self, k: ArrayLike) -> Any:
         """P(C ≤ k)."""
@@ -80,7 +89,7 @@ class PoissonBinomial:
 
     def logcdf(self, k: ArrayLike) -> Any:
         """Log P(C ≤ k), finite wherever P is not 0."""
-        return _look_up(_log_cumulative(self._cdf, self._logpmf), np.floor(k), below=-np.inf, above=0.0)
+        return _look_up(_log_cumulative(self._cdf, lambda: self._logpmf), np.floor(k), below=-np.inf, above=0.0)
 
     def sf(self, k: ArrayLike) -> Any:
         """P(C > k), not computed as 1 - cdf: small values keep their digits."""
@@ -89,21 +98,22 @@ class PoissonBinomial:
     def logsf(self, k: ArrayLike) -> Any:
         """Log P(C > k), finite wherever P is not 0."""
         at_least = np.append(self._sf[::-1], 1.0)  # P(C ≥ K + 1), P(C ≥ K), … P(C ≥ 0)
-        logs = _log_cumulative(at_least[1:], self._logpmf[::-1])[::-1]
+        logs = _log_cumulative(at_least[1:], lambda: self._logpmf[::-1])[::-1]
         return _look_up(np.append(logs[1:], -np.inf), np.floor(k), below=0.0, above=-np.inf)
 
     def ppf(self, q: ArrayLike) -> Any:
         """The smallest count k with P(C ≤ k) ≥ q; -1 for q = 0, as scipy has it."""
         levels = _levels(q)
-        count = np.where(levels == 0, -1, np.searchsorted(self._cdf, levels))
-        count = np.where(levels == 1, self.support()[1], count)  # where a sum reaches 1 is a matter of rounding
+        # Above one half it is the other tail that tells levels apart; 1 - q is exact there.
+        from_below = np.searchsorted(self._cdf, np.minimum(levels, 0.5))
+        count = np.where(levels > 0.5, self._first_with_tail_at_most(1 - levels), from_below)
+        count = np.where(levels == 0, -1, count)
         return count if count.ndim else int(count)
 
     def isf(self, q: ArrayLike) -> Any:
         """The smallest count k with P(C > k) ≤ q; -1 for q = 1, as scipy has it."""
         levels = _levels(q)
-        count = np.where(levels == 1, -1, len(self._sf) - np.searchsorted(self._sf[::-1], levels, side="right"))
-        count = np.where(levels == 0, self.support()[1], count)
+        count = np.where(levels == 1, -1, self._first_with_tail_at_most(levels))
         return count if count.ndim else int(count)
 
     def mean(self) -> float:
@@ -133,7 +143,7 @@ class PoissonBinomial:
 
     def interval(self, confidence: float) -> tuple[int, int]:
         """Lowest and highest count of the equal-tailed interval that holds the count with at least this probability."""
-        if not 0 <= confidence <= 1:
+        if not _is_between(confidence, 0, 1):
             raise DistributionError(f"Expected a confidence in [0, 1], but got {confidence!r}. For 90 % pass 0.9.")
         low, high = self.support()
         return max(low, self.ppf((1 - confidence) / 2)), min(high, self.ppf((1 + confidence) / 2))
@@ -144,7 +154,7 @@ class PoissonBinomial:
 
     def binned(self, max_count: int) -> NDArray[np.float64]:
         """P(0), P(1), … P(max_count or more), without computing the rest of the distribution."""
-        if max_count < 0 or max_count != int(max_count):
+        if not _is_between(max_count, 0, math.inf) or max_count != int(max_count):
             raise DistributionError(f"Expected max_count to be a whole number of at least 0, but got {max_count!r}.")
         bins = np.zeros(int(max_count) + 1)
         fill_binned(self._sorted, bins)
@@ -160,6 +170,9 @@ class PoissonBinomial:
         if not isinstance(other, PoissonBinomial):
             return NotImplemented
         return PoissonBinomial(np.concatenate([self.probabilities, other.probabilities]))
+
+    def __radd__(self, other: object) -> PoissonBinomial:
+        return self if other == 0 else NotImplemented  # sum() starts from 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PoissonBinomial):
@@ -193,6 +206,8 @@ class PoissonBinomial:
         pmf = np.zeros(self._last + 1)
         uncertain = self._sorted[self._last - high : self._last - low]
         fill_pmf(uncertain, pmf[low : high + 1])
+        if len(uncertain) > _MANY:
+            pmf /= math.fsum(pmf)  # what rounding left of the total is common to all values
         pmf.flags.writeable = False
         return pmf
 
@@ -201,9 +216,9 @@ class PoissonBinomial:
         low, high = self.support()
         with np.errstate(divide="ignore"):
             logs = np.log(self._pmf)
-        hidden = np.flatnonzero(self._pmf[low : high + 1] <= _SMALLEST_EXACT)
+        hidden = low + np.flatnonzero(self._pmf[low : high + 1] <= _SMALLEST_EXACT)
         if len(hidden):
-            logs[low + hidden] = log_pmf_of(self._sorted[self._last - high : self._last - low], hidden)
+            logs[hidden] = self._tilted(hidden)
         logs.flags.writeable = False
         return logs
 
@@ -217,12 +232,18 @@ class PoissonBinomial:
     def _sf(self) -> NDArray[np.float64]:
         # P(C > k) for k = 0 … K, summed from the far end.
         sf: NDArray[np.float64] = np.minimum(np.append(np.cumsum(self._pmf[:0:-1])[::-1], 0.0), 1.0)
+        sf[: self.support()[0]] = 1.0
         return sf
 
-    def _is_possible(self, counts: NDArray[Any]) -> NDArray[np.bool_]:
+    def _first_with_tail_at_most(self, q: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The smallest k with P(C > k) ≤ q; for q = 0 the largest possible count, wherever sums have become 0."""
+        first = len(self._sf) - np.searchsorted(self._sf[::-1], q, side="right")
+        return np.where(q == 0, self.support()[1], first)
+
+    def _tilted(self, counts: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Logarithm of P of possible counts, which must ascend, however small it is."""
         low, high = self.support()
-        possible: NDArray[np.bool_] = (counts >= low) & (counts <= high) & (counts == np.floor(counts))
-        return possible
+        return log_pmf_of(self._sorted[self._last - high : self._last - low], counts - low)
 
 
 def _checked(probabilities: ArrayLike) -> NDArray[np.float64]:
@@ -235,8 +256,13 @@ def _checked(probabilities: ArrayLike) -> NDArray[np.float64]:
     if p.size and not (p.min() >= -_ROUNDING and p.max() <= 1 + _ROUNDING):
         raise DistributionError(f"Expected probabilities in [0, 1], but they span [{p.min():.6g}, {p.max():.6g}].")
     np.clip(p, 0.0, 1.0, out=p)
+    p += 0.0  # no -0.0: equal distributions have equal hashes
     p.flags.writeable = False
     return p
+
+
+def _is_between(value: object, low: float, high: float) -> bool:
+    return isinstance(value, Real) and low <= float(value) <= high and not math.isinf(value)
 
 
 def _levels(q: ArrayLike) -> NDArray[np.float64]:
@@ -257,11 +283,11 @@ def _look_up(table: NDArray[np.float64], k: ArrayLike, *, below: float, above: f
     return values if values.ndim else float(values)
 
 
-def _log_cumulative(sums: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_cumulative(sums: NDArray[np.float64], logs: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
     """Logarithms of cumulative sums, also where the sums are too small for a number."""
     with np.errstate(divide="ignore"):
         result = np.log(sums)
     hidden = np.flatnonzero(sums <= _SMALLEST_EXACT)
     if len(hidden):
-        result[hidden] = np.logaddexp.accumulate(logs[: hidden[-1] + 1])[hidden]
+        result[hidden] = np.logaddexp.accumulate(logs()[: hidden[-1] + 1])[hidden]
     return result

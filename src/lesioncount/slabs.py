@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from lesioncount._kernels.slab import REGION_FIELDS, RUN_FIELDS, Slab
 from lesioncount._kernels.sweep import sweep
 from lesioncount.diagnosis import explain_bad_voxels
-from lesioncount.errors import BinaryMapWarning, CutOffMapWarning
 from lesioncount.protocol import CountingProtocol
 from lesioncount.voxels import VoxelEncoding
 
@@ -24,6 +22,10 @@ SLAB_VOXELS = 1 << 23
 
 REGION: np.dtype[Any] = np.dtype(REGION_FIELDS)
 RUN: np.dtype[Any] = np.dtype(RUN_FIELDS)
+
+
+class BadVoxels(Exception):  # noqa: N818 - a signal between two functions of ours, never seen by users
+    """A sweep met voxels that are not probabilities. Which ones, and how many, is for the whole map to tell."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,11 @@ class SweepPlan:
     @staticmethod
     def axes_by_stride(voxels: NDArray[Any]) -> tuple[int, ...]:
         """The axes of an array, those of the widest steps in memory first."""
-        # An axis of length 1 may have any stride; it must not displace the one that is contiguous.
-        widest = voxels.size * voxels.itemsize
-        steps = [abs(step) if n > 1 else widest for step, n in zip(voxels.strides, voxels.shape, strict=True)]
-        return tuple(sorted(range(voxels.ndim), key=lambda axis: (-steps[axis], axis)))
+        ordered = sorted(range(voxels.ndim), key=lambda axis: (-abs(voxels.strides[axis]), axis))
+        # An axis of length 1 may have any stride; as rows of a plane it does no harm: others keep their places.
+        flat = [axis for axis in ordered if voxels.shape[axis] == 1]
+        ordered = [axis for axis in ordered if axis not in flat]
+        return tuple(ordered[:-1] + flat + ordered[-1:]) if len(ordered) > 1 else tuple(flat[:1] + ordered + flat[1:])
 
     def sweep(self, voxels: NDArray[Any], mask: NDArray[np.bool_] | None, first_plane: int) -> Slab:
         """The slab of some planes of the map, whose axes are still in the order of the map."""
@@ -68,9 +71,13 @@ class SweepPlan:
             first_plane=first_plane,
         )
         if slab.has_bad:
-            start = tuple(first_plane if axis == self.axes[0] else 0 for axis in range(len(self.shape)))
-            explain_bad_voxels(voxels, mask, encoding, self.encoding, start)
+            raise BadVoxels
         return slab
+
+    def explain(self, voxels: NDArray[Any], mask: NDArray[np.bool_] | None, first_plane: int) -> NoReturn:
+        """Raise the error that says what is wrong with the voxels of a map, or of some of its planes."""
+        start = tuple(first_plane if axis == self.axes[0] else 0 for axis in range(len(self.shape)))
+        explain_bad_voxels(voxels, mask, self.encoding, start)
 
     def _in_order(self, array: NDArray[Any]) -> NDArray[Any]:
         ordered = array.transpose(self.axes)
@@ -89,42 +96,20 @@ class SweepPlan:
 def sweep_map(plan: SweepPlan, voxels: NDArray[Any], mask: NDArray[np.bool_] | None, threads: int) -> Slab:
     """The slab of a whole map, whose planes are dealt out to ``threads`` threads."""
     pieces = list(_pieces(plan, voxels, threads))
-    if len(pieces) == 1:
-        return plan.sweep(voxels, mask, 0)
 
     def sweep_piece(piece: slice) -> Slab:
         cut = tuple(piece if axis == plan.axes[0] else slice(None) for axis in range(voxels.ndim))
         return plan.sweep(voxels[cut], None if mask is None else mask[cut], piece.start)
 
-    if threads == 1:
-        slabs: Iterator[Slab] = map(sweep_piece, pieces)
-        return _fold(slabs)
-    from concurrent.futures import ThreadPoolExecutor
+    try:
+        if threads == 1 or len(pieces) == 1:
+            return _fold(map(sweep_piece, pieces))
+        from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(threads) as pool:
-        return _fold(pool.map(sweep_piece, pieces))
-
-
-def warn_of_hard_map(slab: Slab, n_regions: int) -> None:
-    """Warn when the map holds too few shades for the distribution to mean what it seems to."""
-    if n_regions == 0 or slab.has_soft:
-        return
-    if slab.has_gray:
-        warnings.warn(
-            CutOffMapWarning(
-                "This map has no values between 0 and 0.5, so that weak candidates were removed before and the "
-                "count is likely too certain. Count the unthresholded probabilities if you can."
-            ),
-            stacklevel=4,
-        )
-    else:
-        warnings.warn(
-            BinaryMapWarning(
-                "This map is binary (only 0 and 1): every candidate exists with probability 1 and the distribution is "
-                "a single point. Count the probabilities that the mask was made from if you can."
-            ),
-            stacklevel=4,
-        )
+        with ThreadPoolExecutor(threads) as pool:
+            return _fold(pool.map(sweep_piece, pieces))
+    except BadVoxels:
+        plan.explain(voxels, mask, 0)
 
 
 def _pieces(plan: SweepPlan, voxels: NDArray[Any], threads: int) -> Iterator[slice]:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lesioncount._kernels.slab import Slab
-from lesioncount.candidates import candidates_of, checked_protocol, checked_spacing
+from lesioncount.candidates import candidates_of
+from lesioncount.checks import checked_mask, checked_protocol, checked_spacing
 from lesioncount.counting import LesionCount
 from lesioncount.errors import ShapeError, VoxelTypeError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.slabs import SweepPlan
+from lesioncount.slabs import BadVoxels, SweepPlan
 from lesioncount.voxels import encoding_of
 
 # Stands in for the unknown number of planes when positions are put in C order: more planes than there will ever be.
@@ -38,6 +39,8 @@ class StreamingCounter:
         axis: ``axis=-1``.
     spacing_mm, scale, logits
         As in `count_lesions`.
+    offset : float, default 0
+        What is added to the stored numbers after scaling.
     keep_runs : bool, default False
         Keep what is needed to paint a label map at the end: 16 bytes per run of voxels above the threshold.
 
@@ -55,15 +58,16 @@ class StreamingCounter:
         self,
         shape_of_plane: tuple[int, ...],
         dtype: DTypeLike,
-        protocol: CountingProtocol | None = None,
+        protocol: CountingProtocol | str | None = None,
         *,
         axis: int = 0,
         spacing_mm: ArrayLike | None = None,
         scale: float | None = None,
+        offset: float = 0.0,
         logits: bool = False,
         keep_runs: bool = False,
     ) -> None:
-        shape = tuple(int(n) for n in shape_of_plane)
+        shape = tuple(np.ravel(np.asarray(shape_of_plane, dtype=np.int64)).tolist())
         if len(shape) not in (1, 2) or min(shape) < 1:
             raise ShapeError(
                 f"Expected the shape of a plane to be one or two numbers of at least 1, but got {shape_of_plane}."
@@ -75,7 +79,7 @@ class StreamingCounter:
         self._shape_of_plane = shape
         self._protocol = checked_protocol(protocol)
         self._protocol.neighbours(ndim)
-        self._encoding = encoding_of(np.dtype(dtype), scale, 0.0, logits)
+        self._encoding = encoding_of(np.dtype(dtype), scale, offset, logits)
         self._spacing_mm = checked_spacing(spacing_mm, ndim, self._protocol)
         self._keep_runs = keep_runs
         self._plan: SweepPlan | None = None
@@ -91,17 +95,19 @@ class StreamingCounter:
 
         After an error the planes of this call are not counted; those of earlier calls are.
         """
-        planes = self._with_axes_of_map(np.asarray(planes), "planes")
+        planes = self._with_axes_of_map(np.asanyarray(planes), "planes")
         if planes.dtype != self._encoding.dtype:
             raise VoxelTypeError(f"Expected planes of dtype {self._encoding.dtype}, but their dtype is {planes.dtype}.")
-        inside = None if mask is None else self._with_axes_of_map(np.asarray(mask) != 0, "the mask")
-        if inside is not None and inside.shape != planes.shape:
-            raise ShapeError(f"Expected a mask of shape {planes.shape}, as the planes, but it has {inside.shape}.")
+        mask = None if mask is None else self._with_axes_of_map(np.asarray(mask), "the mask")
+        inside = checked_mask(mask, planes.shape, planes)
         if planes.size == 0:
             return
         if self._plan is None:
             self._plan = self._plan_for(planes)
-        slab = self._plan.sweep(planes, inside, self.n_planes)
+        try:
+            slab = self._plan.sweep(np.asarray(planes), inside, self.n_planes)
+        except BadVoxels:
+            self._plan.explain(np.asarray(planes), inside, self.n_planes)
         if self._slab is None:
             self._slab = slab
         else:
@@ -109,14 +115,16 @@ class StreamingCounter:
         if not self._keep_runs:
             self._slab.drop_inner_runs()
 
-    def result(self) -> LesionCount:
-        """The count of all planes so far; more may follow."""
+    def result(self, *, warn: bool = True) -> LesionCount:
+        """The count of all planes so far; more may follow. Warns of a hard map as `count_lesions` does."""
         if self._slab is None or self._plan is None:
             raise ShapeError("Expected planes before the result was asked for, but none were pushed.")
         shape = self._shape_of_map(self.n_planes)
-        return LesionCount.of(
-            candidates_of(self._slab.copy(), self._plan, shape, self._spacing_mm, keep_runs=self._keep_runs)
-        )
+        slab = self._slab.copy()
+        candidates = candidates_of(slab, self._plan, shape, self._spacing_mm, keep_runs=self._keep_runs)
+        if warn:
+            candidates.warn(stacklevel=2)
+        return LesionCount.of(candidates)
 
     def _with_axes_of_map(self, array: NDArray[Any], what: str) -> NDArray[Any]:
         if array.shape == self._shape_of_plane:

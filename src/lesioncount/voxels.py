@@ -38,9 +38,9 @@ class VoxelEncoding:
     @cached_property
     def conversion(self) -> np.dtype[Any] | None:
         """The dtype that voxels must be converted to before the sweep, or None when it reads them as they are."""
-        if self.dtype.kind == "b":
-            return None
         simple = self.dtype.isnative and self.scale > 0
+        if self.dtype.kind == "b" and (self.scale, self.offset) == (1, 0):
+            return None
         if self.dtype.kind == "f" and self.dtype.itemsize in (2, 4, 8) and simple and self.offset == 0:
             return None
         if self.dtype.kind in "iu" and self.dtype.itemsize < 8 and simple:
@@ -57,8 +57,8 @@ class VoxelEncoding:
 
     def convert(self, voxels: NDArray[Any]) -> NDArray[Any]:
         """A copy that the sweep can read."""
-        converted: NDArray[Any] = voxels.astype(self.conversion or self.dtype)
-        if (self.scale, self.offset) != (1, 0):
+        converted: NDArray[Any] = voxels.astype(self.conversion or self.dtype)  # aligned, in any case
+        if self.conversion is not None and (self.scale, self.offset) != (1, 0):
             converted = converted * self.scale + self.offset
         return converted
 
@@ -83,7 +83,6 @@ class VoxelEncoding:
         return np.minimum(stored.astype(np.float64) * self.scale + self.offset, 1.0)
 
 
-@lru_cache(maxsize=64)
 def encoding_of(dtype: np.dtype[Any], scale: float | None, offset: float, logits: bool) -> VoxelEncoding:
     """The encoding of an array, checked."""
     if dtype.kind not in "biuf":
@@ -120,7 +119,13 @@ def _keys_of_floats(dtype: np.dtype[Any], scale: float, threshold: float) -> tup
     def key(probability: float) -> int:
         return _bits(dtype.type(max(float(limits.min), min(probability / scale, float(limits.max)))))
 
-    return (0, key(threshold), key(1 + tolerance), key(-0.0), key(-tolerance), 0, key(0.5), key(1.0))
+    low = key(threshold)
+    if scale != 1:  # the division may have rounded the other way than the multiplication would
+        low += _value(dtype, low + 1) * scale <= threshold
+        low -= _value(dtype, low) * scale > threshold
+    # A threshold that rounds to 1 must still let 1 through.
+    low = min(low, key(1.0) - 1)
+    return (0, low, key(1 + tolerance), key(-0.0), key(-tolerance), 0, key(0.5), key(1.0))
 
 
 def _keys_of_logits(dtype: np.dtype[Any], threshold: float) -> tuple[int, ...]:
@@ -135,10 +140,10 @@ def _keys_of_integers(encoding: VoxelEncoding, threshold: float) -> tuple[int, .
 
     def last_at_most(probability: float) -> int:
         """The largest key whose probability is not above this one."""
-        stored = math.floor((probability - encoding.offset) / encoding.scale)
-        while stored * encoding.scale + encoding.offset > probability:
+        stored = math.floor(max(base - 1, min((probability - encoding.offset) / encoding.scale, last)))
+        while stored >= base and stored * encoding.scale + encoding.offset > probability:
             stored -= 1
-        while (stored + 1) * encoding.scale + encoding.offset <= probability:
+        while stored < last and (stored + 1) * encoding.scale + encoding.offset <= probability:
             stored += 1
         return max(0, min(stored, last) - base)
 
@@ -158,8 +163,12 @@ def _integer_range(encoding: VoxelEncoding) -> tuple[int, int]:
     if encoding.dtype.kind == "b":
         return 0, 1
     limits = np.iinfo(encoding.dtype)
-    first = math.ceil((-ROUNDING - encoding.offset) / encoding.scale)
-    return min(max(first, int(limits.min)), int(limits.max)), int(limits.max)
+    first = max(int(limits.min), min((-ROUNDING - encoding.offset) / encoding.scale, int(limits.max)))
+    return math.ceil(first), int(limits.max)
+
+
+def _value(dtype: np.dtype[Any], bits: int) -> float:
+    return float(np.array(bits, dtype=f"u{dtype.itemsize}").view(dtype))
 
 
 def _bits(value: np.floating[Any]) -> int:

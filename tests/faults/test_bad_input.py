@@ -73,21 +73,36 @@ def with_voxel(value, dtype=np.float32):
         (GOOD, {"protocol": lc.CountingProtocol(connectivity=8)}, ProtocolError, "does not fit a 3-D map"),
         (GOOD[0], {"protocol": lc.CountingProtocol(connectivity=26)}, ProtocolError, "does not fit a 2-D map"),
         (GOOD, {"protocol": lc.CountingProtocol(min_volume_mm3=3)}, SpacingError, "Pass spacing_mm="),
-        (GOOD, {"protocol": "paper"}, ProtocolError, r"CountingProtocol.named\('paper'\)"),
+        (GOOD, {"protocol": "papier"}, ProtocolError, "Known are paper, faces, corners"),
+        (GOOD, {"protocol": 0.1}, ProtocolError, r"CountingProtocol.named\('paper'\)"),
+        (GOOD, {"scale": [0.1]}, MapError, "scale to be a finite number"),
+        (with_voxel(2, np.uint8), {}, ProbabilityRangeError, "labels == 1"),
+        (with_voxel(-1, np.int16), {}, ProbabilityRangeError, "Is this a probability map"),
+        (with_voxel(np.nan), {"logits": True}, NonFiniteError, "a large negative number"),
+        (np.zeros((1, 4, 4, 4)), {}, ShapeError, r"probabilities\[0\]"),
+        ("map.nii.gz", {}, ShapeError, "2-D or 3-D"),
+        (None, {}, ShapeError, "got NoneType. Load the file first"),
+        (np.ones((2, 2), bool), {"scale": -1}, ProbabilityRangeError, "computed with scale=-1"),
+        (np.full((2, 2), 3, np.uint8), {"scale": 1e-310}, None, ""),
     ],
 )  # fmt: skip
 def test_bad_input_is_explained(probabilities, options, error, message):
+    if error is None:
+        lc.count_lesions(probabilities, **options)
+        return
     with pytest.raises(error, match=message) as caught:
         lc.count_lesions(probabilities, **options)
     assert isinstance(caught.value, LesionCountError)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_all_bad_voxels_of_a_large_map_are_counted(monkeypatch, threads):
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_all_bad_voxels_of_a_large_map_are_counted(monkeypatch, threads, order):
     monkeypatch.setattr("lesioncount.slabs.SLAB_VOXELS", 50)
-    probabilities = np.asfortranarray(GOOD)
-    probabilities[2:, 1, 1] = np.nan
-    with pytest.raises(NonFiniteError, match=r"2 are NaN or infinite, the first at index \(2, 1, 1\)"):
+    probabilities = np.array(GOOD, order=order)
+    probabilities[1:, 1, 1] = np.nan
+    probabilities[0, 4, 5] = np.nan
+    with pytest.raises(NonFiniteError, match=r"4 are NaN or infinite, the first at index \(0, 4, 5\)"):
         lc.count_lesions(probabilities, threads=threads)
 
 

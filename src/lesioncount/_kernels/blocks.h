@@ -62,7 +62,8 @@ typedef struct {
     uint64_t (*largest)(const void *rows, size_t n_rows, size_t n_columns, const lc_keys *keys, uint64_t *of_row);
     void (*foreground)(const void *row, size_t n, const lc_keys *keys, uint64_t *words);
     int (*any_bad)(const void *row, size_t n, const lc_keys *keys, const uint64_t *within);
-    int (*any_between)(const void *row, size_t n, uint64_t base, uint64_t above, uint64_t below);
+    int (*any_between)(const void *row, size_t n, uint64_t base, uint64_t above, uint64_t below,
+                       const uint64_t *within);
     void (*peaks)(const void *row, size_t n, const int32_t *edges, uint64_t base, uint64_t *key, int32_t *column);
     void (*gather)(const char *from, ptrdiff_t stride, size_t n, void *row);
 } lc_row_ops;
@@ -150,11 +151,16 @@ static inline void lc_mask_words(const char *row, ptrdiff_t stride, size_t n, ui
         return 0;                                                                                              \
     }                                                                                                          \
     LC_WIDEST static int lc_any_between_##NAME(const void *row, size_t n, uint64_t base64, uint64_t above64,   \
-                                               uint64_t below64) {                                             \
+                                               uint64_t below64, const uint64_t *within) {                     \
         const U *p = (const U *)row;                                                                           \
         const U base = (U)base64, above = (U)above64, below = (U)below64;                                      \
         U found = 0;                                                                                           \
-        for (size_t i = 0; i < n; i++) found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below));                \
+        if (within) {                                                                                          \
+            for (size_t i = 0; i < n; i++)                                                                     \
+                found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below) & ((within[i >> 6] >> (i & 63)) & 1));  \
+        } else {                                                                                               \
+            for (size_t i = 0; i < n; i++) found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below));            \
+        }                                                                                                      \
         return found != 0;                                                                                     \
     }                                                                                                          \
     static void lc_peaks_##NAME(const void *row, size_t n, const int32_t *edges, uint64_t base64, uint64_t *key,\

@@ -11,14 +11,16 @@
 #define restrict __restrict
 #endif
 
-/* c[s] = P(s successes) in n ≤ 8 trials, s = 0 … 8. */
+/* c[s] = P(s successes) in n ≤ 8 trials, s = 0 … 8. In more digits than a double has, where there are any: the error of
+ * rounding 1 - p is the same for equal p, and would add up over many of them. */
 static inline void lc_few_trials(const double *p, ptrdiff_t n, double *c) {
-    c[0] = 1;
-    for (ptrdiff_t s = 1; s <= 8; s++) c[s] = 0;
+    long double exact[9] = {1};
     for (ptrdiff_t i = 0; i < n; i++) {
-        for (ptrdiff_t s = i + 1; s > 0; s--) c[s] = c[s] * (1 - p[i]) + c[s - 1] * p[i];
-        c[0] *= 1 - p[i];
+        const long double q = 1 - (long double)p[i];
+        for (ptrdiff_t s = i + 1; s > 0; s--) exact[s] = exact[s] * q + exact[s - 1] * p[i];
+        exact[0] *= q;
     }
+    for (ptrdiff_t s = 0; s <= 8; s++) c[s] = (double)exact[s];
 }
 
 #define LC_NINE_TERMS(x)                                                                                       \

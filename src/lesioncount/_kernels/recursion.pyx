@@ -3,7 +3,6 @@
 from libc.float cimport DBL_MIN
 from libc.math cimport ldexp
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
 
 
 cdef extern from "convolve.h" nogil:

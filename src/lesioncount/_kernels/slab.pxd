@@ -61,6 +61,7 @@ cdef class Slab:
     cdef int32_t* parent
     cdef Run* runs
     cdef Py_ssize_t n_regions, region_room, n_runs, run_room
+    cdef Py_ssize_t n_compact  # number of regions when they were last compacted
     cdef Py_ssize_t first_plane_end, last_plane_begin  # the runs of the first and last plane: [:end] and [begin:]
     cdef readonly Py_ssize_t first_plane, n_planes, n_rows, n_columns
     cdef readonly int neighbours

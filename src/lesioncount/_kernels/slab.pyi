@@ -1,5 +1,8 @@
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 REGION_FIELDS: list[tuple[str, str] | tuple[str, str, int]]
 RUN_FIELDS: list[tuple[str, str] | tuple[str, str, int]]
 
@@ -17,3 +20,5 @@ class Slab:
     def __iadd__(self, other: Slab) -> Self: ...
     def drop_inner_runs(self) -> None: ...
     def finish(self) -> tuple[memoryview, memoryview]: ...
+
+def paint(runs: NDArray[np.uint8], labels: NDArray[np.int32], out: NDArray[np.int32]) -> None: ...

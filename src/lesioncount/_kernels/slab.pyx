@@ -120,6 +120,8 @@ cdef class Slab:
             raise MemoryError
         with nogil:
             self.append(after)
+            if self.n_regions > 2 * self.n_compact + 4096:  # a long stream must not keep what has been merged
+                self.compact()
         return self
 
     cdef void append(self, Slab after) noexcept nogil:
@@ -190,6 +192,7 @@ cdef class Slab:
         runs.data, runs.n_bytes = self.runs, self.n_runs * sizeof(Run)
         self.regions, self.runs = NULL, NULL
         self.n_regions = self.region_room = self.n_runs = self.run_room = 0
+        self.first_plane_end = self.last_plane_begin = self.n_planes = 0
         return regions, runs
 
     cdef void compact(self) noexcept nogil:
@@ -208,6 +211,19 @@ cdef class Slab:
                 self.parent[i] = self.parent[self.parent[i]]
         for i in range(self.n_runs):
             self.runs[i].region = self.parent[self.runs[i].region]
-        self.n_regions = kept
+        self.n_regions = self.n_compact = kept
         for i in range(kept):
             self.parent[i] = <int32_t> i
+
+
+def paint(const unsigned char[::1] runs, const int32_t[::1] labels, int32_t[::1] out):
+    """Write the label of each run into its voxels; ``labels`` are those of the regions, ``out`` is in sweep order."""
+    cdef const Run* table = <const Run*> &runs[0] if runs.shape[0] else NULL
+    cdef Py_ssize_t i, n_runs = runs.shape[0] // sizeof(Run)
+    cdef int64_t at
+    cdef int32_t label
+    with nogil:
+        for i in range(n_runs):
+            label = labels[table[i].region]
+            for at in range(table[i].start, table[i].start + table[i].length):
+                out[at] = label

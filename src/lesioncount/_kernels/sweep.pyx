@@ -1,7 +1,7 @@
 """The region sweep: one pass over a range of planes → the slab of regions found in them."""
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -24,7 +24,9 @@ cdef extern from "blocks.h" nogil:
         ) noexcept nogil
         void (*foreground)(const void* row, size_t n, const lc_keys* keys, uint64_t* words) noexcept nogil
         int (*any_bad)(const void* row, size_t n, const lc_keys* keys, const uint64_t* within) noexcept nogil
-        int (*any_between)(const void* row, size_t n, uint64_t base, uint64_t above, uint64_t below) noexcept nogil
+        int (*any_between)(
+            const void* row, size_t n, uint64_t base, uint64_t above, uint64_t below, const uint64_t* within
+        ) noexcept nogil
         void (*peaks)(
             const void* row, size_t n, const int32_t* edges, uint64_t base, uint64_t* key, int32_t* column
         ) noexcept nogil
@@ -215,17 +217,27 @@ cdef void join_neighbours(Scan* scan, Py_ssize_t y) noexcept nogil:
             join_word(parent, &mine, &behind_above, behind.words, above.words, w, reach.diagonal)
 
 
-cdef void look_for_shades(Scan* scan, Slab slab, const void* row) noexcept nogil:
+cdef void look_for_shades(Scan* scan, Slab slab, const void* rows, Py_ssize_t n, const uint64_t* within) noexcept nogil:
     """Whether the map has values between 0 and 1 at all, and below one half: looked for until found."""
     cdef const lc_keys* keys = &scan.keys
     if not slab.has_gray:
-        slab.has_gray = scan.ops.any_between(row, scan.n_columns, keys.base, keys.zero, keys.one)
-    if not slab.has_soft:
-        slab.has_soft = scan.ops.any_between(row, scan.n_columns, keys.base, keys.zero, keys.half)
+        slab.has_gray = scan.ops.any_between(rows, n * scan.n_columns, keys.base, keys.zero, keys.one, within)
+    if slab.has_gray:
+        slab.has_soft = scan.ops.any_between(rows, n * scan.n_columns, keys.base, keys.zero, keys.half, within)
+
+
+cdef inline const uint64_t* mask_of_row(Scan* scan, const Py_buffer* mask, Py_ssize_t z, Py_ssize_t y) noexcept nogil:
+    """The mask of one row as words; NULL where there is no mask."""
+    if mask.buf == NULL:
+        return NULL
+    lc_mask_words(
+        <const char*> mask.buf + z * mask.strides[0] + y * mask.strides[1], mask.strides[2], scan.n_columns, scan.within
+    )
+    return scan.within
 
 
 cdef int sweep_row(
-    Scan* scan, Slab slab, const void* row, const Py_buffer* mask, bint is_suspect, Py_ssize_t z, Py_ssize_t y
+    Scan* scan, Slab slab, const void* row, const uint64_t* within, bint is_suspect, Py_ssize_t z, Py_ssize_t y
 ) noexcept nogil:
     """A row that may have foreground: its runs, their peaks, and what they touch."""
     cdef uint64_t* words = scan.here.words + y * (scan.n_words + 1)
@@ -235,18 +247,13 @@ cdef int sweep_row(
     cdef int32_t first, end, run, x
     cdef Finds finds
     cdef Run* kept
-    if mask.buf != NULL:
-        lc_mask_words(
-            <const char*> mask.buf + z * mask.strides[0] + y * mask.strides[1], mask.strides[2], scan.n_columns,
-            scan.within,
-        )
-    if is_suspect and scan.ops.any_bad(row, scan.n_columns, &scan.keys, scan.within if mask.buf != NULL else NULL):
+    if is_suspect and scan.ops.any_bad(row, scan.n_columns, &scan.keys, within):
         slab.has_bad = True
         return 0
     if not slab.has_soft:
-        look_for_shades(scan, slab, row)
+        look_for_shades(scan, slab, row, 1, within)
     scan.ops.foreground(row, scan.n_columns, &scan.keys, words)
-    if mask.buf != NULL:
+    if within != NULL:
         for w in range(scan.n_words):
             words[w] &= scan.within[w]
     n = split_into_runs(scan, words)
@@ -344,6 +351,7 @@ cdef int sweep_planes(Scan* scan, Slab slab, const Py_buffer* voxels, const Py_b
     cdef Py_ssize_t z, y, at
     cdef bint quiet = False
     cdef const char* row
+    cdef const uint64_t* within
     for z in range(slab.n_planes):
         scan.here, scan.before = scan.before, scan.here
         memset(scan.here.words, 0, rows * (scan.n_words + 1) * sizeof(uint64_t))
@@ -360,21 +368,24 @@ cdef int sweep_planes(Scan* scan, Slab slab, const Py_buffer* voxels, const Py_b
                 block_end = min(at + block_rows, slab.n_planes * rows if planes_adjoin else (z + 1) * rows)
                 overall = scan.ops.largest(row, block_end - block, columns, &scan.keys, largest)
                 quiet = overall <= low
-            if quiet:
-                slab.has_soft = slab.has_soft or zero < overall
+            if quiet and (slab.has_soft or overall <= zero):
                 y += block_end - at
-            elif largest[at - block] <= low:
-                slab.has_soft = slab.has_soft or zero < largest[at - block]
+            elif quiet and mask.buf == NULL:
+                look_for_shades(scan, slab, row, block_end - at, NULL)
+                y += block_end - at
+            elif quiet or largest[at - block] <= low:
+                if not slab.has_soft:
+                    look_for_shades(scan, slab, row, 1, mask_of_row(scan, mask, z, y))
                 y += 1
             else:
-                if sweep_row(scan, slab, row, mask, largest[at - block] > scan.keys.high, z, y) < 0:
+                within = mask_of_row(scan, mask, z, y)
+                if sweep_row(scan, slab, row, within, largest[at - block] > scan.keys.high, z, y) < 0:
                     return -1
                 if slab.has_bad:
                     return 0
                 y += 1
         if z == 0:
             slab.first_plane_end = slab.n_runs
-    slab.has_gray = slab.has_gray or slab.has_soft
     return 0
 
 
