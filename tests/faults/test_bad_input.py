@@ -81,7 +81,7 @@ def with_voxel(value, dtype=np.float32):
         (with_voxel(np.nan), {"logits": True}, NonFiniteError, "a large negative number"),
         (np.zeros((1, 4, 4, 4)), {}, ShapeError, r"probabilities\[0\]"),
         ("map.nii.gz", {}, ShapeError, "2-D or 3-D"),
-        (None, {}, ShapeError, "got NoneType. Load the file first"),
+        (None, {}, ShapeError, "got NoneType. Load the file"),
         (np.ones((2, 2), bool), {"scale": -1}, ProbabilityRangeError, "computed with scale=-1"),
         (np.full((2, 2), 3, np.uint8), {"scale": 1e-310}, None, ""),
     ],
