@@ -207,7 +207,7 @@ class PoissonBinomial:
         uncertain = self._sorted[self._last - high : self._last - low]
         fill_pmf(uncertain, pmf[low : high + 1])
         if len(uncertain) > _MANY:
-            pmf /= math.fsum(pmf)  # what rounding left of the total is common to all values
+            pmf /= pmf.sum()  # what rounding left of the total is common to all values
         pmf.flags.writeable = False
         return pmf
 
