@@ -23,7 +23,7 @@ $(VENV)/.package: $(BIN)/python pyproject.toml setup.py $(KERNELS)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.package
-	$(BIN)/python -m pip install --quiet --group lint --group test
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group lint --group test
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package

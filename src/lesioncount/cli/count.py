@@ -1,0 +1,167 @@
+"""``lesioncount count``: maps in files → tables, records and a report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lesioncount.errors import ProtocolError
+from lesioncount.protocol import PROTOCOLS, CountingProtocol
+
+if TYPE_CHECKING:
+    from lesioncount.batch import BatchResult
+
+# How many scans and failures are listed at the end; all of them are in counts.tsv.
+_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.epilog = "Results: counts.tsv, lesions.tsv, a JSON file per scan, run.json. Exit code 1: some scans failed."
+    parser.add_argument("inputs", nargs="+", metavar="MAP", help="files, folders or globs of probability maps")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the results")
+
+    protocol = parser.add_argument_group("what counts as one lesion")
+    names = ", ".join(PROTOCOLS)
+    protocol.add_argument(
+        "--protocol", default="paper", metavar="NAME|FILE", help=f"{names}, or a JSON file (default: paper)"
+    )
+    protocol.add_argument(
+        "--threshold", type=float, help="a voxel is in when its probability is greater (default: 0.1)"
+    )
+    protocol.add_argument("--connectivity", help="6, 18, 26, 4, 8, faces, edges or corners (default: edges)")
+    protocol.add_argument("--min-voxels", type=int, metavar="N", help="drop candidates of fewer voxels")
+    protocol.add_argument("--min-volume-mm3", type=float, metavar="V", help="drop candidates of a smaller volume")
+    protocol.add_argument(
+        "--min-diameter-mm", type=float, metavar="D", help="drop candidates thinner than a ball of this"
+    )
+    protocol.add_argument(
+        "--mask", type=Path, metavar="FILE|FOLDER", help="count inside only; a folder has masks by name"
+    )
+
+    maps = parser.add_argument_group("what the maps hold")
+    maps.add_argument("--channel", type=int, metavar="N", help="which map, in files that hold several")
+    maps.add_argument("--logits", action="store_true", help="the maps hold logits")
+    maps.add_argument("--scale", type=_scale, metavar="S", help="what one unit is worth, such as 1/255 or 0.01")
+
+    work = parser.add_argument_group("the run")
+    work.add_argument("--jobs", type=_at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument("--cluster", metavar="ADDRESS", help="let a Dask cluster do it: the scheduler, tcp://host:8786")
+    work.add_argument("--resume", action="store_true", help="keep what is there and still right, do the rest")
+    work.add_argument("--overwrite", action="store_true", help="do everything again, over what is there")
+    work.add_argument(
+        "--save-labels", action="store_true", help="write the candidates as label maps, SCAN_lesions.nii.gz"
+    )
+    work.add_argument("--report", action="store_true", help="write report.html")
+    work.add_argument(
+        "--images", type=Path, metavar="FOLDER", help="images of the same names: background of the report"
+    )
+    work.add_argument("--quiet", action="store_true", help="print errors only")
+    work.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Count, and print what happened."""
+    from lesioncount.batch import count_batch
+    from lesioncount.cli.progress import progress_on
+    from lesioncount.io.records import Settings
+
+    settings = Settings(
+        protocol=_protocol(options),
+        channel=options.channel,
+        scale=options.scale,
+        logits=options.logits,
+        save_labels=options.save_labels,
+    )
+    with progress_on(sys.stderr, quiet=options.quiet) as progress:
+        result = count_batch(
+            options.inputs,
+            options.output,
+            settings=settings,
+            mask=options.mask,
+            jobs=options.jobs,
+            cluster=options.cluster,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            progress=progress,
+        )
+    if not options.quiet:
+        _print_summary(result)
+    if options.report:
+        from lesioncount.report import write_report
+
+        page = write_report(result.out, images=options.images)
+        if not options.quiet:
+            print(f"Report: {page}")
+    for summary in result.failed[:_SHOWN]:
+        print(f"failed: {summary['scan']}: {summary['error']}", file=sys.stderr)
+    if len(result.failed) > _SHOWN:
+        print(f"… and {len(result.failed) - _SHOWN} more, see counts.tsv", file=sys.stderr)
+    if result.interrupted:
+        print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
+        return 130
+    return 1 if result.failed else 0
+
+
+def _protocol(options: argparse.Namespace) -> CountingProtocol:
+    given: str = options.protocol
+    if given not in PROTOCOLS and (given.endswith(".json") or Path(given).exists()):
+        try:
+            base = CountingProtocol.from_json(Path(given).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProtocolError(f"The protocol {given} cannot be read: {error}.") from None
+    else:
+        base = CountingProtocol.named(given)
+    names = ("threshold", "connectivity", "min_voxels", "min_volume_mm3", "min_diameter_mm")
+    changes: dict[str, Any] = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if str(changes.get("connectivity", "")).isdigit():
+        changes["connectivity"] = int(changes["connectivity"])
+    return CountingProtocol.from_dict(base.to_dict() | changes)
+
+
+def _scale(text: str) -> float:
+    try:
+        return float(Fraction(text))
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.01 or 1/255") from None
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
+
+
+def _print_summary(result: BatchResult) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    counted = [summary for summary in result.summaries if summary["status"] == "ok"]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("scan", overflow="fold")
+    for name in ("candidates", "CC > 0.5", "mode", "mean", "90 % interval"):
+        table.add_column(name, justify="right")
+    for summary in counted[:_SHOWN]:
+        row = summary["count"]
+        table.add_row(
+            summary["scan"], str(row["n_candidates"]), str(row["cc_count"]), str(row["count_mode"]),
+            f"{row['count_mean']:.2f}", f"{row['interval90_low']} to {row['interval90_high']}",
+        )  # fmt: skip
+    console = Console(soft_wrap=True)
+    if counted:
+        console.print(table)
+    if len(counted) > _SHOWN:
+        console.print(f"… and {len(counted) - _SHOWN} more")
+    for summary in counted:
+        for warning in summary.get("warnings") or ():
+            console.print(f"warning: {summary['scan']}: {warning}", markup=False)
+    expected = sum(summary["count"]["count_mean"] for summary in counted)
+    console.print(
+        f"{len(counted)} scan{'' if len(counted) == 1 else 's'} counted, {expected:.1f} lesions expected in all, "
+        f"{len(result.failed)} failed. Results: {result.out}",
+        markup=False, highlight=False,
+    )  # fmt: skip

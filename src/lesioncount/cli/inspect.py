@@ -1,0 +1,21 @@
+"""``lesioncount inspect``: what is in a file, and whether it can be counted."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.add_argument("file", help="a map")
+    parser.add_argument("--channel", type=int, metavar="N", help="which map, in files that hold several")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the findings; exit code 1 when the file cannot be counted as it is."""
+    from lesioncount.io.inspection import inspect_map
+
+    findings = inspect_map(options.file, channel=options.channel)
+    print(findings)
+    return 0 if findings.usable else 1

@@ -1,0 +1,46 @@
+"""Progress of a run: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from lesioncount.batch import Progress
+
+# Without a terminal, a line now and then: a log of ten thousand scans must stay readable.
+_LINES = 20
+
+
+@contextmanager
+def progress_on(stream: IO[str], *, quiet: bool) -> Iterator[Progress | None]:
+    """A callback that shows how far a run is."""
+    if quiet:
+        yield None
+    elif stream.isatty():
+        with _bar(stream) as update:
+            yield update
+    else:
+        yield lambda summary, done, total: _line(stream, summary, done, total)
+
+
+def _line(stream: IO[str], summary: dict[str, Any], done: int, total: int) -> None:
+    if summary["status"] != "ok" or done == total or done % max(1, total // _LINES) == 0:
+        print(f"{done}/{total} {summary['scan']} {summary['status']}", file=stream, flush=True)
+
+
+@contextmanager
+def _bar(stream: IO[str]) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    rate = TextColumn("{task.fields[rate]}")
+    columns = (TextColumn("counting"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
+        task = bar.add_task("count", total=None, rate="")
+
+        def update(_: dict[str, Any], done: int, total: int) -> None:
+            speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
+            bar.update(task, completed=done, total=total, rate=f"{speed:.1f} scans/s" if speed else "")
+
+        yield update

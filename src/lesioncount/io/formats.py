@@ -1,0 +1,64 @@
+"""Which reader a path belongs to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from lesioncount.errors import MapFileError
+from lesioncount.io import arrays, dicom, itk, nifti, nnunet, zarr_store
+from lesioncount.io.source import MapSource
+
+_READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
+    **dict.fromkeys(nifti.ENDINGS, nifti.open_nifti),
+    **dict.fromkeys(itk.ENDINGS, itk.open_itk),
+    **dict.fromkeys(dicom.ENDINGS, dicom.open_dicom),
+    ".npy": arrays.open_npy,
+    ".npz": arrays.open_npz,
+    ".zarr": zarr_store.open_zarr,
+}
+
+
+def open_map(path: str | os.PathLike[str], *, channel: int | None = None) -> MapSource:
+    """Open a file as a map; its voxels are read when they are asked for.
+
+    Parameters
+    ----------
+    path : path
+        A NIfTI (``.nii``, ``.nii.gz``), numpy (``.npy``, ``.npz``), nnU-Net (``.npz``), zarr, NRRD, MetaImage or
+        DICOM SEG file.
+    channel : int, optional
+        Which map, where the file holds several.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise MapFileError(f"{path} does not exist.")
+    ending = map_ending(path)
+    if ending is None:
+        raise MapFileError(f"{path} is not a kind of file that is known. Known are {', '.join(_READERS)}.")
+    try:
+        return _open(path, ending, channel)
+    except (PermissionError, IsADirectoryError) as error:
+        raise MapFileError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def map_ending(path: Path) -> str | None:
+    """The ending of a path that may be a map, None for others."""
+    name = path.name.lower()
+    return next((ending for ending in _READERS if name.endswith(ending) and name != ending), None)
+
+
+def scan_name(path: Path) -> str:
+    """The name of the file without its ending."""
+    return path.name[: -len(map_ending(path) or "") or None]
+
+
+def _open(path: Path, ending: str, channel: int | None) -> MapSource:
+    if ending != ".zarr" and path.is_dir():
+        raise MapFileError(f"{path} is a folder.")
+    if ending != ".zarr" and path.stat().st_size == 0:
+        raise MapFileError(f"{path} is empty.")
+    if ending == ".npz" and nnunet.is_nnunet(path):
+        return nnunet.open_nnunet(path, channel)
+    return _READERS[ending](path, channel)

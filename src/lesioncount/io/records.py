@@ -1,0 +1,168 @@
+"""The record of one scan: everything about its count as one JSON file, from which tables are made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.io.atomic import replacing, write_text
+from lesioncount.io.scan import ScanCount, count_file
+from lesioncount.io.tables import count_row, lesion_rows
+from lesioncount.protocol import CountingProtocol
+
+FORMAT_VERSION = 1
+_HASHED_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a count depends on beside the map and the mask."""
+
+    protocol: CountingProtocol = field(default_factory=CountingProtocol)
+    channel: int | None = None
+    scale: float | None = None
+    logits: bool = False
+    save_labels: bool = False
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One map to be counted: its name in the results, and its files."""
+
+    name: str
+    path: Path
+    mask: Path | None = None
+
+
+def count_scan(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
+    """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
+    record: dict[str, Any] = {"format": FORMAT_VERSION, "scan": scan.name, "status": "failed", "error": None}
+    try:
+        record |= {"input": _inputs(scan), "settings": asdict(settings)}
+        count = count_file(
+            scan.path,
+            protocol=settings.protocol,
+            mask=scan.mask,
+            channel=settings.channel,
+            scale=settings.scale,
+            logits=settings.logits,
+            keep_runs=settings.save_labels,
+        )
+        if settings.save_labels:
+            _write_labels(label_path(out, scan.name), count)
+        record |= _content(count) | {"status": "ok"}
+    except (LesionCountError, OSError, MemoryError) as error:
+        record["error"] = str(error) or type(error).__name__
+    try:
+        write_text(record_path(out, scan.name), to_json(record))
+    except MapFileError as error:
+        record |= {"status": "failed", "error": record["error"] or str(error)}
+    return {key: record.get(key) for key in ("scan", "status", "error", "count", "input", "warnings")}
+
+
+def is_done(scan: Scan, settings: Settings, out: Path) -> bool:
+    """Whether the record is there, without error, and of the same files and settings."""
+    record = read_record(out, scan.name)
+    if record is None or record.get("status") != "ok" or record.get("format") != FORMAT_VERSION:
+        return False
+    if record.get("settings") != json.loads(to_json(asdict(settings))):
+        return False
+    try:
+        same = record.get("input") == _inputs(scan)
+    except OSError:
+        return False
+    return same and (not settings.save_labels or label_path(out, scan.name).exists())
+
+
+def read_record(out: Path, name: str) -> dict[str, Any] | None:
+    """The record of a scan; None when there is none, or it is not one."""
+    try:
+        record = json.loads(record_path(out, name).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def record_path(out: Path, name: str) -> Path:
+    """Where the record of a scan is."""
+    return out / f"{name}.json"
+
+
+def label_path(out: Path, name: str) -> Path:
+    """Where the label map of a scan is."""
+    return out / f"{name}_lesions.nii.gz"
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file; of a folder, of the names, sizes and times of its files."""
+    digest = hashlib.sha256()
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            status = file.stat()
+            digest.update(f"{file.relative_to(path)}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
+    else:
+        with path.open("rb") as stream:
+            while block := stream.read(_HASHED_AT_ONCE):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _inputs(scan: Scan) -> dict[str, Any]:
+    try:
+        inputs = {"path": str(scan.path), "sha256": fingerprint(scan.path)}
+        if scan.mask is not None:
+            inputs |= {"mask": str(scan.mask), "mask_sha256": fingerprint(scan.mask)}
+    except PermissionError as error:
+        raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
+    return inputs
+
+
+def _content(count: ScanCount) -> dict[str, Any]:
+    source = count.source
+    return {
+        "map": {
+            "file_format": source.format,
+            "shape": source.shape,
+            "dtype": str(source.dtype),
+            "spacing_mm": source.spacing_mm,
+            "affine": None if source.affine is None else source.affine.tolist(),
+        },
+        "warnings": list(count.warnings),
+        "count": count_row(count),
+        "n_dropped": count.result.candidates.n_dropped,
+        "pmf": count.result.distribution.pmf().tolist(),
+        "lesions": lesion_rows(count),
+    }
+
+
+def _write_labels(path: Path, count: ScanCount) -> None:
+    import nibabel
+
+    n = len(count.result.candidates)
+    labels = count.result.candidates.label_map(np.uint16 if n < 1 << 16 else np.int32)
+    affine = np.eye(4) if count.source.affine is None else count.source.affine
+    with replacing(path) as temporary:
+        nibabel.save(nibabel.Nifti1Image(labels, affine), temporary)
+
+
+def to_json(record: dict[str, Any]) -> str:
+    """A record as text, with null for numbers that JSON does not have."""
+    return json.dumps(_plain(record), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Without NaN and infinity, which JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,84 @@
+"""Counts → the files that people read: one JSON per scan, and two tables for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from lesioncount.io.geometry import to_ras_mm
+from lesioncount.io.scan import ScanCount
+
+COUNT_COLUMNS = (
+    "scan", "status", "n_candidates", "count_mode", "count_mean", "count_sd", "interval90_low", "interval90_high",
+    "entropy", "p_0", "p_1", "p_2", "p_3", "p_4plus", "cc_count", "total_volume_mm3", "error",
+)  # fmt: skip
+LESION_COLUMNS = (
+    "scan", "label", "existence", "n_voxels", "volume_mm3", "peak_i", "peak_j", "peak_k", "peak_x_mm", "peak_y_mm",
+    "peak_z_mm", "centroid_x_mm", "centroid_y_mm", "centroid_z_mm", "bbox", "equivalent_diameter_mm", "variance_share",
+)  # fmt: skip
+
+
+def count_row(count: ScanCount) -> dict[str, Any]:
+    """The columns of ``counts.tsv`` that describe a count, without scan, status and error."""
+    distribution = count.result.distribution
+    low, high = distribution.interval(0.9)
+    bins = distribution.binned(4)
+    return {
+        "n_candidates": len(count.result.candidates),
+        "count_mode": distribution.mode(),
+        "count_mean": distribution.mean(),
+        "count_sd": distribution.std(),
+        "interval90_low": low,
+        "interval90_high": high,
+        "entropy": distribution.entropy(),
+        **dict(zip(("p_0", "p_1", "p_2", "p_3", "p_4plus"), map(float, bins), strict=True)),
+        "cc_count": count.component_count,
+        "total_volume_mm3": float(count.result.candidates.volume_mm3.sum()),
+    }
+
+
+def lesion_rows(count: ScanCount) -> list[dict[str, Any]]:
+    """The rows of ``lesions.tsv`` of one scan, without its name."""
+    candidates, existence = count.result.candidates, count.result.existence
+    affine = count.source.affine
+    variance = existence * (1 - existence)
+    share = variance / variance.sum() if variance.sum() > 0 else np.zeros(len(existence))
+    peak, centroid = to_ras_mm(affine, candidates.peak_index), to_ras_mm(affine, candidates.centroid)
+    index = candidates.peak_index.tolist()
+    n_axes = len(candidates.shape)
+    return [
+        {
+            "label": row + 1,
+            "existence": float(existence[row]),
+            "n_voxels": int(candidates.n_voxels[row]),
+            "volume_mm3": float(candidates.volume_mm3[row]),
+            "peak_i": index[row][0],
+            "peak_j": index[row][1],
+            "peak_k": index[row][2] if n_axes == 3 else None,
+            **dict(zip(("peak_x_mm", "peak_y_mm", "peak_z_mm"), peak[row].tolist(), strict=True)),
+            **dict(zip(("centroid_x_mm", "centroid_y_mm", "centroid_z_mm"), centroid[row].tolist(), strict=True)),
+            "bbox": " ".join(map(str, candidates.bbox[row])),
+            "equivalent_diameter_mm": float(candidates.equivalent_diameter_mm[row]),
+            "variance_share": float(share[row]),
+        }
+        for row in range(len(existence))
+    ]
+
+
+def to_tsv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """A table as text: tabs between columns, ``n/a`` for what is unknown, as BIDS has it."""
+    columns = tuple(columns)
+    lines = ["\t".join(columns)]
+    lines += ["\t".join(_cell(row.get(column)) for column in columns) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "n/a"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return " ".join(str(value).split()) or "n/a"

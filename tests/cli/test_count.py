@@ -1,0 +1,214 @@
+"""The command as people type it."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+
+import nibabel
+import numpy as np
+import pytest
+from nifti_files import save
+
+import lesioncount as lc
+from lesioncount.cli import main
+from lesioncount.io.tables import COUNT_COLUMNS, LESION_COLUMNS
+
+
+def rows(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_a_folder_becomes_tables(cohort, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["count", str(cohort), "-o", str(out), "--save-labels"]) == 0
+    counts, lesions = rows(out / "counts.tsv"), rows(out / "lesions.tsv")
+    assert tuple(counts[0]) == COUNT_COLUMNS
+    assert tuple(lesions[0]) == LESION_COLUMNS
+    assert [row["scan"] for row in counts] == [f"scan{i}" for i in range(6)]
+    for row in counts:
+        image = nibabel.load(cohort / f"{row['scan']}.nii.gz")
+        expected = lc.count_lesions(np.asarray(image.dataobj), spacing_mm=(1, 1, 3))
+        mine = [lesion for lesion in lesions if lesion["scan"] == row["scan"]]
+        assert int(row["n_candidates"]) == len(mine) == len(expected.candidates)
+        assert int(row["count_mode"]) == expected.distribution.mode()
+        assert float(row["count_mean"]) == pytest.approx(expected.distribution.mean(), rel=1e-5)
+        assert float(row["total_volume_mm3"]) == pytest.approx(expected.candidates.volume_mm3.sum(), rel=1e-5)
+        assert int(row["cc_count"]) == lc.connected_component_count(np.asarray(image.dataobj))
+        assert sum(float(lesion["variance_share"]) for lesion in mine) == pytest.approx(1, abs=1e-4)
+        peak = [int(mine[0][f"peak_{axis}"]) for axis in "ijk"]
+        assert [float(mine[0][f"peak_{axis}_mm"]) for axis in "xyz"] == [peak[0], peak[1], 3 * peak[2]]
+        labels = nibabel.load(out / f"{row['scan']}_lesions.nii.gz")
+        np.testing.assert_array_equal(np.asarray(labels.dataobj), expected.candidates.label_map())
+        record = json.loads((out / f"{row['scan']}.json").read_text())
+        np.testing.assert_allclose(record["pmf"], expected.distribution.pmf())
+        assert record["settings"]["protocol"] == lc.CountingProtocol().to_dict()
+    run = json.loads((out / "run.json").read_text())
+    assert (run["n_ok"], run["n_failed"]) == (6, 0)
+    assert len(run["inputs"][0]["sha256"]) == 64
+    shown = capsys.readouterr()
+    assert "6 scans counted" in shown.out
+    assert str(out) in shown.out
+    assert "6/6 scan5 ok" in shown.err
+
+
+def test_options_make_the_protocol(cohort, tmp_path):
+    (tmp_path / "mine.json").write_text('{"threshold": 0.2, "min_voxels": 2}')
+    options = ["--protocol", str(tmp_path / "mine.json"), "--connectivity", "26", "--min-volume-mm3", "6", "--quiet"]
+    assert main(["count", str(cohort / "scan0.nii.gz"), "-o", str(tmp_path / "out"), *options]) == 0
+    record = json.loads((tmp_path / "out" / "scan0.json").read_text())
+    expected = lc.CountingProtocol(threshold=0.2, connectivity=26, min_voxels=2, min_volume_mm3=6)
+    assert lc.CountingProtocol.from_dict(record["settings"]["protocol"]) == expected
+
+
+def test_a_bad_scan_is_a_row_and_the_others_are_counted(cohort, tmp_path, capsys):
+    (cohort / "scan2.nii.gz").write_bytes(b"no voxels")
+    assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--quiet"]) == 1
+    counts = rows(tmp_path / "out" / "counts.tsv")
+    assert [row["status"] for row in counts] == ["ok", "ok", "failed", "ok", "ok", "ok"]
+    assert "not a NIfTI file" in counts[2]["error"]
+    assert "failed: scan2" in capsys.readouterr().err
+
+
+def test_warnings_of_hard_maps_are_told(tmp_path, capsys):
+    save(tmp_path / "mask.nii.gz", np.eye(6, dtype=np.uint8)[None])
+    assert main(["count", str(tmp_path / "mask.nii.gz"), "-o", str(tmp_path / "out")]) == 0
+    assert "warning: mask: This map is binary" in capsys.readouterr().out
+
+
+def test_a_map_without_lesions_is_a_result(tmp_path):
+    save(tmp_path / "zero.nii.gz", np.zeros((4, 4, 4), np.float32))
+    assert main(["count", str(tmp_path / "zero.nii.gz"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    row = rows(tmp_path / "out" / "counts.tsv")[0]
+    assert (row["count_mode"], row["p_0"], row["total_volume_mm3"]) == ("0", "1", "0")
+    assert rows(tmp_path / "out" / "lesions.tsv") == []
+
+
+def test_names_stay_unique(tmp_path):
+    for folder in ("a", "b"):
+        save(tmp_path / "in" / folder / "map.nii.gz", np.full((3, 3, 3), 0.2, np.float32))
+    save(tmp_path / "in" / "a" / "map.nii", np.full((3, 3, 3), 0.2, np.float32))
+    assert main(["count", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    names = [row["scan"] for row in rows(tmp_path / "out" / "counts.tsv")]
+    assert len(set(names)) == 3
+    assert "b_map" in names
+
+
+def test_globs_that_the_shell_did_not_expand(cohort, tmp_path):
+    assert main(["count", str(cohort / "scan[01].nii.gz"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    assert len(rows(tmp_path / "out" / "counts.tsv")) == 2
+
+
+def test_masks_by_name(cohort, tmp_path):
+    for i in range(6):
+        save(tmp_path / "masks" / f"scan{i}.nii.gz", np.zeros((8, 9, 10), np.uint8))
+    arguments = ["count", str(cohort), "-o", str(tmp_path / "out"), "--mask", str(tmp_path / "masks"), "--quiet"]
+    assert main(arguments) == 0
+    assert {row["n_candidates"] for row in rows(tmp_path / "out" / "counts.tsv")} == {"0"}
+    (tmp_path / "masks" / "scan3.nii.gz").unlink()
+    assert main([*arguments, "--overwrite"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["count", "nothing.nii.gz", "-o", "out"], "does not exist"),
+        (["count", "EMPTY", "-o", "out"], "no maps in the folder"),
+        (["count", "COHORT", "-o", "out", "--threshold", "1.5"], r"threshold in \[0, 1\)"),
+        (["count", "COHORT", "-o", "out", "--connectivity", "7"], "Connectivity 7 is unknown"),
+        (["count", "COHORT", "-o", "out", "--protocol", "mine"], "no protocol 'mine'"),
+        (["count", "COHORT", "-o", "out", "--protocol", "mine.json"], "cannot be read"),
+        (["count", "COHORT", "-o", "out", "--mask", "nothing"], "mask nothing does not exist"),
+        (["inspect", "nothing.nii"], "does not exist"),
+    ],
+)
+def test_wrong_calls_say_what_to_do(arguments, message, cohort, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    words = {"COHORT": str(cohort), "EMPTY": "empty"}
+    assert main([words.get(word, word) for word in arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("lesioncount: ")
+    assert re.search(message, error)
+    assert not (tmp_path / "out" / "counts.tsv").exists()
+
+
+def test_results_are_not_overwritten_unasked(cohort, tmp_path, capsys):
+    arguments = ["count", str(cohort), "-o", str(tmp_path / "out"), "--quiet"]
+    assert main(arguments) == 0
+    assert main(arguments) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert main([*arguments, "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize(("text", "code"), [("1/255", 0), ("0.01", 0), ("none", 2), ("1/0", 2)])
+def test_scales_may_be_fractions(text, code, tmp_path):
+    save(tmp_path / "map.nii.gz", np.arange(64, dtype=np.uint8).reshape(4, 4, 4))
+    arguments = ["count", str(tmp_path / "map.nii.gz"), "-o", str(tmp_path / "out"), "--scale", text, "--quiet"]
+    if code == 2:
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2
+    else:
+        assert main(arguments) == 0
+
+
+def test_resume_does_what_is_missing_changed_or_failed(cohort, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["count", str(cohort), "-o", str(out), "--quiet"]
+    (cohort / "scan5.nii.gz").rename(tmp_path / "kept")
+    (cohort / "scan5.nii.gz").write_bytes(b"broken")
+    assert main(arguments) == 1
+    (tmp_path / "kept").rename(cohort / "scan5.nii.gz")  # failed before
+    (out / "scan1.json").unlink()  # missing
+    save(cohort / "scan2.nii.gz", np.full((3, 3, 3), 0.3, np.float32))  # changed
+    (out / "scan3.json").write_text("{")  # damaged
+    untouched = {name: (out / f"{name}.json").stat().st_mtime_ns for name in ("scan0", "scan4")}
+    assert main([*arguments, "--resume"]) == 0
+    assert untouched == {name: (out / f"{name}.json").stat().st_mtime_ns for name in untouched}
+    resumed = {path.name: path.read_bytes() for path in out.iterdir() if path.name != "run.json"}
+    assert main(["count", str(cohort), "-o", str(tmp_path / "fresh"), "--quiet"]) == 0
+    fresh = {path.name: path.read_bytes() for path in (tmp_path / "fresh").iterdir() if path.name != "run.json"}
+    assert resumed == fresh
+    assert main([*arguments, "--resume", "--threshold", "0.3"]) == 0  # another protocol
+    assert json.loads((out / "scan0.json").read_text())["settings"]["protocol"]["threshold"] == 0.3
+
+
+def test_several_jobs_give_the_same_files(cohort, tmp_path):
+    for jobs in ("1", "2"):
+        assert main(["count", str(cohort), "-o", str(tmp_path / jobs), "--jobs", jobs, "--quiet"]) == 0
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / jobs).iterdir() if p.name != "run.json"} for jobs in "12")
+    assert one == two
+
+
+def test_inspect_says_whether_a_map_can_be_counted(cohort, tmp_path, capsys):
+    assert main(["inspect", str(cohort / "scan0.nii.gz")]) == 0
+    assert "a usable probability map" in capsys.readouterr().out
+    save(tmp_path / "logits.nii", np.linspace(-9, 4, 64, dtype=np.float32).reshape(4, 4, 4))
+    assert main(["inspect", str(tmp_path / "logits.nii")]) == 1
+    shown = capsys.readouterr().out
+    assert "cannot be counted" in shown
+    assert "--logits" in shown
+    save(tmp_path / "mask.nii", np.eye(6, dtype=np.uint8)[None])
+    assert main(["inspect", str(tmp_path / "mask.nii")]) == 0
+    assert "but: This map is binary" in capsys.readouterr().out
+
+
+def test_protocols_are_listed(capsys):
+    assert main(["protocols"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in lc.PROTOCOLS)
+
+
+def test_help_and_version_are_quick_and_light():
+    code = "import sys; from lesioncount.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass\n"
+    code += "print([m for m in ('scipy', 'torch', 'matplotlib', 'nibabel', 'rich') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"lesioncount {lc.__version__}\n[]\n"
+
+
+def test_no_command_prints_help(capsys):
+    assert main([]) == 2
+    assert "count the lesions of maps in files" in capsys.readouterr().out

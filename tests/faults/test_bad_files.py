@@ -1,0 +1,167 @@
+"""Files that are damaged, lie or attack: only errors of ours come out, and they help."""
+
+import gzip
+import os
+import resource
+import struct
+import tracemalloc
+from contextlib import suppress
+
+import nibabel
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lesioncount.errors import LesionCountError, MapFileError, NonFiniteError, ProbabilityRangeError
+from lesioncount.io import count_file, open_map
+
+GOOD = np.full((6, 7, 8), 0.05, dtype=np.float32)
+GOOD[2, 3, 4] = 0.7
+
+
+def nifti_bytes(data=GOOD, affine=None, **header):
+    image = nibabel.Nifti1Image(data, np.eye(4) if affine is None else affine)
+    raw = bytearray(image.to_bytes())
+    for offset, (form, value) in {int(k[1:]): v for k, v in header.items()}.items():
+        struct.pack_into(form, raw, offset, *value if isinstance(value, tuple) else (value,))
+    return bytes(raw)
+
+
+def flipped(content, at):
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+NOISE = np.random.default_rng(0).random((6, 7, 8), np.float32)
+ENDLESS = ("<8h", (3, 10000, 10000, 10000, 1, 1, 1, 1))  # 10¹² voxels
+
+
+def write(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("zero.nii.gz", b"", "is empty"),
+        ("zero.npz", b"", "is empty"),
+        ("text.nii.gz", b"these are no voxels, but a text of some length" * 20, "not a NIfTI file"),
+        ("text.npz", b"these are no voxels", "not a numpy file"),
+        ("text.npy", b"these are no voxels", "not a numpy file"),
+        ("text.nrrd", b"these are no voxels", "cannot be read"),
+        ("text.dcm", b"these are no voxels", "not a DICOM"),
+        ("short.nii", nifti_bytes()[:200], "not a NIfTI file"),
+        ("truncated.nii", nifti_bytes()[:-40], "header promises"),
+        ("truncated.nii.gz", gzip.compress(nifti_bytes())[:-30], "damaged or truncated"),
+        ("early.nii.gz", gzip.compress(nifti_bytes())[:40], "damaged or truncated"),
+        ("flipped.nii.gz", flipped(gzip.compress(nifti_bytes(NOISE)), 300), "damaged or truncated"),
+        ("endless.nii.gz", gzip.compress(nifti_bytes(_40=ENDLESS)), "header promises"),
+        ("endless.nii", nifti_bytes(_40=ENDLESS), "header promises"),
+        ("negative.nii", nifti_bytes(_40=("<8h", (3, 6, -7, 8, 1, 1, 1, 1))), "axes with voxels|not a NIfTI"),
+        ("flat.nii", nifti_bytes(_40=("<8h", (1, 336, 1, 1, 1, 1, 1, 1))), "two or three axes"),
+        ("type.nii", nifti_bytes(_70=("<h", 128)), "cannot be probabilities|header promises"),
+        ("type.nii", nifti_bytes(_70=("<h", 9999)), "not a NIfTI file"),
+        ("affine.nii", nifti_bytes(_252=("<hh", (0, 1)), _280=("<f", float("nan"))), "does not place the voxels"),
+        ("sizes.nii", nifti_bytes(_252=("<hh", (0, 1)), _280=("<12f", (0.0,) * 12)), "does not place the voxels"),
+        ("pair.nii", nifti_bytes(_344=("<4s", b"ni1\0")), "half of a NIfTI pair"),
+        ("known.txt", b"text", "not a kind of file"),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_explained(tmp_path, name, content, message):
+    path = write(tmp_path, name, content)
+    with pytest.raises(MapFileError, match=message) as caught:
+        count_file(path)
+    assert name in str(caught.value)
+
+
+def test_bytes_beyond_the_voxels_are_not_read(tmp_path):
+    """A gzip bomb: a gigabyte of zeros behind a small map."""
+    bomb = gzip.compress(nifti_bytes()) + gzip.compress(bytes(1 << 26)) * 16
+    path = write(tmp_path, "bomb.nii.gz", bomb)
+    tracemalloc.start()
+    assert len(count_file(path).result.candidates) == 1
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+def test_a_header_that_promises_much_allocates_little(tmp_path):
+    # 2000 × 2000 × 2000 float64 voxels would be 64 GB; the file could expand to 70 GB if it were all zeros.
+    path = write(
+        tmp_path,
+        "huge.nii.gz",
+        gzip.compress(nifti_bytes(_40=("<8h", (3, 2000, 2000, 2000, 1, 1, 1, 1)))) + os.urandom(40_000_000),
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(MapFileError):
+        count_file(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+def test_values_that_are_no_probabilities(tmp_path):
+    for value, error in ((np.nan, NonFiniteError), (7.5, ProbabilityRangeError), (-4, ProbabilityRangeError)):
+        data = GOOD.copy()
+        data[1, 1, 1] = value
+        with pytest.raises(error):
+            count_file(write(tmp_path, "bad.nii.gz", gzip.compress(nifti_bytes(data))))
+
+
+def test_pickled_objects_are_refused(tmp_path):
+    np.save(tmp_path / "o.npy", np.array([[{}, []]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "o.npz", p=np.array([[{}, []]], dtype=object))
+    np.savez(tmp_path / "n.npz", probabilities=np.array([[{}, []]], dtype=object))
+    for name in ("o.npy", "o.npz", "n.npz"):
+        with pytest.raises(MapFileError, match="pickled Python objects"):
+            open_map(tmp_path / name)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_files_without_permission(tmp_path):
+    path = write(tmp_path, "secret.nii", nifti_bytes())
+    path.chmod(0)
+    with pytest.raises(MapFileError, match="Permission denied"):
+        open_map(path)
+
+
+def test_folders_and_missing_files(tmp_path):
+    (tmp_path / "folder.nii").mkdir()
+    with pytest.raises(MapFileError, match="is a folder"):
+        open_map(tmp_path / "folder.nii")
+    with pytest.raises(MapFileError, match="does not exist"):
+        open_map(tmp_path / "nothing.nii")
+
+
+def npz_bytes():
+    import io
+
+    file = io.BytesIO()
+    np.savez_compressed(file, probabilities=np.stack([1 - GOOD, GOOD]))
+    return file.getvalue()
+
+
+SEEDS = {
+    "map.nii": nifti_bytes(),
+    "map.nii.gz": gzip.compress(nifti_bytes()),
+    "map.npz": npz_bytes(),
+}
+
+
+@settings(max_examples=2400)
+@given(
+    st.sampled_from(sorted(SEEDS)),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=6),
+    st.floats(0, 1.2),
+    st.booleans(),
+)
+def test_mutated_files_raise_only_our_errors(tmp_path_factory, name, changes, cut, in_header):
+    content = bytearray(SEEDS[name])
+    for place, value in changes:
+        content[int(place * (min(len(content), 400) if in_header else len(content)) * 0.999)] = value
+    content = content[: int(cut * len(content))] if cut < 1 else content
+    path = tmp_path_factory.mktemp("fuzz") / name
+    path.write_bytes(bytes(content))
+    with suppress(LesionCountError):
+        count_file(path, channel=1 if name.endswith(".npz") else None)
+    path.unlink()
+    path.parent.rmdir()

@@ -1,0 +1,12 @@
+"""Small NIfTI files to count."""
+
+import nibabel
+import numpy as np
+
+AFFINE = np.diag([1.0, 1.0, 3.0, 1.0])
+
+
+def save(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nibabel.save(nibabel.Nifti1Image(data, AFFINE), path)
+    return path
