@@ -7,7 +7,7 @@ KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.
 .PHONY: help demo test lint unit slow bench format clean
 
 help:
-	@echo "make demo    count three example maps and show the result"
+	@echo "make demo    count a small cohort of example scans and write a report"
 	@echo "make test    lint, types, import layers, tests"
 	@echo "make slow    the tests that take minutes"
 	@echo "make bench   speed, as ratios in one run (writes benchmarks/results.json)"
@@ -27,10 +27,14 @@ $(VENV)/.test: $(VENV)/.package
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package
-	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python -m pip install --quiet --editable '.[cluster]' --group bench
 	@touch $@
 
-demo: $(VENV)/.package
+$(VENV)/.demo: $(VENV)/.package
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	@touch $@
+
+demo: $(VENV)/.demo
 	@$(BIN)/python -m lesioncount.demo
 
 test: lint unit

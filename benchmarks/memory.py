@@ -1,4 +1,4 @@
-"""Memory that counting takes beyond the map itself."""
+"""Memory that counting takes beyond what was there before."""
 
 from pathlib import Path
 
@@ -11,10 +11,20 @@ import lesioncount as lc
 def share_of_array(p: NDArray[np.float32]) -> float:
     """Highest resident memory while counting, less what was resident before, as a share of the map."""
     lc.count_lesions(p[:2])  # whatever is loaded on first use is no cost of the map
-    Path("/proc/self/clear_refs").write_text("5")  # forgets the highest value so far
-    before = _kilobytes("VmRSS")
+    before = reset_highest()
     lc.count_lesions(p)
-    return (_kilobytes("VmHWM") - before) * 1024 / p.nbytes
+    return highest_since(before) / p.nbytes
+
+
+def reset_highest() -> int:
+    """Forget the highest resident memory so far; the kilobytes that are resident now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _kilobytes("VmRSS")
+
+
+def highest_since(before: int) -> int:
+    """Bytes of resident memory above ``before`` kilobytes, at the highest."""
+    return (_kilobytes("VmHWM") - before) * 1024
 
 
 def _kilobytes(name: str) -> int:

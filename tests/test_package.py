@@ -45,13 +45,15 @@ def test_import_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-def test_demo_prints_the_table(capsys):
-    demo.main()
-    shown = capsys.readouterr()
-    assert re.search(r"^clear +3 +3 +3 ", shown.out, re.MULTILINE)
-    assert re.search(r"^empty +0 +0 +0 ", shown.out, re.MULTILINE)
-    assert "docs/guide.md" in shown.out
-    assert shown.err == ""
+def test_demo_counts_its_cohort_and_says_where_to_look(tmp_path, capsys):
+    assert demo.main(["--output", str(tmp_path / "demo")]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^clear +3 +3 +3 ", shown, re.MULTILINE)
+    assert re.search(r"^empty +0 +0 +0 ", shown, re.MULTILINE)
+    for name in ("report.html", "counts.tsv", "lesions.tsv", "many_lesions.nii.gz"):
+        assert (tmp_path / "demo" / "results" / name).stat().st_size > 0
+    assert "report.html" in shown
+    assert "docs/command-line.md" in shown
 
 
 def test_example_maps_are_the_same_for_the_same_seed():

@@ -5,16 +5,17 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.io.atomic import write_text
+from lesioncount.errors import MapFileError
+from lesioncount.io.atomic import remove_left_overs, write_text
 from lesioncount.io.inputs import counterpart, find_maps, name_scans
 from lesioncount.io.optional import optional
 from lesioncount.io.records import Scan, Settings, count_scan, is_done, read_record, to_json
@@ -22,6 +23,8 @@ from lesioncount.io.tables import COUNT_COLUMNS, LESION_COLUMNS, to_tsv
 
 # A worker that dies takes the pool with it; what was not done is tried again this often before it counts as failed.
 _RESTARTS = 2
+
+_SECONDS_TO_CONNECT = 10
 
 Progress = Callable[[dict[str, Any], int, int], None]
 
@@ -116,6 +119,7 @@ def _prepared(out: Path, *, resume: bool, overwrite: bool) -> Path:
         )
     try:
         out.mkdir(parents=True, exist_ok=True)
+        remove_left_overs(out)
     except OSError as error:
         raise MapFileError(f"The folder {out} cannot be made: {error.strerror}.") from None
     return out
@@ -129,9 +133,10 @@ def _counted(
         return
     left = {scan.name: scan for scan in scans}
     for attempt in range(_RESTARTS + 1):
-        for summary in _counted_by(_executor(jobs, cluster), list(left.values()), settings, out, attempt == _RESTARTS):
-            del left[summary["scan"]]
-            yield summary
+        with _executor(jobs, cluster) as executor:
+            for summary in _counted_by(executor, list(left.values()), settings, out, attempt == _RESTARTS):
+                del left[summary["scan"]]
+                yield summary
         if not left:
             return
 
@@ -140,37 +145,38 @@ def _counted_by(
     executor: Executor, scans: list[Scan], settings: Settings, out: Path, last_attempt: bool
 ) -> Iterator[dict[str, Any]]:
     """Summaries as they come. Scans whose worker died are left out, unless there is no other attempt."""
-    with executor:
-        futures: dict[Future[dict[str, Any]], Scan] = {}
-        try:
-            for scan in scans:
-                futures[executor.submit(count_scan, scan, settings, out)] = scan
-            for future in as_completed(futures):
-                try:
-                    yield future.result()
-                except BrokenProcessPool:
-                    if last_attempt:
-                        yield _failure(futures[future], "the process that counted it died, possibly for want of memory")
-                except LesionCountError as error:
-                    yield _failure(futures[future], str(error))
-        except BrokenProcessPool:
-            return
-        except KeyboardInterrupt:
-            executor.shutdown(wait=False, cancel_futures=True)
-            raise
+    try:
+        futures = {executor.submit(count_scan, scan, settings, out): scan for scan in scans}
+    except BrokenProcessPool:  # a worker died while the scans were still being handed out
+        futures = {}
+    try:
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                if last_attempt:
+                    yield _failure(futures[future], "the process that counted it died, possibly for want of memory")
+            except Exception as error:  # noqa: BLE001 - a cluster has errors of its own, such as a worker killed again and again
+                yield _failure(futures[future], f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
-def _executor(jobs: int, cluster: str | None) -> Executor:
+@contextmanager
+def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
     if cluster is None:
         # A fresh interpreter per worker: forking one that has threads may lock up.
-        return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
+            yield executor
+        return
     distributed = optional("distributed", "cluster", "Counting on a cluster")
     try:
-        client = distributed.Client(cluster, timeout=10)
+        client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
         raise MapFileError(f"There is no Dask scheduler at {cluster}: {error}.") from None
-    executor: Executor = client.get_executor()
-    return executor
+    with client, client.get_executor() as executor:
+        yield executor
 
 
 def _failure(scan: Scan, why: str) -> dict[str, Any]:

@@ -1,12 +1,13 @@
-"""Three embedded example maps, counted: ``python -m lesioncount.demo``."""
+"""A small cohort of example scans, counted with the command line: ``python -m lesioncount.demo``."""
 
 from __future__ import annotations
 
+import argparse
+import sys
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
-
-from lesioncount.baselines import connected_component_count
-from lesioncount.counting import LesionCount, count_lesions
 
 SHAPE = (24, 48, 40)
 SPACING_MM = (3.0, 1.0, 1.0)
@@ -16,6 +17,9 @@ EXAMPLES: dict[str, tuple[tuple[float, float], ...]] = {
     "clear": ((0.99, 5.0), (0.97, 4.0), (0.98, 6.0)),
     "unsure": ((0.96, 5.0), (0.78, 4.0), (0.52, 3.5), (0.35, 3.0), (0.2, 3.0)),
     "empty": (),
+    "one": ((0.93, 5.5), (0.14, 2.5)),
+    "faint": ((0.45, 3.0), (0.4, 3.0), (0.38, 3.5), (0.25, 3.0)),
+    "many": ((0.99, 5.0), (0.95, 4.0), (0.9, 4.5), (0.85, 3.5), (0.7, 3.5), (0.6, 3.0), (0.3, 3.0)),
 }
 
 
@@ -30,14 +34,27 @@ def example_maps(seed: int = 2022) -> dict[str, NDArray[np.float32]]:
     Returns
     -------
     dict of str to ndarray of float32, shape (24, 48, 40)
-        By name: ``clear``, ``unsure`` and ``empty``. Voxels are 3 × 1 × 1 mm.
+        By name: ``clear``, ``unsure``, ``empty``, ``one``, ``faint`` and ``many``. Voxels are 3 × 1 × 1 mm.
     """
     rng = np.random.default_rng(seed)
     return {name: _bumps(rng, bumps) for name, bumps in EXAMPLES.items()}
 
 
+def example_image(probabilities: NDArray[np.float32], seed: int = 2022) -> NDArray[np.float32]:
+    """A picture of a head in which an example map might have been found: bright spots in noisy tissue."""
+    rng = np.random.default_rng(seed)
+    centre = (np.array(SHAPE) - 1) / 2
+    radius = np.linalg.norm((_grid() - centre) / (centre * 0.95), axis=-1)
+    tissue = 0.55 + 0.15 * np.cos(9 * radius) + rng.normal(0, 0.04, SHAPE)
+    return np.where(radius < 1, tissue + 0.5 * probabilities, 0.02).astype(np.float32)
+
+
+def _grid() -> NDArray[np.int64]:
+    return np.stack(np.meshgrid(*map(np.arange, SHAPE), indexing="ij"), axis=-1)
+
+
 def _bumps(rng: np.random.Generator, bumps: tuple[tuple[float, float], ...]) -> NDArray[np.float32]:
-    grid = np.stack(np.meshgrid(*map(np.arange, SHAPE), indexing="ij"), axis=-1)
+    grid = _grid()
     probabilities = rng.uniform(0.0, 0.02, SHAPE)
     # One bump per cell of a coarse grid: bumps must not touch, or they would be one candidate.
     cells = rng.permutation([(z, y, x) for z in (6, 18) for y in (12, 36) for x in (10, 30)])
@@ -48,39 +65,36 @@ def _bumps(rng: np.random.Generator, bumps: tuple[tuple[float, float], ...]) -> 
     return probabilities.astype(np.float32)
 
 
-def _line(name: str, *columns: object) -> str:
-    widths = (12, 10, 6, 6, 15, 8, 7, 7, 7, 7)
-    return f"{name:<8}" + "".join(f"{column:>{width}}" for column, width in zip(columns, widths, strict=True))
+def write_cohort(folder: Path) -> None:
+    """Write the example maps and images as NIfTI files, into ``probabilities/`` and ``images/``."""
+    import nibabel
+
+    affine = np.diag([*SPACING_MM[::-1], 1.0])
+    affine[:3, 3] = [-20, -24, -36]
+    for name, probabilities in example_maps().items():
+        for kind, volume in (("probabilities", probabilities), ("images", example_image(probabilities))):
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+            image = nibabel.Nifti1Image(volume.transpose(2, 1, 0), affine)  # NIfTI axes are x, y, z
+            nibabel.save(image, folder / kind / f"{name}.nii.gz")
 
 
-def _row(name: str, result: LesionCount, components: int) -> str:
-    count = result.distribution
-    low, high = count.interval(0.9)
-    bins = [f"{p:.3f}" for p in count.binned(4)]
-    return _line(
-        name, len(result.candidates), components, count.mode(), f"{count.mean():.2f}", f"{low} to {high}", *bins
-    )
+def main(arguments: list[str] | None = None) -> int:
+    """Write the cohort, count it, and say where to look."""
+    from lesioncount.cli import main as command
 
-
-def main() -> None:
-    """Count the examples and print a table."""
-    maps = example_maps()
-    print(f"Three probability maps of {' × '.join(map(str, SHAPE))} voxels, as a segmentation network might make them.")
-    print()
-    print(
-        _line("map", "candidates", "CC > 0.5", "mode", "mean", "90 % interval", "P(0)", "P(1)", "P(2)", "P(3)", "P(4+)")
-    )
-    results = {name: count_lesions(probabilities, spacing_mm=SPACING_MM) for name, probabilities in maps.items()}
-    for name, result in results.items():
-        print(_row(name, result, connected_component_count(maps[name])))
-    print()
-    print("The map that a single number says least about, in full: print(count_lesions(...))")
-    print()
-    print(results["unsure"])
-    print()
-    print("Where to look next: README.md for the five-minute tour, docs/guide.md for every option,")
-    print("src/lesioncount/demo.py for the code that made this.")
+    parser = argparse.ArgumentParser(prog="python -m lesioncount.demo", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("out/demo"), help="folder to write to (default: out/demo)")
+    folder = parser.parse_args(arguments).output
+    write_cohort(folder)
+    maps, images, results = (folder / name for name in ("probabilities", "images", "results"))
+    line = ["count", str(maps), "-o", str(results), "--report", "--images", str(images), "--save-labels", "--overwrite"]
+    print(f"Six probability maps are in {maps}, as a segmentation network might make them. Counted with:\n")
+    print(f"    lesioncount {' '.join(line)}\n")
+    code = command(line)
+    print(f"\nLook at {results / 'report.html'} in a browser, and at {results / 'counts.tsv'}.")
+    print("Then: README.md for the tour, docs/command-line.md for files, docs/guide.md for Python.")
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,12 +10,21 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError
 
+# Of temporary names. What a run leaves behind that was killed can be told from everything else by it.
+_PREFIX = ".lesioncount-"
+
+
+def remove_left_overs(folder: Path) -> None:
+    """Remove what an earlier run was writing when it was killed."""
+    for path in folder.glob(f"{_PREFIX}*"):
+        path.unlink(missing_ok=True)
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside the final one; it takes its place when all went well, and is removed when not."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=_ending(path))
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_ending(path))
         os.close(handle)
         temporary = Path(name)
     except OSError as error:

@@ -18,6 +18,8 @@ from lesioncount.io.source import MapSource, checked_affine, chosen_channel, pla
 
 ENDINGS = (".nii.gz", ".nii")
 
+_DAMAGED: tuple[type[Exception], ...] = (igzip.BadGzipFile, IsalError, EOFError, zlib.error)
+
 # Deflate cannot expand further than this: a header that promises more is lying.
 _HIGHEST_RATIO = 1032
 
@@ -104,7 +106,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with igzip.open(path, "rb") if _is_compressed(path) else path.open("rb") as file:
             yield file
-    except (igzip.BadGzipFile, IsalError, EOFError, zlib.error) as error:
+    except _DAMAGED as error:
         raise MapFileError(f"{path} is damaged or truncated: {error}.") from None
 
 

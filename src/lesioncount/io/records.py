@@ -154,7 +154,12 @@ def _write_labels(path: Path, count: ScanCount) -> None:
 
 def to_json(record: dict[str, Any]) -> str:
     """A record as text, with null for numbers that JSON does not have."""
-    return json.dumps(_plain(record), indent=1, ensure_ascii=False, allow_nan=False)
+    # A line per key: readable, and yet made by the fast encoder, which indents nothing.
+    lines = (
+        f"{json.dumps(key)}: {json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)}"
+        for key, value in record.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _plain(value: Any) -> Any:
