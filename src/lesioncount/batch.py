@@ -80,7 +80,7 @@ def count_batch(
         Called with the summary of a scan, the number of scans done, and the number of all.
     """
     settings = Settings() if settings is None else settings
-    scans = _scans(inputs, mask)
+    scans = _scans(inputs, mask, Path(out))
     out = _prepared(Path(out), resume=resume, overwrite=overwrite)
     begin = time.time()
     todo = [scan for scan in scans if not (resume and is_done(scan, settings, out))]
@@ -102,8 +102,8 @@ def count_batch(
     return BatchResult(out, summaries, interrupted)
 
 
-def _scans(inputs: Sequence[str | Path], mask: str | Path | None) -> list[Scan]:
-    paths = name_scans(find_maps(inputs))
+def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path) -> list[Scan]:
+    paths = name_scans(find_maps(inputs, leave_out=out))
     if mask is None:
         return [Scan(name, path) for name, path in paths.items()]
     if not Path(mask).exists():

@@ -101,6 +101,13 @@ def test_globs_that_the_shell_did_not_expand(cohort, tmp_path):
     assert len(rows(tmp_path / "out" / "counts.tsv")) == 2
 
 
+def test_results_inside_the_input_folder_are_not_counted(cohort):
+    arguments = ["count", str(cohort), "-o", str(cohort / "out"), "--save-labels", "--quiet", "--overwrite"]
+    for _ in range(2):
+        assert main(arguments) == 0
+        assert len(rows(cohort / "out" / "counts.tsv")) == 6
+
+
 def test_masks_by_name(cohort, tmp_path):
     for i in range(6):
         save(tmp_path / "masks" / f"scan{i}.nii.gz", np.zeros((8, 9, 10), np.uint8))

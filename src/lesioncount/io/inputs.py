@@ -6,19 +6,23 @@ import glob
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.io.formats import map_ending, scan_name
 
 
-def find_maps(inputs: Iterable[str | Path]) -> list[Path]:
-    """All maps that are meant, in the order of the inputs and sorted within each."""
+def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) -> list[Path]:
+    """All maps that are meant, in the order of the inputs and sorted within each.
+
+    In folders, what lies below ``leave_out`` is no input: results of an earlier run may.
+    """
     found: dict[Path, None] = {}
     for given in inputs:
         path = Path(given)
         if path.is_dir() and map_ending(path) != ".zarr":
-            maps = _maps_in(path)
+            maps = [file for file in _maps_in(path) if leave_out is None or not _is_below(file, leave_out)]
             if not maps:
                 raise MapFileError(
                     f"There are no maps in the folder {path}. Maps end in .nii.gz, .nii, .npz, .npy, .zarr, …"
@@ -56,11 +60,24 @@ def counterpart(beside: Path, of: Path) -> Path:
     if not beside.is_dir():
         return beside
     wanted = scan_name(of)
-    matches = [path for path in _maps_in(beside) if scan_name(path) == wanted]
+    matches = _maps_by_name(beside, beside.stat().st_mtime_ns).get(wanted, [])
     if len(matches) != 1:
         count = "no file" if not matches else f"{len(matches)} files"
         raise MapFileError(f"Expected one file called {wanted} in {beside}, but there is {count} of that name.")
     return matches[0]
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return folder.resolve() in path.resolve().parents
+
+
+@lru_cache(maxsize=8)
+def _maps_by_name(folder: Path, _changed: int) -> dict[str, list[Path]]:
+    """All maps in a folder; looked through once for all scans of a run, and again when the folder has changed."""
+    names: dict[str, list[Path]] = {}
+    for path in _maps_in(folder):
+        names.setdefault(scan_name(path), []).append(path)
+    return names
 
 
 def _maps_in(folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from isal import igzip
@@ -18,7 +18,7 @@ from lesioncount.io.source import MapSource, checked_affine, chosen_channel, pla
 
 ENDINGS = (".nii.gz", ".nii")
 
-_DAMAGED: tuple[type[Exception], ...] = (igzip.BadGzipFile, IsalError, EOFError, zlib.error)
+_DAMAGED = (igzip.BadGzipFile, cast("type[Exception]", IsalError), EOFError, zlib.error)
 
 # Deflate cannot expand further than this: a header that promises more is lying.
 _HIGHEST_RATIO = 1032
