@@ -33,17 +33,20 @@ static inline int lc_first_bit(uint64_t word) {
 #include <sys/mman.h>
 #endif
 
-/* Grow a table. Large ones ask for large pages, as numpy does: in noise, first touches of fresh memory would
- * otherwise cost as much as the sweep. */
-static inline void *lc_grow(void *table, size_t n_bytes) {
-    void *grown = realloc(table, n_bytes);
+/* Grow a table; 0 when it could be done. Large ones ask for large pages, as numpy does: in noise, first touches of fresh
+ * memory would otherwise cost as much as the sweep. */
+static inline int lc_grow(void *table, size_t n_bytes) {
+    void **pointer = (void **)table;
+    void *grown = realloc(*pointer, n_bytes);
+    if (!grown) return -1;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (grown && n_bytes >= (size_t)1 << 22) {
+    if (n_bytes >= (size_t)1 << 22) {
         uintptr_t begin = ((uintptr_t)grown + 4095) & ~(uintptr_t)4095;
         madvise((void *)begin, n_bytes - (begin - (uintptr_t)grown), MADV_HUGEPAGE);
     }
 #endif
-    return grown;
+    *pointer = grown;
+    return 0;
 }
 
 /* What a key means; `suspect` keys are outside [0, 1] and bad unless they lie in [benign_low, benign_high]. */

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 
 cdef extern from "blocks.h" nogil:
-    void* lc_grow(void* table, size_t n_bytes)
+    int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 
 REGION_FIELDS = [
@@ -62,26 +62,17 @@ cdef class Slab:
 
     cdef int make_room(self, Py_ssize_t regions, Py_ssize_t runs) noexcept nogil:
         cdef Py_ssize_t room
-        cdef void* grown
         if self.n_regions + regions > self.region_room:
-            room = max(self.n_regions + regions, 2 * self.region_room)
+            room = max(self.n_regions + regions, min(INT32_MAX, 2 * self.region_room))
             if room > INT32_MAX:
                 return -1
-            grown = lc_grow(self.regions, room * sizeof(Region))
-            if grown == NULL:
+            if lc_grow(&self.regions, room * sizeof(Region)) < 0 or lc_grow(&self.parent, room * sizeof(int32_t)) < 0:
                 return -1
-            self.regions = <Region*> grown
-            grown = lc_grow(self.parent, room * sizeof(int32_t))
-            if grown == NULL:
-                return -1
-            self.parent = <int32_t*> grown
             self.region_room = room
         if self.n_runs + runs > self.run_room:
             room = max(self.n_runs + runs, 2 * self.run_room)
-            grown = lc_grow(self.runs, room * sizeof(Run))
-            if grown == NULL:
+            if lc_grow(&self.runs, room * sizeof(Run)) < 0:
                 return -1
-            self.runs = <Run*> grown
             self.run_room = room
         return 0
 

@@ -35,7 +35,7 @@ cdef extern from "blocks.h" nogil:
     const lc_row_ops* lc_row_ops_for(int itemsize, int is_signed)
     void lc_mask_words(const char* row, Py_ssize_t stride, size_t n, uint64_t* words)
     int lc_first_bit(uint64_t word)
-    void* lc_grow(void* table, size_t n_bytes)
+    int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 
 # Rows are looked at in blocks: 8 KiB stay in the first-level cache for the second look at those that are not quiet.
@@ -96,25 +96,18 @@ cdef int make_room(Scan* scan, Slab slab, Py_ssize_t n, Py_ssize_t rows_done) no
     """Room for n more runs. Growing moves memory, so it looks ahead: the rest may well be like what has been seen."""
     cdef Py_ssize_t needed = slab.n_runs + n, room
     cdef Finds* finds = &scan.finds
-    cdef void* grown
     if needed <= finds.room:
         return 0
     room = <Py_ssize_t> (1.05 * needed * (slab.n_planes * scan.n_rows / <double> (rows_done + 1)))
-    room = 64 + max(needed + needed // 2, min(room, LOOK_AHEAD * needed))
-    if room > INT32_MAX or slab.make_room(0, room - slab.n_runs) < 0:
+    room = min(INT32_MAX, 64 + max(needed + needed // 2, min(room, LOOK_AHEAD * needed)))
+    if needed > INT32_MAX or slab.make_room(0, room - slab.n_runs) < 0:
         return -1
-    grown = lc_grow(finds.parent, room * sizeof(int32_t))
-    if grown == NULL:
+    if (
+        lc_grow(&finds.parent, room * sizeof(int32_t)) < 0
+        or lc_grow(&finds.peak_key, room * sizeof(uint64_t)) < 0
+        or lc_grow(&finds.peak_column, room * sizeof(int32_t)) < 0
+    ):
         return -1
-    finds.parent = <int32_t*> grown
-    grown = lc_grow(finds.peak_key, room * sizeof(uint64_t))
-    if grown == NULL:
-        return -1
-    finds.peak_key = <uint64_t*> grown
-    grown = lc_grow(finds.peak_column, room * sizeof(int32_t))
-    if grown == NULL:
-        return -1
-    finds.peak_column = <int32_t*> grown
     finds.room = room
     return 0
 
