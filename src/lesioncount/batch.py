@@ -217,6 +217,14 @@ def _write_run(
         "seconds": round(time.time() - begin, 3),
         "n_ok": sum(summary["status"] == "ok" for summary in summaries),
         "n_failed": sum(summary["status"] != "ok" for summary in summaries),
-        "inputs": [{"scan": summary["scan"], **(summary["input"] or {})} for summary in summaries],
+        "inputs": [
+            {
+                "scan": summary["scan"],
+                "status": summary["status"],
+                "error": summary["error"],
+                **(summary["input"] or {}),
+            }
+            for summary in summaries
+        ],
     }
     write_text(out / "run.json", to_json(content))

@@ -73,6 +73,11 @@ class Candidates:
         return self._unravel(self._table["peak_at"])
 
     @cached_property
+    def peak_position(self) -> NDArray[np.int64]:
+        """Position of that voxel in the flattened map (C order)."""
+        return _read_only(np.ravel_multi_index(tuple(self.peak_index.T), self.shape).astype(np.int64))
+
+    @cached_property
     def bbox(self) -> NDArray[np.int64]:
         """Bounding box as scikit-image has it, first index along each axis, then last index plus one: (n, 2 ndim)."""
         low, high = self._in_map_order(self._table["low"]), self._in_map_order(self._table["high"])

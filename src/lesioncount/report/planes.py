@@ -1,0 +1,182 @@
+"""A window around a candidate → the planes through its peak, turned as radiologists look at them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.io.optional import optional
+
+_ANATOMICAL = ("sagittal", "coronal", "axial")
+_ENDS = (("R", "L"), ("A", "P"), ("S", "I"))
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One picture: pixels, the outline of the candidate, and its peak.
+
+    Attributes
+    ----------
+    name : str
+    width_mm, height_mm : float
+    n_columns, n_rows : int
+    png : str
+        The pixels in base64.
+    outline : str
+        SVG path around the candidate, in pixels.
+    peak : tuple of float
+        Column and row of the middle of the peak voxel, in pixels.
+    letters : tuple of str, or None
+        What lies to the left, to the right, at the top and at the bottom; None when the map does not say.
+    """
+
+    name: str
+    width_mm: float
+    height_mm: float
+    n_columns: int
+    n_rows: int
+    png: str
+    outline: str
+    peak: tuple[float, float]
+    letters: tuple[str, str, str, str] | None
+
+
+@dataclass(frozen=True)
+class View:
+    """How the axes of a map are laid out on the page.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        The axis of the map (2 is the thickness of a 2-D map) that is shown as x, y and z.
+    flipped : tuple of bool
+        Whether x, y and z run against the axis of the map.
+    is_anatomical : bool
+        Whether x, y and z run from right to left, anterior to posterior and superior to inferior.
+    """
+
+    axes: tuple[int, int, int]
+    flipped: tuple[bool, bool, bool]
+    is_anatomical: bool
+
+    @classmethod
+    def of(cls, affine: NDArray[np.float64] | None) -> View:
+        """The radiological view (patient's right on the left); as arrays are printed when nothing is known."""
+        if affine is None:
+            return cls((2, 1, 0), (False, False, False), is_anatomical=False)
+        from nibabel.orientations import io_orientation
+
+        orientation = io_orientation(affine)
+        axes = np.argsort(orientation[:, 0])
+        x, y, z = (int(axis) for axis in axes)
+        # Affines are RAS: an axis that runs towards R, A or S must be turned round to begin there.
+        right, front, up = (bool(orientation[axis, 1] > 0) for axis in axes)
+        return cls((x, y, z), (right, front, up), is_anatomical=True)
+
+    def turned(self, window: NDArray[Any]) -> NDArray[Any]:
+        """The voxels of a window as x, y, z."""
+        voxels = window.reshape(*window.shape, *(1,) * (3 - window.ndim)).transpose(self.axes)
+        return voxels[tuple(slice(None, None, -1 if flip else None) for flip in self.flipped)]
+
+    def turned_index(self, index: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+        """Where a voxel of a window is after `turned`."""
+        index, shape = (*index, 0)[:3], (*shape, 1)[:3]
+        return tuple(
+            shape[a] - 1 - index[a] if flip else index[a] for a, flip in zip(self.axes, self.flipped, strict=True)
+        )
+
+    def name(self, across: int) -> str:
+        """The name of the planes across x, y or z."""
+        return _ANATOMICAL[across] if self.is_anatomical else f"across axis {self.axes[across]}"
+
+    def letters(self, columns: int, rows: int) -> tuple[str, str, str, str] | None:
+        """Left, right, top and bottom of planes with these of x, y and z along columns and rows."""
+        return (*_ENDS[columns], *_ENDS[rows]) if self.is_anatomical else None
+
+
+def planes_through(
+    shades: NDArray[np.uint8],
+    region: NDArray[np.bool_],
+    peak: Sequence[int],
+    *,
+    view: View,
+    spacing_mm: Sequence[float] | None,
+    palette: bytes | None = None,
+) -> tuple[Plane, ...]:
+    """The planes through the peak of a candidate: three, or one for a 2-D map.
+
+    Parameters
+    ----------
+    shades : ndarray of uint8
+        The window, as it is to be shown.
+    region : ndarray of bool
+        The voxels of the candidate, in the same window.
+    peak : sequence of int
+        Index of the peak in the window.
+    view : View
+    spacing_mm : sequence of float or None
+        Voxel size along each axis; equal sides when unknown.
+    palette : bytes, optional
+        Red, green and blue of each shade. Grey without it.
+    """
+    sizes = (1.0, 1.0, 1.0) if spacing_mm is None else (*spacing_mm, 1.0)[:3]
+    across = (2, 1, 0) if shades.ndim == 3 else (view.axes.index(2),)
+    at = view.turned_index(peak, shades.shape)
+    voxels, inside = view.turned(shades), view.turned(region)
+    planes = []
+    for axis in across:
+        columns, rows = (other for other in range(3) if other != axis)
+        pixels, mask = (np.take(array, at[axis], axis=axis).T for array in (voxels, inside))
+        plane = Plane(
+            name=view.name(axis) if shades.ndim == 3 else "in plane",
+            width_mm=pixels.shape[1] * sizes[view.axes[columns]],
+            height_mm=pixels.shape[0] * sizes[view.axes[rows]],
+            n_columns=pixels.shape[1],
+            n_rows=pixels.shape[0],
+            png=_png(pixels, palette),
+            outline=outline(mask),
+            peak=(at[columns] + 0.5, at[rows] + 0.5),
+            letters=view.letters(columns, rows),
+        )
+        planes.append(plane)
+    return tuple(planes)
+
+
+def outline(mask: NDArray[np.bool_]) -> str:
+    """The edges of the pixels of a region, as an SVG path in pixels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> outline(np.array([[False, True, True]]))
+    'M1 0h2M1 1h2M1 0v1M3 0v1'
+    """
+    padded = np.pad(mask, 1)
+    horizontal = _runs(padded[1:, 1:-1] != padded[:-1, 1:-1])
+    vertical = _runs((padded[1:-1, 1:] != padded[1:-1, :-1]).T)
+    return "".join(
+        [f"M{start} {row}h{n}" for row, start, n in horizontal] + [f"M{row} {start}v{n}" for row, start, n in vertical]
+    )
+
+
+def _runs(edges: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
+    """Row, first column and length of the runs of True."""
+    steps = np.diff(np.pad(edges, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    rows, starts = np.nonzero(steps == 1)
+    stops = np.nonzero(steps == -1)[1]
+    return list(zip(rows.tolist(), starts.tolist(), (stops - starts).tolist(), strict=True))
+
+
+def _png(pixels: NDArray[np.uint8], palette: bytes | None) -> str:
+    image = optional("PIL.Image", "report", "Writing the report").fromarray(np.ascontiguousarray(pixels))
+    if palette is not None:
+        image.putpalette(palette)
+    file = BytesIO()
+    image.save(file, format="PNG", optimize=False)
+    return base64.b64encode(file.getvalue()).decode("ascii")

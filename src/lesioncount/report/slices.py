@@ -1,0 +1,163 @@
+"""One scan → the pictures of its candidates, on the image if there is one, else on the map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.candidates import find_candidates
+from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.io.formats import open_map
+from lesioncount.io.geometry import check_same_grid
+from lesioncount.io.inputs import counterpart
+from lesioncount.io.optional import optional
+from lesioncount.io.source import MapSource
+from lesioncount.protocol import CountingProtocol
+from lesioncount.report.planes import Plane, View, planes_through
+from lesioncount.report.windows import Window, read_windows, window_of
+
+# Contrast of an image: a few very dark or bright voxels (noise, fat, vessels) must not take all of it.
+_DARKEST_PERCENT, _BRIGHTEST_PERCENT = 1.0, 99.5
+
+# A peak of another probability than the record has is a sign of another map; files round to about this.
+_SAME_PROBABILITY = 1e-3
+
+_UNREADABLE = (LesionCountError, OSError, MemoryError)
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The pictures of a scan.
+
+    Attributes
+    ----------
+    planes : dict of int to tuple of Plane
+        By the label of the candidate.
+    on_image : bool
+        Whether they show the image, not the map.
+    is_anatomical : bool
+        Whether the map says how the patient lies in it.
+    note : str or None
+        What could not be done, and why.
+    """
+
+    planes: dict[int, tuple[Plane, ...]] = field(default_factory=dict)
+    on_image: bool = False
+    is_anatomical: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The windows of the background: what is stored, the two values that are black and white, and the colours."""
+
+    voxels: list[NDArray[Any]]
+    black: float
+    white: float
+    palette: bytes | None
+
+    def shades(self, number: int) -> NDArray[np.uint8]:
+        scaled = (self.voxels[number].astype(np.float32) - self.black) * (255 / (self.white - self.black))
+        shades: NDArray[np.uint8] = np.nan_to_num(scaled, nan=0.0).clip(0, 255).astype(np.uint8)
+        return shades
+
+
+def cut_slices(record: dict[str, Any], lesions: Sequence[dict[str, Any]], images: Path | None) -> Slices:
+    """Cut the planes through some candidates of a scan; what is wrong with its files ends up as a note.
+
+    Parameters
+    ----------
+    record : dict
+        Of the scan.
+    lesions : sequence of dict
+        The rows to show, from the record.
+    images : path, optional
+        The image to show, or a folder with an image of the name of the map.
+    """
+    if not lesions:
+        return Slices()
+    try:
+        return _cut(record, lesions, images)
+    except _UNREADABLE as error:
+        return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {_reason(error)}")
+
+
+def _cut(record: dict[str, Any], lesions: Sequence[dict[str, Any]], images: Path | None) -> Slices:
+    source = open_map(record["input"]["path"], channel=record["settings"]["channel"])
+    if list(source.shape) != record["map"]["shape"]:
+        raise MapFileError(f"{source.path} now has shape {source.shape}.")
+    windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
+    maps = [_probabilities(stored, source, record["settings"]) for stored in read_windows(source, windows)]
+    for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
+        if not abs(probabilities[window.peak_inside] - lesion["existence"]) <= _SAME_PROBABILITY:
+            raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
+    regions = _regions(record, windows, maps)
+    shown, note = _background(source, windows, maps, images)
+    view = View.of(source.affine)
+    planes = {
+        lesion["label"]: planes_through(
+            shown.shades(number), regions[number], windows[number].peak_inside,
+            view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
+        )
+        for number, lesion in enumerate(lesions)
+    }  # fmt: skip
+    return Slices(planes, shown.palette is None, view.is_anatomical, note)
+
+
+def _probabilities(stored: NDArray[Any], source: MapSource, settings: dict[str, Any]) -> NDArray[Any]:
+    if settings["logits"]:
+        return 0.5 * (1 + np.tanh(0.5 * stored.astype(np.float64)))  # the sigmoid, without overflow
+    if source.scale is None and settings["scale"] is None:
+        return stored if stored.dtype.kind == "f" else stored.astype(np.float32)
+    values = stored * np.float64(1.0 if source.scale is None else source.scale) + source.offset
+    return values * (settings["scale"] or 1.0)
+
+
+def _regions(
+    record: dict[str, Any], windows: Sequence[Window], maps: Sequence[NDArray[Any]]
+) -> list[NDArray[np.bool_]]:
+    """The voxels of each candidate: connected as they were counted, in the window, to its peak."""
+    protocol = CountingProtocol.from_dict(record["settings"]["protocol"])
+    connected = CountingProtocol(threshold=protocol.threshold, connectivity=protocol.connectivity)
+    mask = record["input"].get("mask")
+    masks = [None] * len(windows) if mask is None else [m != 0 for m in read_windows(open_map(mask), windows)]
+    regions = []
+    for window, probabilities, inside in zip(windows, maps, masks, strict=True):
+        clipped = probabilities.clip(0, 1)  # scaled numbers may end outside by rounding
+        labels = find_candidates(clipped, protocol=connected, mask=inside, warn=False).label_map()
+        regions.append(labels == labels[window.peak_inside])
+    return regions
+
+
+def _background(
+    source: MapSource, windows: Sequence[Window], maps: list[NDArray[Any]], images: Path | None
+) -> tuple[_Shown, str | None]:
+    note = None
+    if images is not None:
+        try:
+            return _image(source, windows, counterpart(images, source.path)), None
+        except _UNREADABLE as error:
+            note = f"Shown on the map, because the image could not be used: {_reason(error)}"
+    colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](range(256), bytes=True)
+    return _Shown(maps, 0.0, 1.0, colours[:, :3].tobytes()), note
+
+
+def _image(source: MapSource, windows: Sequence[Window], path: Path) -> _Shown:
+    image = open_map(path)
+    check_same_grid(source, image, "the image")
+    voxels = [
+        stored * np.float32(image.scale or 1) for stored in read_windows(image, windows)
+    ]  # a slope may be negative
+    values = np.concatenate([window.ravel() for window in voxels]).astype(np.float32)
+    values = values[np.isfinite(values)]
+    black, white = np.percentile(values, (_DARKEST_PERCENT, _BRIGHTEST_PERCENT)) if values.size else (0.0, 1.0)
+    return _Shown(voxels, float(black), float(white if white > black else black + 1), None)
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,340 @@
+"""The page as a reader finds it: made from real files that were counted for it."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from lesioncount import CountingProtocol
+from lesioncount.batch import count_batch
+from lesioncount.errors import MapFileError, MissingExtraError
+from lesioncount.io.records import Settings
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from lesioncount.report import write_report
+
+AFFINE = np.diag([3.0, 1.0, 1.0, 1.0])
+SHAPE = (16, 40, 36)
+PEAKS = {(4, 10, 10): 0.9, (11, 30, 8): 0.5, (8, 20, 28): 0.3}
+
+
+class Page(HTMLParser):
+    """The tags of a page, and its text without style and script."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.words, self._inside = [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag):  # noqa: ARG002 - the name is HTMLParser's
+        self._inside = None
+
+    def handle_data(self, data):
+        if self._inside not in ("style", "script"):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag, **attributes):
+        wanted = {name.rstrip("_"): value for name, value in attributes.items()}
+        return [found for name, found in self.tags if name == tag and wanted.items() <= found.items()]
+
+
+def bumps(shape=SHAPE, peaks=PEAKS):
+    probabilities = np.zeros(shape, dtype=np.float32)
+    for index, peak in peaks.items():
+        probabilities[tuple(slice(i - 1, i + 2) for i in index)] = peak / 2
+        probabilities[index] = peak
+    return probabilities
+
+
+def save(path, array, affine=AFFINE):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nib.Nifti1Image(array, affine).to_filename(path)
+    return path
+
+
+def report(maps, out, *, images=None, mask=None, **settings):
+    count_batch([maps], out, settings=Settings(**settings), mask=mask)
+    return Page(write_report(out, images=images).read_text("utf-8"))
+
+
+@pytest.fixture
+def maps(tmp_path):
+    """Two scans with three candidates each, and one without."""
+    save(tmp_path / "maps" / "sub-01.nii.gz", bumps())
+    save(tmp_path / "maps" / "sub-02.nii.gz", bumps())
+    save(tmp_path / "maps" / "sub-03.nii.gz", bumps(peaks={}))
+    return tmp_path / "maps"
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+def test_page_needs_no_other_file(maps, out):
+    page = report(maps, out)
+    for _, attributes in page.tags:
+        for name in ("src", "href", "xlink:href", "srcset", "data", "action"):
+            assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,"))
+    text = (out / "report.html").read_text("utf-8")
+    assert not page.all("link")
+    assert not re.search(r"https?://|@import|url\((?!#)", text)
+
+
+def test_ids_are_unique_and_links_lead_to_them(maps, out):
+    page = report(maps, out)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = {attributes["href"][1:] for attributes in page.all("a") if "href" in attributes}
+    assert {"scan-1", "scan-2", "scan-3"} <= links <= set(ids)
+    used = set(re.findall(r'(?:url\(|xlink:href=")#([^")]+)', (out / "report.html").read_text("utf-8")))
+    assert used <= set(ids)
+
+
+def test_every_scan_is_shown_and_failed_ones_with_their_error(maps, out):
+    (maps / "broken.nii.gz").write_bytes(b"no map")
+    page = report(maps, out)
+    for name in ("sub-01", "sub-02", "sub-03", "broken"):
+        assert name in page.text
+    error = json.loads((out / "broken.json").read_text("utf-8"))["error"]
+    assert f"failed: {' '.join(error.split())}" in page.text
+    assert "3 scans counted 1 failed" in page.text
+
+
+def test_total_adds_up_all_scans(maps, out):
+    # Six candidates, 2 × (0.9 + 0.5 + 0.3)
+    assert "3.4 lesions expected in all 2 to 5 90 % interval of the total" in report(maps, out).text
+
+
+def test_most_uncertain_scan_comes_first(tmp_path, out):
+    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks={(4, 10, 10): 0.99}))
+    save(tmp_path / "maps" / "b.nii.gz", bumps(peaks={(4, 10, 10): 0.5}))
+    page = report(tmp_path / "maps", out)
+    assert [section["id"] for section in page.all("details")] == ["scan-2", "scan-1"]
+
+
+def test_candidates_come_by_their_share_of_the_variance(maps, out):
+    labels = [card["aria-label"] for card in report(maps, out).all("article")]
+    # 0.5, 0.3, 0.9, numbered as a reader of the map meets them: 0.9, 0.3, 0.5
+    assert labels == ["Candidate 3", "Candidate 2", "Candidate 1"] * 2
+
+
+def test_nearly_certain_candidates_are_not_rounded_to_certain_ones(tmp_path, out):
+    peaks = {(4, 10, 10): 0.9999, (11, 30, 8): 0.5, (8, 20, 28): 1.0}
+    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks=peaks))
+    text = report(tmp_path / "maps", out, protocol=CountingProtocol(threshold=0)).text
+    assert "Exists with > 0.999 Share of variance < 0.1 %" in text
+    assert "Exists with 1.000 Share of variance 0 %" in text
+
+
+def test_very_weak_candidates_are_not_rounded_to_none(tmp_path, out):
+    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks={(4, 10, 10): 0.0002}))
+    assert "Exists with < 0.001" in report(tmp_path / "maps", out, protocol=CountingProtocol(threshold=0)).text
+
+
+def test_protocol_is_in_plain_words(maps, out):
+    page = report(maps, out, protocol=CountingProtocol(threshold=0.2, connectivity=26, min_voxels=2))
+    assert "voxels above 0.2, connected through 26 neighbours, at least 2 voxels" in page.text
+
+
+def test_figures_and_pictures_have_descriptions(maps, out):
+    page = report(maps, out)
+    pictures = [svg for svg in page.all("svg") if "figure" not in svg.get("class", "")]
+    assert len(page.all("svg", class_="figure")) == 1 + 3
+    assert len(pictures) == 2 * 3 * 3
+    assert all(svg.get("role") == "img" and svg["aria-label"] for svg in page.all("svg"))
+    assert all(header.get("scope") in ("col", "row") for header in page.all("th"))
+
+
+def test_pictures_keep_the_shape_of_the_voxels(maps, out):
+    boxes = [svg["viewbox"] for svg in report(maps, out).all("svg") if "figure" not in svg.get("class", "")]
+    # The whole map of 16 × 40 × 36 voxels, 48 × 40 × 36 mm: axial, coronal, sagittal
+    assert boxes[:3] == ["0 0 48 40", "0 0 48 36", "0 0 40 36"]
+
+
+def test_names_and_errors_cannot_become_markup(maps, out):
+    count_batch([maps], out)
+    run = json.loads((out / "run.json").read_text("utf-8"))
+    hostile = "x<script>alert('1')&amp;\"$a$ 山"
+    record = json.loads((out / "sub-01.json").read_text("utf-8"))
+    record |= {"scan": hostile, "warnings": ["<b id=w>&</b>"]}
+    (out / f"{hostile}.json").write_text(json.dumps(record), "utf-8")
+    (out / "sub-02.json").write_text(json.dumps(record | {"status": "failed", "error": "<img src=e>"}), "utf-8")
+    run["inputs"][0]["scan"] = hostile
+    (out / "run.json").write_text(json.dumps(run), "utf-8")
+    page = Page(write_report(out).read_text("utf-8"))
+    assert len(page.all("script")) == 1  # ours
+    assert not page.all("img")
+    assert not page.all("b", id="w")
+    assert page.text.count(hostile) >= 3  # figure, table, section
+    assert "failed: <img src=e>" in page.text
+
+
+def test_scan_without_candidates_says_so(maps, out):
+    assert "There is no candidate: no voxel is above the threshold. The count is 0." in report(maps, out).text
+
+
+def test_two_dimensional_array_is_shown_as_one_plane_without_letters(tmp_path, out):
+    (tmp_path / "maps").mkdir()
+    np.save(tmp_path / "maps" / "slide.npy", bumps((50, 80), {(10, 20): 0.8, (40, 60): 0.4}))
+    page = report(tmp_path / "maps", out)
+    pictures = [svg["viewbox"] for svg in page.all("svg") if "figure" not in svg.get("class", "")]
+    assert pictures == ["0 0 64 50", "0 0 64 50"]
+    assert "patient's right" not in page.text
+    assert "Peak voxel (40, 60)" in page.text
+    assert "RAS mm" not in page.text
+
+
+@pytest.mark.parametrize("settings", [{"logits": True}, {"scale": 1 / 200}], ids=["logits", "scale"])
+def test_maps_that_do_not_hold_probabilities_are_shown(tmp_path, out, settings):
+    probabilities = np.clip(bumps(), 0.01, 0.99)
+    stored = np.log(probabilities / (1 - probabilities)) if "logits" in settings else (200 * bumps()).astype(np.uint8)
+    save(tmp_path / "maps" / "a.nii.gz", stored)
+    page = report(tmp_path / "maps", out, **settings)
+    assert len(page.all("article")) == 3
+    assert not page.all("p", class_="note")
+
+
+def test_mask_cuts_the_outline(tmp_path, out):
+    mask = np.ones(SHAPE, np.uint8)
+    mask[:, :, 11:] = 0
+    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks={(4, 10, 10): 0.9}))
+    page = report(tmp_path / "maps", out, mask=save(tmp_path / "mask.nii.gz", mask))
+    outlines = [path["d"] for path in page.all("path") if "transform" in path]
+    # Sagittal: three columns, and of three rows those two that the mask leaves; rows count from superior.
+    assert outlines[2] == "M28 25h3M28 27h3M28 25v2M31 25v2"
+
+
+def test_image_is_shown_behind_the_candidates(maps, out, rng):
+    for scan in ("sub-01", "sub-02"):
+        save(maps.parent / "flair" / f"{scan}.nii.gz", rng.integers(0, 4000, SHAPE).astype(np.int16))
+    page = report(maps, out, images=maps.parent / "flair")
+    assert page.text.count("on the image.") == 2
+    assert not page.all("p", class_="note")
+
+
+@pytest.mark.parametrize(
+    ("shape", "affine"),
+    [((8, 40, 36), AFFINE), (SHAPE, AFFINE * (-1, 1, 1, 1))],
+    ids=["shape", "place"],
+)
+def test_image_on_another_grid_gives_way_to_the_map(maps, out, shape, affine):
+    image = save(maps.parent / "flair.nii.gz", np.ones(shape, np.float32), affine)
+    page = report(maps, out, images=image)
+    assert page.text.count("Shown on the map, because the image could not be used: Expected the image on the grid") == 2
+    assert "2 scans could not be shown as asked" in page.text
+    assert len(page.all("article")) == 6
+
+
+def test_missing_image_gives_way_to_the_map(maps, out):
+    save(maps.parent / "flair" / "sub-01.nii.gz", np.zeros(SHAPE, np.float32))
+    page = report(maps, out, images=maps.parent / "flair")
+    assert page.text.count("there is no file of that name") == 1
+    assert len(page.all("article")) == 6
+
+
+def test_numbers_stay_when_the_map_is_gone(maps, out):
+    count_batch([maps], out)
+    (maps / "sub-01.nii.gz").unlink()
+    page = Page(write_report(out).read_text("utf-8"))
+    assert "No pictures, because the map can no longer be read as it was counted" in page.text
+    assert len(page.all("article")) == 3  # of the other scan
+    assert len(page.all("table")) == 2  # all scans, and the candidates without pictures
+
+
+@pytest.mark.parametrize("other", [bumps()[:8], bumps() / 2], ids=["shape", "values"])
+def test_map_that_changed_is_not_shown(maps, out, other):
+    count_batch([maps], out)
+    save(maps / "sub-01.nii.gz", other)
+    page = Page(write_report(out).read_text("utf-8"))
+    assert page.text.count("No pictures, because") == 1
+
+
+def test_limits_are_stated(tmp_path, out):
+    probabilities = np.zeros((16, 40, 36), dtype=np.float32)
+    probabilities[::4, ::4, ::8] = 0.5
+    save(tmp_path / "maps" / "many.nii.gz", probabilities)
+    page = report(tmp_path / "maps", out)
+    assert len(page.all("article")) == 12
+    assert "the next 40 are in the table below, 148 more only in lesions.tsv" in page.text
+    assert "148 more candidates, with 74 % of the variance together, are not shown" in page.text
+
+
+def test_large_cohort_shows_its_most_uncertain_scans(tmp_path, out):
+    for scan in range(64):
+        peaks = {(1, 2, 2): 0.5 + scan / 200}
+        save(tmp_path / "maps" / f"sub-{scan:02d}.nii.gz", bumps((3, 5, 5), peaks))
+    page = report(tmp_path / "maps", out)
+    assert "the 40 most uncertain of 64 scans" in page.text
+    assert "The 60 most uncertain scans have pictures; the other 4 have numbers only." in page.text
+    assert len(page.all("article")) == 60
+    assert len(page.all("svg", class_="figure")) == 2 + 64
+
+
+def test_run_without_any_count_has_a_page(tmp_path, out):
+    (tmp_path / "maps").mkdir()
+    (tmp_path / "maps" / "a.nii.gz").write_bytes(b"no map")
+    page = report(tmp_path / "maps", out)
+    assert "0 scans counted 1 failed 0.0 lesions expected" in page.text
+
+
+def test_record_that_is_gone_is_a_failed_scan(maps, out):
+    count_batch([maps], out)
+    (out / "sub-02.json").unlink()
+    page = Page(write_report(out).read_text("utf-8"))
+    assert "failed: its record is not there" in page.text
+
+
+def test_same_results_give_the_same_bytes(maps, out):
+    count_batch([maps], out)
+    first, second = (re.sub("<time>.*?</time>", "", write_report(out).read_text("utf-8")) for _ in range(2))
+    assert first == second
+
+
+def test_warnings_are_at_the_top_and_at_the_scan(tmp_path, out):
+    save(tmp_path / "maps" / "binary.nii.gz", (bumps() > 0.4).astype(np.float32))
+    page = report(tmp_path / "maps", out)
+    warning = json.loads((out / "binary.json").read_text("utf-8"))["warnings"][0]
+    assert page.text.count(warning) == 3
+
+
+def test_interrupted_run_says_so(maps, out):
+    count_batch([maps], out)
+    run = json.loads((out / "run.json").read_text("utf-8"))
+    run["run"]["interrupted"] = True
+    (out / "run.json").write_text(json.dumps(run), "utf-8")
+    assert "The run was interrupted" in write_report(out).read_text("utf-8")
+
+
+def test_folder_without_results_is_an_error(tmp_path):
+    with pytest.raises(MapFileError, match="Count first"):
+        write_report(tmp_path)
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+def test_missing_package_names_the_extra(maps, out, monkeypatch, package):
+    count_batch([maps], out)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"{package}.*lesioncount\[report\]"):
+        write_report(out)
+    assert not (out / "report.html").exists()
+
+
+def test_import_does_not_load_matplotlib():
+    code = "import sys, lesioncount.report; sys.exit('matplotlib' in sys.modules or 'jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
