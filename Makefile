@@ -1,5 +1,9 @@
 # Every target makes the virtual environment it needs; nothing but Python 3.11+, a C compiler and make must be there.
 PYTHON ?= python3
+# Installed first and then held: left to itself, pip takes a build of several gigabytes. `TORCH=` does without.
+TORCH ?= torch==2.13.0
+comma := ,
+EXTRAS := report,cluster,itk,dicom$(if $(TORCH),$(comma)torch)
 VENV ?= .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
@@ -22,12 +26,17 @@ $(VENV)/.package: $(BIN)/python pyproject.toml setup.py $(KERNELS)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.package
-	$(BIN)/python -m pip install --quiet --editable '.[all]' --group lint --group test
+$(VENV)/.torch: $(BIN)/python
+	$(if $(TORCH),$(BIN)/python -m pip install --quiet $(TORCH))
+	$(BIN)/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)/held.txt || true
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.package
-	$(BIN)/python -m pip install --quiet --editable '.[cluster]' --group bench
+$(VENV)/.test: $(VENV)/.package $(VENV)/.torch
+	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group lint --group test
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.package $(VENV)/.torch
+	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group bench
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.package

@@ -1,0 +1,7 @@
+"""The differentiable twin of the core: count labels can train a segmentation network."""
+
+from lesioncount.torch.counting import LesionCounter, count_log_probs
+from lesioncount.torch.losses import CountLoss
+from lesioncount.torch.poisson_binomial import PoissonBinomial
+
+__all__ = ["CountLoss", "LesionCounter", "PoissonBinomial", "count_log_probs"]

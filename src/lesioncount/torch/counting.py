@@ -1,0 +1,168 @@
+"""Maps in a batch → count distributions with gradient: the three steps in one call, and as a module."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from lesioncount.checks import checked_protocol
+from lesioncount.errors import ProtocolError, ShapeError
+from lesioncount.protocol import CountingProtocol
+from lesioncount.torch.candidates import peak_positions, with_rescued
+from lesioncount.torch.compilation import outside_of_compilation
+from lesioncount.torch.existence import existence_logits
+from lesioncount.torch.poisson_binomial import PoissonBinomial
+
+
+def count_distribution(
+    maps: Tensor,
+    /,
+    *,
+    protocol: CountingProtocol | str | None = None,
+    spatial_dims: int | None = None,
+    mask: Tensor | None = None,
+    probabilities: bool = False,
+    rescue: Tensor | None = None,
+) -> PoissonBinomial:
+    """The distribution of the number of lesions in each map of a batch.
+
+    Parameters
+    ----------
+    maps : Tensor
+        Logits: (batch, *spatial), (batch, 1, *spatial) or (batch, classes, *spatial), with two or three spatial axes.
+    protocol : CountingProtocol or str, optional
+        What counts as one lesion, or the name of a preset. Default: the protocol of the paper.
+    spatial_dims : int, optional
+        2 or 3. Tensors of four axes may be (batch, classes, y, x) or (batch, z, y, x): without this they are taken as
+        the former when the second axis is shorter than the others.
+    mask : Tensor, optional
+        (batch, *spatial), for all classes alike. Only voxels where it is not zero are looked at.
+    probabilities : bool, default False
+        Whether the maps hold probabilities instead of logits. Logits are safer: see `existence_logits`.
+    rescue : Tensor of int, shape (batch,) or (batch, classes), optional
+        Maps with fewer candidates than this get the strongest local peaks below the threshold as well.
+
+    Returns
+    -------
+    PoissonBinomial
+        Of batch shape (batch,), or (batch, classes) when there are several.
+    """
+    checked = checked_protocol(protocol)
+    if checked.needs_spacing:
+        raise ProtocolError("A batch has no voxel size: use min_voxels instead of a smallest size in millimetres.")
+    batch, classes, spatial = _axes(maps, spatial_dims)
+    flat = maps.reshape(batch * classes, *spatial)
+    inside = None if mask is None else _mask(mask, batch, classes, spatial)
+    positions, _ = peak_positions(flat, protocol=checked, logits=not probabilities, mask=inside)
+    if rescue is not None:
+        threshold = checked.threshold if probabilities else math.log(checked.threshold / (1 - checked.threshold))
+        positions = with_rescued(flat, positions, rescue.reshape(-1).to(positions.device), threshold=threshold)
+    peaks = existence_logits(flat, positions, logits=not probabilities)
+    count = PoissonBinomial(peaks.reshape(batch, classes, -1) if classes > 1 else peaks)
+    return count.as_type(torch.float32 if maps.dtype in (torch.float16, torch.bfloat16) else maps.dtype)
+
+
+@outside_of_compilation
+def count_log_probs(
+    maps: Tensor,
+    /,
+    *,
+    max_count: int = 4,
+    protocol: CountingProtocol | str | None = None,
+    spatial_dims: int | None = None,
+    mask: Tensor | None = None,
+    probabilities: bool = False,
+) -> Tensor:
+    """Logarithms of P(0), P(1), … P(max_count or more) for each map of a batch, with gradient.
+
+    Parameters
+    ----------
+    max_count : int, default 4
+        The last bin holds all counts from there on.
+    maps, protocol, spatial_dims, mask, probabilities
+        As in `count_distribution`.
+
+    Returns
+    -------
+    Tensor, shape (batch, max_count + 1) or (batch, classes, max_count + 1)
+        float32 for maps of half precision, else of their type. -inf for counts above the number of candidates.
+
+    Notes
+    -----
+    Section 3.2 of the paper. The gradient reaches the highest voxel of each candidate, the first in C order of equal
+    ones, and no other.
+
+    Examples
+    --------
+    >>> logits = torch.full((1, 8, 8, 8), -6.0)
+    >>> logits[0, 2, 2, 2], logits[0, 5, 5, 5] = torch.logit(torch.tensor([0.5189, 0.7840]))
+    >>> count_log_probs(logits, max_count=2, spatial_dims=3).exp()
+    tensor([[0.1039, 0.4893, 0.4068]])
+    """
+    distribution = count_distribution(
+        maps, protocol=protocol, spatial_dims=spatial_dims, mask=mask, probabilities=probabilities
+    )
+    return distribution.log_bins(max_count)
+
+
+class LesionCounter(nn.Module):
+    """`count_distribution` as a module without parameters, for the end of a network.
+
+    Parameters
+    ----------
+    protocol, spatial_dims, probabilities
+        As in `count_distribution`.
+    max_count : int, optional
+        If given, the module returns `count_log_probs` up to it; if not, the distribution.
+    """
+
+    def __init__(
+        self,
+        protocol: CountingProtocol | str | None = None,
+        *,
+        max_count: int | None = None,
+        spatial_dims: int | None = None,
+        probabilities: bool = False,
+    ) -> None:
+        super().__init__()
+        self.protocol = checked_protocol(protocol)
+        self.max_count = max_count
+        self.spatial_dims = spatial_dims
+        self.probabilities = probabilities
+
+    @outside_of_compilation
+    def forward(self, maps: Tensor, mask: Tensor | None = None) -> PoissonBinomial | Tensor:
+        """Count the lesions of each map."""
+        distribution = count_distribution(
+            maps, protocol=self.protocol, spatial_dims=self.spatial_dims, mask=mask, probabilities=self.probabilities
+        )
+        return distribution if self.max_count is None else distribution.log_bins(self.max_count)
+
+    def extra_repr(self) -> str:
+        """What it was made with."""
+        return f"{self.protocol}, max_count={self.max_count}"
+
+
+def _axes(maps: Tensor, spatial_dims: int | None) -> tuple[int, int, tuple[int, ...]]:
+    """Batch, classes and spatial shape of a tensor."""
+    shape = tuple(maps.shape)
+    if spatial_dims not in (None, 2, 3):
+        raise ShapeError(f"Expected spatial_dims to be 2 or 3, but got {spatial_dims!r}.")
+    if spatial_dims is None:
+        several = maps.ndim == 4 and shape[1] < min(shape[2:])
+        spatial_dims = {3: 2, 4: 2 if several else 3, 5: 3}.get(maps.ndim, 0)
+    classes = maps.ndim - 1 - spatial_dims
+    if spatial_dims == 0 or classes not in (0, 1) or 0 in shape:
+        raise ShapeError(
+            "Expected maps of shape (batch, *spatial) or (batch, classes, *spatial) with two or three spatial axes, "
+            f"but got {shape}."
+        )
+    return shape[0], shape[1] if classes else 1, shape[-spatial_dims:]
+
+
+def _mask(mask: Tensor, batch: int, classes: int, spatial: tuple[int, ...]) -> Tensor:
+    if mask.numel() != batch * int(torch.tensor(spatial).prod()):
+        raise ShapeError(f"Expected a mask of shape {(batch, *spatial)}, but got {tuple(mask.shape)}.")
+    return mask.reshape(batch, 1, *spatial).expand(batch, classes, *spatial).reshape(-1, *spatial)

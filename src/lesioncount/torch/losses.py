@@ -1,0 +1,144 @@
+"""Count labels → a loss: the negative log-likelihood of the count, known exactly or within bounds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from lesioncount.checks import checked_protocol
+from lesioncount.protocol import CountingProtocol
+from lesioncount.torch.compilation import outside_of_compilation
+from lesioncount.torch.counting import count_distribution
+
+# The loss of a label that the map makes impossible: as finite as that of binary_cross_entropy, which stops at 100 too.
+IMPOSSIBLE = 100.0
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+class CountLoss(nn.Module):
+    """Negative logarithm of the probability that the count is what the label says.
+
+    Parameters
+    ----------
+    max_count : int, optional
+        Labels from here on are all the same, "so many or more". The paper has 4. Default: none are.
+    protocol, spatial_dims, probabilities
+        As in `count_distribution`.
+    rescue : bool, default False
+        Take the strongest local peaks below the threshold as candidates too, where a label asks for more than there
+        are: the gradient can then raise them. As published, such labels teach nothing.
+    reduction : {"mean", "sum", "none"}
+
+    Attributes
+    ----------
+    n_impossible : int
+        How many labels of the last call were impossible: more lesions than the map has candidates. Their loss is 100,
+        and they have no gradient.
+
+    Examples
+    --------
+    >>> logits = torch.full((2, 16, 16), -6.0)
+    >>> logits[0, 4, 4] = 2.0
+    >>> _ = logits.requires_grad_()
+    >>> loss = CountLoss(max_count=4)
+    >>> loss(logits, torch.tensor([1, 0])).backward()
+    >>> int((logits.grad != 0).sum())
+    1
+    >>> loss(logits, at_least=torch.tensor([1, 0])).shape  # "some" in the first, nothing known of the second
+    torch.Size([])
+    """
+
+    def __init__(
+        self,
+        max_count: int | None = None,
+        *,
+        protocol: CountingProtocol | str | None = None,
+        spatial_dims: int | None = None,
+        probabilities: bool = False,
+        rescue: bool = False,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"Expected reduction to be mean, sum or none, but got {reduction!r}.")
+        self.max_count = max_count
+        self.protocol = checked_protocol(protocol)
+        self.spatial_dims = spatial_dims
+        self.probabilities = probabilities
+        self.rescue = rescue
+        self.reduction = reduction
+        self.n_impossible = 0
+
+    @outside_of_compilation
+    def forward(
+        self,
+        maps: Tensor,
+        counts: Tensor | None = None,
+        *,
+        at_least: Tensor | None = None,
+        at_most: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of maps, given counts, or bounds of them.
+
+        Parameters
+        ----------
+        maps : Tensor
+            As in `count_distribution`.
+        counts : Tensor of int, shape (batch,) or (batch, classes), optional
+            The number of lesions in each map.
+        at_least, at_most : Tensor of int, optional
+            Bounds, both included, where the number is not known. "Some" is at least 1, "none" at most 0; one bound may
+            be left out.
+        mask : Tensor, optional
+            Only voxels where it is not zero are looked at.
+        """
+        low, high = self._bounds(counts, at_least, at_most)
+        distribution = count_distribution(
+            maps,
+            protocol=self.protocol,
+            spatial_dims=self.spatial_dims,
+            mask=mask,
+            probabilities=self.probabilities,
+            rescue=low if self.rescue else None,
+        )
+        shape = distribution.batch_shape
+        low = torch.zeros(shape, dtype=torch.long) if low is None else low.reshape(shape)
+        highest = int(low.max()) if high is None else int(torch.maximum(low, high.reshape(shape)).max())
+        n_bins = highest + 2 if self.max_count is None else self.max_count + 1
+        log_p = distribution.log_bins(n_bins - 1)
+        bins = torch.arange(n_bins, device=log_p.device)
+        inside = bins >= low.to(log_p.device).clamp(max=n_bins - 1).unsqueeze(-1)
+        if high is not None:
+            reaches_end = high >= n_bins - 1
+            upper = torch.where(reaches_end, n_bins, high).reshape(shape).to(log_p.device)
+            inside &= bins <= upper.unsqueeze(-1)
+        return self._reduced(log_p, inside)
+
+    def _bounds(
+        self, counts: Tensor | None, at_least: Tensor | None, at_most: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        if (counts is None) == (at_least is None and at_most is None):
+            raise ValueError("Expected either counts, or bounds of them (at_least, at_most).")
+        for labels in (counts, at_least, at_most):
+            if labels is not None and (labels.is_floating_point() or bool((labels < 0).any())):
+                raise ValueError("Expected labels to be whole numbers of at least 0.")
+        if counts is not None:
+            return counts, counts
+        if at_least is not None and at_most is not None and bool((at_least > at_most).any()):
+            raise ValueError("Expected at_least not to be above at_most.")
+        return at_least, at_most
+
+    def _reduced(self, log_p: Tensor, inside: Tensor) -> Tensor:
+        """The loss of the bins inside the bounds; a bin that is not possible adds nothing, and has no gradient."""
+        usable = inside & ~torch.isneginf(log_p)
+        possible = usable.any(-1)
+        self.n_impossible = int((~possible).sum())
+        terms = torch.where(usable, log_p, torch.finfo(log_p.dtype).min / 4)
+        loss = torch.where(possible, -terms.logsumexp(-1), IMPOSSIBLE)
+        if self.reduction == "none":
+            return loss
+        return loss.mean() if self.reduction == "mean" else loss.sum()

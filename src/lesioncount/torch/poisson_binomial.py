@@ -1,0 +1,170 @@
+"""Step 3, the twin: existence logits → the distribution of the count, with gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+
+from lesioncount._kernels.log_recursion import backward, forward
+
+_Size = torch.Size | list[int] | tuple[int, ...]
+
+
+def log_bins(logits: Tensor, n_bins: int) -> Tensor:
+    """Logarithms of P(0), … P(n_bins - 2), P(n_bins - 1 or more), for the logits of independent trials.
+
+    Parameters
+    ----------
+    logits : Tensor of float64, shape (..., k)
+        -inf marks a trial that is not there.
+    n_bins : int
+
+    Returns
+    -------
+    Tensor of float64, shape (..., n_bins)
+        -inf for counts that are not possible; no gradient passes through them.
+
+    Notes
+    -----
+    The recursion f_k(c) = f_{k-1}(c) (1 - p_k) + f_{k-1}(c - 1) p_k on logarithms: log p and log(1 - p) come straight
+    from the logit and never saturate. Backwards, each value is split over the two it came from, in shares that are
+    probabilities: no gradient can exceed that of the bins.
+    """
+    n_items = math.prod(logits.shape[:-1])
+    result: Tensor = _LogBins.apply(logits.reshape(n_items, logits.shape[-1]), n_bins)  # type: ignore[no-untyped-call]  # torch's own
+    return result.reshape(*logits.shape[:-1], n_bins)
+
+
+class _LogBins(torch.autograd.Function):
+    """The compiled recursion. There are few candidates: going through the CPU costs less than many small operations."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, n_bins: int) -> Tensor:
+        given = np.ascontiguousarray(logits.detach().cpu().numpy())
+        steps = np.empty((len(given), given.shape[1] + 1, n_bins))
+        forward(given, steps)
+        ctx.given, ctx.steps, ctx.device = given, steps, logits.device
+        return torch.from_numpy(steps[:, -1].copy()).to(logits.device)
+
+    @staticmethod
+    def backward(ctx: Any, *above: Tensor) -> tuple[Tensor, None]:
+        gradient = np.zeros_like(ctx.given)
+        # What is not possible has no gradient, whatever is asked of it.
+        asked = np.where(np.isneginf(ctx.steps[:, -1]), 0.0, above[0].detach().cpu().numpy())
+        backward(ctx.given, ctx.steps, np.ascontiguousarray(asked), gradient)
+        return torch.from_numpy(gradient).to(ctx.device), None
+
+
+class PoissonBinomial(Distribution):
+    """The number of successes in independent trials, as ``torch.distributions`` has its distributions.
+
+    Parameters
+    ----------
+    logits, probs : Tensor, shape (..., k)
+        One of the two, for each trial. -inf as a logit marks a trial that is not there: items of a batch may have
+        different numbers of them.
+
+    Examples
+    --------
+    >>> count = PoissonBinomial(probs=torch.tensor([0.5189, 0.7840]))
+    >>> count.log_prob(torch.tensor([0, 1, 2])).exp()
+    tensor([0.1039, 0.4893, 0.4068])
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    support = constraints.nonnegative_integer
+    has_enumerate_support = True
+
+    def __init__(
+        self, logits: Tensor | None = None, *, probs: Tensor | None = None, validate_args: bool | None = None
+    ) -> None:
+        if (logits is None) == (probs is None):
+            raise ValueError("Expected either logits or probs, and not both.")
+        given = logits if probs is None else torch.logit(probs.double(), eps=torch.finfo(torch.float64).eps)
+        assert given is not None  # noqa: S101 - for the type checker: one of the two is there
+        self._dtype = given.dtype if probs is None else probs.dtype
+        self.logits = given.double()
+        super().__init__(batch_shape=given.shape[:-1], validate_args=validate_args)
+
+    @property
+    def probs(self) -> Tensor:
+        """Probability of each trial."""
+        return torch.sigmoid(self.logits).to(self._dtype)
+
+    @property
+    def n_trials(self) -> Tensor:
+        """How many trials there are."""
+        return (~torch.isneginf(self.logits)).sum(-1)
+
+    @property
+    def mean(self) -> Tensor:
+        """Expected count, Σ p."""
+        return torch.sigmoid(self.logits).sum(-1).to(self._dtype)
+
+    @property
+    def variance(self) -> Tensor:
+        """Variance, Σ p (1 - p)."""
+        p = torch.sigmoid(self.logits)
+        return (p * (1 - p)).sum(-1).to(self._dtype)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable count, the smallest of them if there are several."""
+        return self._log_pmf().argmax(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Logarithm of P(C = value); -inf where it is not possible."""
+        value = torch.as_tensor(value, device=self.logits.device)
+        highest = int(value.max().clamp(min=0)) if value.numel() else 0
+        table = log_bins(self.logits, highest + 2)
+        shape = torch.broadcast_shapes(value.shape, self.batch_shape)
+        index = value.long().clamp(min=0).expand(shape).unsqueeze(-1)
+        picked = table.expand(*shape, highest + 2).gather(-1, index).squeeze(-1)
+        return torch.where((value >= 0) & (value == value.long()), picked, -torch.inf).to(self._dtype)
+
+    def log_bins(self, max_count: int) -> Tensor:
+        """Logarithms of P(0), … P(max_count or more): (..., max_count + 1)."""
+        return log_bins(self.logits, max_count + 1).to(self._dtype)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """P(C ≤ value)."""
+        value = torch.as_tensor(value, device=self.logits.device)
+        pmf = self._log_pmf().exp()
+        below = torch.arange(pmf.shape[-1], device=pmf.device) <= value.unsqueeze(-1)
+        return (pmf * below).sum(-1).clamp(max=1.0).to(self._dtype)
+
+    def entropy(self) -> Tensor:
+        """Entropy in nats."""
+        logs = self._log_pmf()
+        terms = torch.where(torch.isneginf(logs), 0.0, logs)
+        return -(terms.exp() * terms * ~torch.isneginf(logs)).sum(-1).to(self._dtype)
+
+    def sample(self, sample_shape: _Size = torch.Size()) -> Tensor:  # noqa: B008 - the signature of torch
+        """Draw counts."""
+        with torch.no_grad():
+            p = torch.sigmoid(self.logits).expand(*sample_shape, *self.logits.shape)
+            return torch.bernoulli(p).sum(-1).to(self._dtype)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All counts that the batch can have: (n, *batch)."""
+        counts = torch.arange(self.logits.shape[-1] + 1, dtype=self._dtype, device=self.logits.device)
+        counts = counts.reshape(-1, *(1,) * len(self.batch_shape))
+        return counts.expand(-1, *self.batch_shape) if expand else counts
+
+    def as_type(self, dtype: torch.dtype) -> PoissonBinomial:
+        """The same distribution, whose methods give numbers of another type; it is computed in double precision."""
+        twin = PoissonBinomial(self.logits)
+        twin._dtype = dtype
+        return twin
+
+    def expand(self, batch_shape: _Size, _instance: Any = None) -> PoissonBinomial:
+        """The same distribution for a larger batch."""
+        return PoissonBinomial(self.logits.expand(*batch_shape, self.logits.shape[-1])).as_type(self._dtype)
+
+    def _log_pmf(self) -> Tensor:
+        return log_bins(self.logits, self.logits.shape[-1] + 1)
