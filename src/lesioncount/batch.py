@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from lesioncount.errors import MapFileError
 from lesioncount.io.atomic import remove_left_overs, write_text
 from lesioncount.io.inputs import counterpart, find_maps, name_scans
-from lesioncount.io.optional import optional
-from lesioncount.io.records import Scan, Settings, count_scan, is_done, read_record, to_json
+from lesioncount.io.records import Scan, Settings, foreign_file, is_done, read_record, remove_results, to_json
 from lesioncount.io.tables import COUNT_COLUMNS, LESION_COLUMNS, to_tsv
-
-# A worker that dies takes the pool with it; what was not done is tried again this often before it counts as failed.
-_RESTARTS = 2
-
-_SECONDS_TO_CONNECT = 10
+from lesioncount.workers import count_scans, failure
 
 Progress = Callable[[dict[str, Any], int, int], None]
 
@@ -80,38 +71,50 @@ def count_batch(
         Called with the summary of a scan, the number of scans done, and the number of all.
     """
     settings = Settings() if settings is None else settings
-    scans = _scans(inputs, mask, Path(out))
-    out = _prepared(Path(out), resume=resume, overwrite=overwrite)
+    out = Path(out)
+    scans = _scans(inputs, mask, out)
+    _prepared(out, scans, settings, resume=resume, overwrite=overwrite)
     begin = time.time()
-    todo = [scan for scan in scans if not (resume and is_done(scan, settings, out))]
+    run: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "status": "running"}
+    _write_run(out, settings, (), begin, run)  # from here on the folder is ours, also if the run is killed
     done: dict[str, dict[str, Any]] = {}
-    for scan in scans:
-        if scan not in todo:
-            done[scan.name] = _summary(out, scan)
-            _tell(progress, done[scan.name], len(done), len(scans))
     interrupted = False
     try:
-        for summary in _counted(todo, settings, out, jobs, cluster):
+        todo = []
+        for scan in scans:
+            if resume and is_done(scan, settings, out):
+                done[scan.name] = _summary(out, scan)
+                _tell(progress, done[scan.name], len(done), len(scans))
+            else:
+                todo.append(scan)
+        for summary in count_scans(todo, settings, out, jobs=jobs, cluster=cluster):
             done[summary["scan"]] = summary
             _tell(progress, summary, len(done), len(scans))
     except KeyboardInterrupt:
         interrupted = True
     summaries = tuple(done[scan.name] for scan in scans if scan.name in done)
+    remove_left_overs(out)  # of workers that died
     _write_tables(out, summaries)
-    _write_run(out, settings, summaries, begin, {"jobs": jobs, "cluster": cluster, "interrupted": interrupted})
+    _write_run(out, settings, summaries, begin, run | {"status": "interrupted" if interrupted else "finished"})
     return BatchResult(out, summaries, interrupted)
 
 
 def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path) -> list[Scan]:
     paths = name_scans(find_maps(inputs, leave_out=out))
-    if mask is None:
-        return [Scan(name, path) for name, path in paths.items()]
-    if not Path(mask).exists():
+    if mask is not None and not Path(mask).exists():
         raise MapFileError(f"The mask {mask} does not exist.")
-    return [Scan(name, path, counterpart(Path(mask), path)) for name, path in paths.items()]
+    return [_scan(name, path, mask) for name, path in paths.items()]
 
 
-def _prepared(out: Path, *, resume: bool, overwrite: bool) -> Path:
+def _scan(name: str, path: Path, mask: str | Path | None) -> Scan:
+    try:
+        return Scan(name, path, None if mask is None else counterpart(Path(mask), path))
+    except MapFileError as error:  # a scan without its mask is one that fails, as any other
+        return Scan(name, path, problem=str(error))
+
+
+def _prepared(out: Path, scans: list[Scan], settings: Settings, *, resume: bool, overwrite: bool) -> None:
+    """Make the folder, and see that nothing is written over that should not be."""
     if (out / "run.json").exists() and not (resume or overwrite):
         raise MapFileError(
             f"{out} holds the results of an earlier run. Choose another folder, go on with it (--resume), or do "
@@ -120,71 +123,20 @@ def _prepared(out: Path, *, resume: bool, overwrite: bool) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
         remove_left_overs(out)
+        if overwrite and not resume:
+            remove_results(out)
     except OSError as error:
-        raise MapFileError(f"The folder {out} cannot be made: {error.strerror}.") from None
-    return out
-
-
-def _counted(
-    scans: list[Scan], settings: Settings, out: Path, jobs: int, cluster: str | None
-) -> Iterator[dict[str, Any]]:
-    if cluster is None and (jobs == 1 or len(scans) <= 1):
-        yield from (count_scan(scan, settings, out) for scan in scans)
-        return
-    left = {scan.name: scan for scan in scans}
-    for attempt in range(_RESTARTS + 1):
-        with _executor(jobs, cluster) as executor:
-            for summary in _counted_by(executor, list(left.values()), settings, out, attempt == _RESTARTS):
-                del left[summary["scan"]]
-                yield summary
-        if not left:
-            return
-
-
-def _counted_by(
-    executor: Executor, scans: list[Scan], settings: Settings, out: Path, last_attempt: bool
-) -> Iterator[dict[str, Any]]:
-    """Summaries as they come. Scans whose worker died are left out, unless there is no other attempt."""
-    try:
-        futures = {executor.submit(count_scan, scan, settings, out): scan for scan in scans}
-    except BrokenProcessPool:  # a worker died while the scans were still being handed out
-        futures = {}
-    try:
-        for future in as_completed(futures):
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                if last_attempt:
-                    yield _failure(futures[future], "the process that counted it died, possibly for want of memory")
-            except Exception as error:  # noqa: BLE001 - a cluster has errors of its own, such as a worker killed again and again
-                yield _failure(futures[future], f"{type(error).__name__}: {error}")
-    except KeyboardInterrupt:
-        executor.shutdown(wait=False, cancel_futures=True)
-        raise
-
-
-@contextmanager
-def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
-    if cluster is None:
-        # A fresh interpreter per worker: forking one that has threads may lock up.
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
-            yield executor
-        return
-    distributed = optional("distributed", "cluster", "Counting on a cluster")
-    try:
-        client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
-    except (OSError, ValueError) as error:
-        raise MapFileError(f"There is no Dask scheduler at {cluster}: {error}.") from None
-    with client, client.get_executor() as executor:
-        yield executor
-
-
-def _failure(scan: Scan, why: str) -> dict[str, Any]:
-    return {"scan": scan.name, "status": "failed", "error": why, "count": None, "input": {"path": str(scan.path)}}
+        raise MapFileError(f"The folder {out} cannot be used: {error.strerror}.") from None
+    for scan in scans:
+        foreign = foreign_file(out, scan.name, labels=settings.save_labels)
+        if foreign is not None:
+            raise MapFileError(
+                f"{foreign} is not a result of an earlier run, and would be written over. Choose another folder."
+            )
 
 
 def _summary(out: Path, scan: Scan) -> dict[str, Any]:
-    record = read_record(out, scan.name) or _failure(scan, "its record is gone")
+    record = read_record(out, scan.name) or failure(scan, "its record is gone")
     return {key: record.get(key) for key in ("scan", "status", "error", "count", "input", "warnings")}
 
 

@@ -50,6 +50,7 @@ class Candidates:
     protocol: CountingProtocol
     n_dropped: int
     warning: MapWarning | None
+    _voxel_mm3: float
     _table: NDArray[Any]
     _plan: SweepPlan
     _runs: _Runs | None
@@ -91,12 +92,12 @@ class Candidates:
     @cached_property
     def volume_mm3(self) -> NDArray[np.float64]:
         """Volume; NaN when the voxel size is unknown. A 2-D map without slice thickness is taken as 1 mm thick."""
-        return _read_only(self._table["n_voxels"] * _voxel_volume(self.spacing_mm))
+        return _read_only(self._table["n_voxels"] * self._voxel_mm3)
 
     @cached_property
     def equivalent_diameter_mm(self) -> NDArray[np.float64]:
         """Diameter of the ball (in 2-D the disc) of the same volume; NaN when the voxel size is unknown."""
-        return _read_only(_diameter(self._table["n_voxels"], self.spacing_mm, len(self.shape)))
+        return _read_only(_diameter(self.volume_mm3, self.spacing_mm, len(self.shape)))
 
     def label_map(self, dtype: DTypeLike = np.int32) -> NDArray[Any]:
         """A new array of the map's shape: 0 outside, i + 1 in the voxels of row i."""
@@ -236,12 +237,20 @@ def find_candidates(
 
 
 def candidates_of(
-    slab: Slab, plan: SweepPlan, shape: tuple[int, ...], spacing_mm: tuple[float, ...] | None, *, keep_runs: bool
+    slab: Slab,
+    plan: SweepPlan,
+    shape: tuple[int, ...],
+    spacing_mm: tuple[float, ...] | None,
+    *,
+    voxel_mm3: float | None = None,
+    keep_runs: bool,
 ) -> Candidates:
     """The table of a slab that holds the whole map; the slab is empty after."""
     regions, runs = slab.finish()
     table = np.frombuffer(regions, REGION)
-    large_enough = _large_enough(table, plan.protocol, spacing_mm, len(shape))
+    if voxel_mm3 is None:
+        voxel_mm3 = math.nan if spacing_mm is None else math.prod(spacing_mm)
+    large_enough = _large_enough(table, plan.protocol, voxel_mm3, spacing_mm, len(shape))
     kept: NDArray[np.intp] | slice = slice(None)
     if large_enough is not None or plan.axes != tuple(sorted(plan.axes)):
         kept = np.arange(len(table)) if large_enough is None else np.flatnonzero(large_enough)
@@ -252,6 +261,7 @@ def candidates_of(
         spacing_mm=spacing_mm,
         protocol=plan.protocol,
         n_dropped=len(table) - len(rows),
+        _voxel_mm3=voxel_mm3,
         _table=rows,
         _plan=plan,
         _runs=_Runs(np.frombuffer(runs, RUN), len(table), kept) if keep_runs else None,
@@ -274,27 +284,28 @@ def _warning_of(slab: Slab) -> MapWarning | None:
 
 
 def _large_enough(
-    table: NDArray[Any], protocol: CountingProtocol, spacing_mm: tuple[float, ...] | None, ndim: int
+    table: NDArray[Any],
+    protocol: CountingProtocol,
+    voxel_mm3: float,
+    spacing_mm: tuple[float, ...] | None,
+    ndim: int,
 ) -> NDArray[np.bool_] | None:
     """Which regions reach the smallest size; None when there is none to reach."""
     if protocol.min_voxels <= 1 and not protocol.needs_spacing:
         return None
-    n_voxels = table["n_voxels"]
-    kept: NDArray[np.bool_] = n_voxels >= protocol.min_voxels
+    kept: NDArray[np.bool_] = table["n_voxels"] >= protocol.min_voxels
     if protocol.needs_spacing:
-        slack = 1 - _SIZE_ROUNDING
-        kept &= n_voxels * _voxel_volume(spacing_mm) >= protocol.min_volume_mm3 * slack
-        kept &= _diameter(n_voxels, spacing_mm, ndim) >= protocol.min_diameter_mm * slack
+        slack, volume = 1 - _SIZE_ROUNDING, table["n_voxels"] * voxel_mm3
+        kept &= volume >= protocol.min_volume_mm3 * slack
+        kept &= _diameter(volume, spacing_mm, ndim) >= protocol.min_diameter_mm * slack
     return kept
 
 
-def _voxel_volume(spacing_mm: tuple[float, ...] | None) -> float:
-    return math.nan if spacing_mm is None else math.prod(spacing_mm)
-
-
-def _diameter(n_voxels: NDArray[np.int64], spacing_mm: tuple[float, ...] | None, ndim: int) -> NDArray[np.float64]:
-    size = np.asarray(n_voxels, np.float64) * (math.nan if spacing_mm is None else math.prod(spacing_mm[:ndim]))
-    return np.cbrt(6 * size / math.pi) if ndim == 3 else np.sqrt(4 * size / math.pi)
+def _diameter(volume_mm3: NDArray[np.float64], spacing_mm: tuple[float, ...] | None, ndim: int) -> NDArray[np.float64]:
+    if ndim == 3:
+        return np.cbrt(6 * volume_mm3 / math.pi)
+    thickness = spacing_mm[2] if spacing_mm is not None and len(spacing_mm) == 3 else 1.0
+    return np.sqrt(4 * volume_mm3 / thickness / math.pi)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -39,6 +39,8 @@ class StreamingCounter:
         axis: ``axis=-1``.
     spacing_mm, scale, logits
         As in `count_lesions`.
+    voxel_volume_mm3 : float, optional
+        Volume of a voxel, where it is not the product of its sizes: in a sheared grid. 3-D only.
     offset : float, default 0
         What is added to the stored numbers after scaling.
     keep_runs : bool, default False
@@ -62,6 +64,7 @@ class StreamingCounter:
         *,
         axis: int = 0,
         spacing_mm: ArrayLike | None = None,
+        voxel_volume_mm3: float | None = None,
         scale: float | None = None,
         offset: float = 0.0,
         logits: bool = False,
@@ -81,6 +84,7 @@ class StreamingCounter:
         self._protocol.neighbours(ndim)
         self._encoding = encoding_of(np.dtype(dtype), scale, offset, logits)
         self._spacing_mm = checked_spacing(spacing_mm, ndim, self._protocol)
+        self._voxel_mm3 = voxel_volume_mm3
         self._keep_runs = keep_runs
         self._plan: SweepPlan | None = None
         self._slab: Slab | None = None
@@ -121,7 +125,9 @@ class StreamingCounter:
             raise ShapeError("Expected planes before the result was asked for, but none were pushed.")
         shape = self._shape_of_map(self.n_planes)
         slab = self._slab.copy()
-        candidates = candidates_of(slab, self._plan, shape, self._spacing_mm, keep_runs=self._keep_runs)
+        candidates = candidates_of(
+            slab, self._plan, shape, self._spacing_mm, voxel_mm3=self._voxel_mm3, keep_runs=self._keep_runs
+        )
         if warn:
             candidates.warn(stacklevel=2)
         return LesionCount.of(candidates)

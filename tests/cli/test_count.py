@@ -115,7 +115,8 @@ def test_masks_by_name(cohort, tmp_path):
     assert main(arguments) == 0
     assert {row["n_candidates"] for row in rows(tmp_path / "out" / "counts.tsv")} == {"0"}
     (tmp_path / "masks" / "scan3.nii.gz").unlink()
-    assert main([*arguments, "--overwrite"]) == 2
+    assert main([*arguments, "--overwrite"]) == 1
+    assert "one file called scan3" in rows(tmp_path / "out" / "counts.tsv")[3]["error"]
 
 
 @pytest.mark.parametrize(
@@ -219,3 +220,60 @@ def test_help_and_version_are_quick_and_light():
 def test_no_command_prints_help(capsys):
     assert main([]) == 2
     assert "count the lesions of maps in files" in capsys.readouterr().out
+
+
+def test_files_of_others_are_never_written_over(tmp_path, capsys):
+    save(tmp_path / "sub-01.nii.gz", np.full((3, 3, 3), 0.2, np.float32))
+    (tmp_path / "sub-01.json").write_text('{"EchoTime": 0.1}')  # a BIDS sidecar
+    for option in ([], ["--overwrite"]):
+        assert main(["count", str(tmp_path / "sub-01.nii.gz"), "-o", str(tmp_path), "--quiet", *option]) == 2
+        assert "not a result of an earlier run" in capsys.readouterr().err
+    assert "EchoTime" in (tmp_path / "sub-01.json").read_text()
+
+
+def test_overwriting_leaves_nothing_of_the_run_before(cohort, tmp_path):
+    out = tmp_path / "out"
+    assert main(["count", str(cohort), "-o", str(out), "--quiet", "--save-labels"]) == 0
+    assert main(["count", str(cohort / "scan0.nii.gz"), "-o", str(out), "--quiet", "--overwrite"]) == 0
+    assert {path.name for path in out.iterdir()} == {"counts.tsv", "lesions.tsv", "run.json", "scan0.json"}
+
+
+@pytest.mark.parametrize("names", [("s 1", "s_1"), ("run", "ran"), ("A", "a"), ("é", "è")])
+def test_awkward_names_lose_no_scan(tmp_path, names):
+    for name in names:
+        save(tmp_path / "in" / f"{name}.nii.gz", np.full((3, 3, 3), 0.2, np.float32))
+    assert main(["count", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    found = [row["scan"] for row in rows(tmp_path / "out" / "counts.tsv")]
+    assert len({name.casefold() for name in found}) == 2
+    assert (tmp_path / "out" / "run.json").exists()
+
+
+def test_the_same_file_is_counted_once(cohort, tmp_path, monkeypatch):
+    monkeypatch.chdir(cohort.parent)
+    given = ["cohort/scan0.nii.gz", str(cohort / "scan0.nii.gz"), "cohort"]
+    assert main(["count", *given, "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    assert len(rows(tmp_path / "out" / "counts.tsv")) == 6
+
+
+@pytest.mark.parametrize(
+    "damage", [{"count": []}, {"lesions": 5}, {"lesions": [1]}, {"warnings": None}, {"scan": []}, {"count": {}}]
+)
+def test_records_that_make_no_sense_are_done_again(cohort, tmp_path, damage):
+    out = tmp_path / "out"
+    arguments = ["count", str(cohort / "scan0.nii.gz"), "-o", str(out), "--quiet"]
+    assert main(arguments) == 0
+    good = (out / "scan0.json").read_text()
+    (out / "scan0.json").write_text(json.dumps(json.loads(good) | damage))
+    assert main([*arguments, "--resume"]) == 0
+    assert (out / "scan0.json").read_text() == good
+
+
+def test_names_that_are_too_long_are_explained(tmp_path, capsys):
+    for arguments in (["count", "x" * 300, "-o", str(tmp_path)], ["inspect", "x" * 300 + ".nii"]):
+        assert main(arguments) == 2
+        assert "cannot be looked at" in capsys.readouterr().err
+
+
+def test_resume_and_overwrite_exclude_each_other(cohort, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["count", str(cohort), "-o", str(tmp_path), "--resume", "--overwrite"])

@@ -93,7 +93,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_no_half_file(cohort, tmp_path, 
     assert code in (1, 2)
     assert "cannot be written: File too large" in capsys.readouterr().err
     assert all(path.stat().st_size < 2000 for path in (tmp_path / "out").iterdir())
-    assert not list((tmp_path / "out").glob("*.json"))
+    assert not list((tmp_path / "out").glob("scan*.json"))
     assert not list((tmp_path / "out").glob(".*"))
 
 
@@ -127,3 +127,36 @@ def test_an_unreachable_cluster_is_explained(cohort, tmp_path, capsys):
     code = main(["count", str(cohort), "-o", str(tmp_path / "out"), "--cluster", "tcp://127.0.0.1:9", "--quiet"])
     assert code == 2
     assert "no Dask scheduler at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_ctrl_c_stops_several_jobs_at_once(cohort, tmp_path):
+    for i in range(N_SCANS, 400):
+        os.link(cohort / f"scan{i % N_SCANS:02}.nii.gz", cohort / f"scan{i}.nii.gz")
+    out = tmp_path / "out"
+    run = start([cohort, "-o", out, "--jobs", "2"])
+    wait_for_records(out, 3)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(60) == 130
+    assert len(list(out.glob("scan*.json"))) < 300
+
+
+CRASH = """
+import os
+import lesioncount.io.records as records
+count_file = records.count_file
+def crash(path, **options):
+    if "scan05" in str(path):
+        os._exit(3)
+    return count_file(path, **options)
+records.count_file = crash
+"""
+
+
+def test_a_scan_that_kills_its_process_fails_alone(cohort, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(CRASH)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    result = start([cohort, "-o", tmp_path / "out", "--jobs", "2"])
+    assert result.wait(120) == 1
+    lines = (tmp_path / "out" / "counts.tsv").read_text().splitlines()[1:]
+    assert len(lines) == N_SCANS
+    assert [line.split("\t")[0] for line in lines if "\tfailed\t" in line] == ["scan05"]

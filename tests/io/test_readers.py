@@ -217,3 +217,68 @@ def test_millimetres_are_those_of_the_affine(tmp_path, probabilities):
     index = np.array([[1, 2, 3], [0, 0, 0]])
     np.testing.assert_allclose(to_ras_mm(open_map(path).affine, index), nibabel.affines.apply_affine(AFFINE, index))
     assert np.isnan(to_ras_mm(None, index)).all()
+
+
+def test_volumes_of_sheared_grids(tmp_path, probabilities):
+    sheared = np.array([[1, 0.5, 0, 0], [0, 1, 0.2, 0], [0, 0, 2, 0], [0, 0, 0, 1.0]])
+    count = count_file(save_nifti(tmp_path / "map.nii.gz", probabilities, sheared))
+    np.testing.assert_allclose(count.result.candidates.volume_mm3, count.result.candidates.n_voxels * 2.0)
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("mm", 1), ("micron", 0.001), ("meter", 1000), ("unknown", 1)])
+def test_units_become_millimetres(tmp_path, probabilities, unit, factor):
+    image = nibabel.Nifti1Image(probabilities, AFFINE)
+    image.header.set_xyzt_units(unit)
+    nibabel.save(image, tmp_path / "map.nii")
+    np.testing.assert_allclose(open_map(tmp_path / "map.nii").spacing_mm, np.array([1, 1.2, 2.5]) * factor, rtol=1e-6)
+
+
+def test_masks_with_an_intercept_or_with_nan(tmp_path, probabilities):
+    path = save_nifti(tmp_path / "map.nii.gz", probabilities)
+    inside = np.zeros(probabilities.shape)
+    inside[:4] = 1
+    expected = str(lc.count_lesions(probabilities, mask=inside).distribution)
+    scaled = nibabel.Nifti1Image(inside, AFFINE)
+    scaled.set_data_dtype(np.int16)  # nibabel stores it with slope and intercept
+    nibabel.save(scaled, tmp_path / "scaled.nii.gz")
+    blank = save_nifti(tmp_path / "blank.nii.gz", np.where(inside > 0, 1.0, np.nan))
+    for mask in (tmp_path / "scaled.nii.gz", blank):
+        assert str(count_file(path, mask=mask).result.distribution) == expected
+
+
+def test_two_dimensional_vector_images(tmp_path, probabilities):
+    sitk = pytest.importorskip("SimpleITK")
+    image = sitk.GetImageFromArray(np.stack([1 - probabilities[0], probabilities[0]], axis=-1), isVector=True)
+    sitk.WriteImage(image, str(tmp_path / "map.mha"))
+    np.testing.assert_array_equal(open_map(tmp_path / "map.mha", channel=1).array(), probabilities[0].T)
+    with pytest.raises(ChannelError, match="holds 2 channels"):
+        open_map(tmp_path / "map.mha")
+
+
+def test_fingerprints_cover_the_files_that_belong_to_a_header(tmp_path, probabilities):
+    sitk = pytest.importorskip("SimpleITK")
+    from lesioncount.io.records import fingerprint
+
+    sitk.WriteImage(sitk.GetImageFromArray(probabilities), str(tmp_path / "map.mhd"))
+    before = fingerprint(tmp_path / "map.mhd")
+    raw = tmp_path / "map.raw"
+    raw.write_bytes(bytes(len(raw.read_bytes())))
+    assert fingerprint(tmp_path / "map.mhd") != before
+
+
+def test_an_array_inside_a_zarr_group(tmp_path, probabilities):
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(tmp_path / "scan.zarr"), mode="w")
+    array = group.create_array("0", shape=probabilities.shape, dtype=probabilities.dtype, chunks=(4, 5, 6))
+    array[:] = probabilities
+    with pytest.raises(MapFileError, match="give an array in it"):
+        open_map(tmp_path / "scan.zarr")
+    assert_counts_as(tmp_path / "scan.zarr" / "0", probabilities)
+
+
+def test_an_array_called_probabilities_need_not_be_of_nnunet(tmp_path, probabilities):
+    np.savez(tmp_path / "mine.npz", probabilities=probabilities)
+    assert_counts_as(tmp_path / "mine.npz", probabilities)
+    np.save(tmp_path / "four.npy", np.stack([probabilities, probabilities]))
+    with pytest.raises(ChannelError, match="holds 2 channels"):
+        open_map(tmp_path / "four.npy")

@@ -316,7 +316,7 @@ def test_warnings_are_at_the_top_and_at_the_scan(tmp_path, out):
 def test_interrupted_run_says_so(maps, out):
     count_batch([maps], out)
     run = json.loads((out / "run.json").read_text("utf-8"))
-    run["run"]["interrupted"] = True
+    run["run"]["status"] = "interrupted"
     (out / "run.json").write_text(json.dumps(run), "utf-8")
     assert "The run was interrupted" in write_report(out).read_text("utf-8")
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
+
+from lesioncount.errors import LesionCountError
 
 _COMMANDS = {
     "count": "count the lesions of maps in files",
@@ -15,26 +20,40 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is 0 when all went well, 1 when some scans failed, 2 when nothing could be done."""
+    """Run a command.
+
+    The exit code is 0 when all went well, 1 when some scans failed, 2 when nothing could be done, 130 when interrupted.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _make_streams_forgiving()
     parser = _parser(arguments)
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
         return 2
-    from lesioncount.errors import LesionCountError
-
     try:
         code: int = options.run(options)
-    except LesionCountError as error:
+    except KeyboardInterrupt:
+        print("lesioncount: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stderr.close()
+        return 0
+    except (LesionCountError, OSError) as error:
         if getattr(options, "debug", False):
             raise
         print(f"lesioncount: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of our output has seen enough
-        sys.stderr.close()
-        return 0
     return code
+
+
+def _make_streams_forgiving() -> None:
+    """Let neither a closed stream nor a letter that a terminal has not end a run."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -21,9 +21,12 @@ _SHOWN = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What can be said to this command."""
     parser.set_defaults(run=run)
-    parser.epilog = "Results: counts.tsv, lesions.tsv, a JSON file per scan, run.json. Exit code 1: some scans failed."
+    parser.epilog = (
+        "Results: counts.tsv, lesions.tsv, a JSON file per scan, run.json. Exit code: 0 all scans counted, 1 some "
+        "failed, 2 nothing could be done, 130 interrupted."
+    )
     parser.add_argument("inputs", nargs="+", metavar="MAP", help="files, folders or globs of probability maps")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the results")
+    parser.add_argument("-o", "--output", required=True, type=_folder, metavar="FOLDER", help="folder of the results")
 
     protocol = parser.add_argument_group("what counts as one lesion")
     names = ", ".join(PROTOCOLS)
@@ -33,26 +36,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     protocol.add_argument(
         "--threshold", type=float, help="a voxel is in when its probability is greater (default: 0.1)"
     )
-    protocol.add_argument("--connectivity", help="6, 18, 26, 4, 8, faces, edges or corners (default: edges)")
+    protocol.add_argument(
+        "--connectivity", metavar="C", help="6, 18, 26, 4, 8, faces, edges or corners (default: edges)"
+    )
     protocol.add_argument("--min-voxels", type=int, metavar="N", help="drop candidates of fewer voxels")
     protocol.add_argument("--min-volume-mm3", type=float, metavar="V", help="drop candidates of a smaller volume")
     protocol.add_argument(
-        "--min-diameter-mm", type=float, metavar="D", help="drop candidates thinner than a ball of this"
+        "--min-diameter-mm", type=float, metavar="D", help="drop candidates smaller than a ball this wide"
     )
     protocol.add_argument(
-        "--mask", type=Path, metavar="FILE|FOLDER", help="count inside only; a folder has masks by name"
+        "--mask", type=Path, metavar="FILE|FOLDER", help="count inside only; in a folder, the mask of the same name"
     )
 
     maps = parser.add_argument_group("what the maps hold")
-    maps.add_argument("--channel", type=int, metavar="N", help="which map, in files that hold several")
+    maps.add_argument(
+        "--channel",
+        type=int,
+        metavar="N",
+        help="which map, counted from 0, in files that hold several (nnU-Net: 1 is the first label)",
+    )
     maps.add_argument("--logits", action="store_true", help="the maps hold logits")
-    maps.add_argument("--scale", type=_scale, metavar="S", help="what one unit is worth, such as 1/255 or 0.01")
+    maps.add_argument(
+        "--scale", type=_scale, metavar="S", help="factor to probabilities: 1/255 for bytes, 0.01 for percent"
+    )
 
     work = parser.add_argument_group("the run")
     work.add_argument("--jobs", type=_at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument("--cluster", metavar="ADDRESS", help="let a Dask cluster do it: the scheduler, tcp://host:8786")
-    work.add_argument("--resume", action="store_true", help="keep what is there and still right, do the rest")
-    work.add_argument("--overwrite", action="store_true", help="do everything again, over what is there")
+    again = work.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="keep what is there and still right, do the rest")
+    again.add_argument("--overwrite", action="store_true", help="do everything again, over what is there")
     work.add_argument(
         "--save-labels", action="store_true", help="write the candidates as label maps, SCAN_lesions.nii.gz"
     )
@@ -109,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _protocol(options: argparse.Namespace) -> CountingProtocol:
     given: str = options.protocol
-    if given not in PROTOCOLS and (given.endswith(".json") or Path(given).exists()):
+    if given not in PROTOCOLS and (given.endswith(".json") or "/" in given):
         try:
             base = CountingProtocol.from_json(Path(given).read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
@@ -118,20 +131,26 @@ def _protocol(options: argparse.Namespace) -> CountingProtocol:
         base = CountingProtocol.named(given)
     names = ("threshold", "connectivity", "min_voxels", "min_volume_mm3", "min_diameter_mm")
     changes: dict[str, Any] = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if str(changes.get("connectivity", "")).isdigit():
+    if str(changes.get("connectivity", "")).isdecimal():
         changes["connectivity"] = int(changes["connectivity"])
     return CountingProtocol.from_dict(base.to_dict() | changes)
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("an empty name is no folder; for this one write .")
+    return Path(text)
 
 
 def _scale(text: str) -> float:
     try:
         return float(Fraction(text))
-    except (ValueError, ZeroDivisionError):
+    except (ValueError, ZeroDivisionError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.01 or 1/255") from None
 
 
 def _at_least_one(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 

@@ -8,8 +8,11 @@ import argparse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What can be said to this command."""
     parser.set_defaults(run=run)
+    parser.epilog = "Exit code: 0 it can be counted, 1 not as it is, 2 it cannot be read."
     parser.add_argument("file", help="a map")
-    parser.add_argument("--channel", type=int, metavar="N", help="which map, in files that hold several")
+    parser.add_argument(
+        "--channel", type=int, metavar="N", help="which map, counted from 0, in files that hold several"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,10 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.io.source import MapSource, chosen_channel, planes_per_piece
 
-_BROKEN = (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+_BROKEN = (
+    ValueError, EOFError, OSError, KeyError, AttributeError, SyntaxError, TypeError, OverflowError, NotImplementedError,
+    RuntimeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error,
+)  # fmt: skip
 
 
 def open_npy(path: Path, channel: int | None = None) -> MapSource:
@@ -37,6 +42,8 @@ def load_array(path: Path, name: str | None = None) -> NDArray[Any]:
         if name is None and len(names) != 1:
             raise MapFileError(f"{path} holds {len(names)} arrays ({', '.join(names)}), but a map is one array.")
         array: NDArray[Any] = archive[name or names[0]]
+        if not isinstance(array, np.ndarray):
+            raise MapFileError(f"{path} holds something else than an array.")
         return array
 
 
@@ -71,7 +78,7 @@ def _is_numpy(path: Path) -> bool:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except MapFileError:
+    except LesionCountError:
         raise
     except MemoryError:
         raise MapFileError(

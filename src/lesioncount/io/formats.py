@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.io import arrays, dicom, itk, nifti, nnunet, zarr_store
 from lesioncount.io.source import MapSource
 
@@ -32,31 +32,48 @@ def open_map(path: str | os.PathLike[str], *, channel: int | None = None) -> Map
         Which map, where the file holds several.
     """
     path = Path(path)
-    if not path.exists():
+    try:
+        there = path.exists()
+    except OSError as error:  # a name that is too long
+        raise MapFileError(f"{str(path)[:80]} cannot be looked at: {error.strerror}.") from None
+    if not there:
         raise MapFileError(f"{path} does not exist.")
     ending = map_ending(path)
     if ending is None:
         raise MapFileError(f"{path} is not a kind of file that is known. Known are {', '.join(_READERS)}.")
     try:
         return _open(path, ending, channel)
-    except (PermissionError, IsADirectoryError) as error:
-        raise MapFileError(f"{path} cannot be read: {error.strerror}.") from None
+    except LesionCountError:
+        raise
+    except OSError as error:
+        raise MapFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def files_of(path: Path) -> list[Path]:
+    """A file, and those without which it means something else: data files, segmentations."""
+    ending = map_ending(path)
+    if ending in itk.HEADERS:
+        return [path, *itk.data_files(path)]
+    return [path, *nnunet.files_beside(path)] if ending == ".npz" and nnunet.is_nnunet(path) else [path]
 
 
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
     name = path.name.lower()
+    if any((path / meta).is_file() for meta in (".zarray", "zarr.json")):
+        return ".zarr"  # whatever it is called, such as an array inside a group
     return next((ending for ending in _READERS if name.endswith(ending) and name != ending), None)
 
 
 def scan_name(path: Path) -> str:
     """The name of the file without its ending."""
-    return path.name[: -len(map_ending(path) or "") or None]
+    ending = map_ending(path) or ""
+    return path.name[: -len(ending)] if ending and path.name.lower().endswith(ending) else path.name
 
 
 def _open(path: Path, ending: str, channel: int | None) -> MapSource:
-    if ending != ".zarr" and path.is_dir():
-        raise MapFileError(f"{path} is a folder.")
+    if ending != ".zarr" and not path.is_file():
+        raise MapFileError(f"{path} is {'a folder' if path.is_dir() else 'not a regular file'}.")
     if ending != ".zarr" and path.stat().st_size == 0:
         raise MapFileError(f"{path} is empty.")
     if ending == ".npz" and nnunet.is_nnunet(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -14,45 +15,73 @@ from lesioncount.io.formats import map_ending, scan_name
 
 
 def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) -> list[Path]:
-    """All maps that are meant, in the order of the inputs and sorted within each.
+    """All maps that are meant, in the order of the inputs and sorted within each, and each once.
 
     In folders, what lies below ``leave_out`` is no input: results of an earlier run may.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for given in inputs:
-        path = Path(given)
-        if path.is_dir() and map_ending(path) != ".zarr":
-            maps = [file for file in _maps_in(path) if leave_out is None or not _is_below(file, leave_out)]
-            if not maps:
-                raise MapFileError(
-                    f"There are no maps in the folder {path}. Maps end in .nii.gz, .nii, .npz, .npy, .zarr, …"
-                )
-        elif path.exists():
-            maps = [path]
-        else:
-            maps = sorted(Path(match) for match in glob.glob(str(given), recursive=True))  # noqa: PTH207 - patterns may be absolute
-            if not maps:
-                raise MapFileError(f"{given} does not exist, and matches no file.")
-        found.update(dict.fromkeys(maps))
-    return list(found)
+        try:
+            for path in _meant_by(given, leave_out):
+                found.setdefault(path.resolve(), path)
+        except (
+            OSError,
+            RuntimeError,
+        ) as error:  # a name that is too long, a folder that may not be read, a loop of links
+            raise MapFileError(f"{str(given)[:80]} cannot be looked at: {error}.") from None
+    return list(found.values())
+
+
+def _meant_by(given: str | Path, leave_out: Path | None) -> list[Path]:
+    if Path(given).exists():
+        paths = [Path(given)]
+    else:
+        paths = sorted(Path(match) for match in glob.glob(str(given), recursive=True))  # noqa: PTH207 - may be absolute
+        if not paths:
+            raise MapFileError(f"{given} does not exist, and matches no file.")
+    maps: list[Path] = []
+    for path in paths:
+        if not path.is_dir() or map_ending(path) == ".zarr":
+            maps.append(path)
+            continue
+        inside = [file for file in _maps_in(path) if leave_out is None or not _is_below(file, leave_out)]
+        if not inside:
+            but = " except results below the output folder" if _maps_in(path) else ""
+            raise MapFileError(
+                f"There are no maps in the folder {path}{but}. Maps end in .nii.gz, .nii, .npz, .npy, .zarr, …"
+            )
+        maps += inside
+    return maps
 
 
 def name_scans(paths: Iterable[Path]) -> dict[str, Path]:
-    """A name for each path: that of the file, with as many folders before it as it takes to be unique."""
+    """A name for each path: that of the file; where it is not unique, with its ending, folders, or a number.
+
+    Names that differ only in case count as the same, because on some systems they are the same file.
+    """
+    names: dict[str, Path] = {}
+    taken: set[str] = {"run"}  # run.json is that of the run
     paths = list(paths)
-    names = {path: scan_name(path) for path in paths}
-    depth = 1
-    while repeated := {name for name, n in Counter(names.values()).items() if n > 1}:
-        longer = {
-            path: "_".join([*path.resolve().parts[-1 - depth : -1], scan_name(path)])
-            if names[path] in repeated
-            else names[path]
-            for path in paths
-        }
-        if longer == names or depth > 64:  # same folder, same name, another ending
-            longer = {p: f"{n}_{(map_ending(p) or '').strip('.')}" if n in repeated else n for p, n in names.items()}
-        names, depth = longer, depth + 1
-    return {re.sub(r"[^\w.+=-]", "_", name): path for path, name in names.items()}
+    often = Counter(_clean(scan_name(path)).casefold() for path in paths)
+    for path in paths:
+        plain = _clean(scan_name(path))
+        name = plain if often[plain.casefold()] == 1 and plain.casefold() not in taken else _longer_name(path, taken)
+        taken.add(name.casefold())
+        names[name] = path
+    return names
+
+
+def _longer_name(path: Path, taken: set[str]) -> str:
+    parent = _clean(path.absolute().parent.name)
+    with_folder = f"{parent}_{_clean(scan_name(path))}"
+    candidates = [with_folder, f"{with_folder}_{_clean((map_ending(path) or '').strip('.'))}"]
+    numbered = (f"{with_folder}_{n}" for n in itertools.count(2))
+    return next(name for name in itertools.chain(candidates, numbered) if name.casefold() not in taken)
+
+
+def _clean(name: str) -> str:
+    """Without what file systems, tables or shells might trip over."""
+    return re.sub(r"[^\w.+=-]", "_", name.encode("utf-8", "replace").decode())
 
 
 def counterpart(beside: Path, of: Path) -> Path:

@@ -20,6 +20,9 @@ ENDINGS = (".nii.gz", ".nii")
 
 _DAMAGED = (igzip.BadGzipFile, cast("type[Exception]", IsalError), EOFError, zlib.error)
 
+# By the unit code of the header; nibabel leaves them to the reader. Unknown is taken as millimetres, as everyone does.
+_MILLIMETRES = {1: 1000.0, 3: 0.001}
+
 # Deflate cannot expand further than this: a header that promises more is lying.
 _HIGHEST_RATIO = 1032
 
@@ -32,7 +35,7 @@ def open_nifti(path: Path, channel: int | None = None) -> MapSource:
         raise MapFileError(f"{path}: voxels of type {dtype} cannot be probabilities.")
     shape, n_channels = _spatial_shape(path, tuple(int(n) for n in header.get_data_shape()))
     chosen = chosen_channel(path, n_channels, channel)
-    start = int(header.get_data_offset())
+    start = int(header.get_data_offset()) or header.single_vox_offset
     n_voxels = int(np.prod(shape, dtype=object))
     _check_size(path, start + n_voxels * n_channels * dtype.itemsize)
     slope, intercept = header.get_slope_inter()
@@ -44,7 +47,7 @@ def open_nifti(path: Path, channel: int | None = None) -> MapSource:
         dtype=dtype,
         axis=len(shape) - 1,
         pieces=lambda: _pieces(path, shape, dtype, skip),
-        affine=checked_affine(path, header.get_best_affine()),
+        affine=checked_affine(path, _in_millimetres(header)),
         scale=None if slope is None or (slope, intercept) == (1, 0) else float(slope),
         offset=0.0 if slope is None else float(intercept),
         n_channels=n_channels,
@@ -66,17 +69,26 @@ def _header(path: Path) -> Any:
         header.get_slope_inter()
         header.get_best_affine()
         header.get_data_shape()
-    except (WrapStructError, HeaderDataError, ValueError, KeyError, OverflowError) as error:
+    except KeyError as error:
+        raise MapFileError(f"{path} is not a NIfTI file: its header has the unknown code {error}.") from None
+    except (WrapStructError, HeaderDataError, ValueError, OverflowError) as error:
         raise MapFileError(f"{path} is not a NIfTI file: {error}.") from None
     if int(header["sizeof_hdr"]) != size or bytes(header["magic"])[:1] != b"n":
         raise MapFileError(f"{path} is not a NIfTI file: it does not begin like one.")
     if bytes(header["magic"])[:2] != b"n+":
         raise MapFileError(f"{path} is half of a NIfTI pair: header and voxels must be in one file.")
-    if not size <= float(header["vox_offset"]) < 2**31:
+    if not (float(header["vox_offset"]) == 0 or size <= float(header["vox_offset"]) < 2**31):
         raise MapFileError(
             f"{path}: the voxels cannot begin at byte {float(header['vox_offset']):g}. The header is damaged."
         )
     return header
+
+
+def _in_millimetres(header: Any) -> NDArray[np.float64]:
+    """The affine, whatever the unit of the file."""
+    affine = np.array(header.get_best_affine(), dtype=np.float64)
+    affine[:3] *= _MILLIMETRES.get(int(header["xyzt_units"]) & 7, 1.0)
+    return affine
 
 
 def _spatial_shape(path: Path, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:

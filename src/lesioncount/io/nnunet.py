@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def is_nnunet(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist() == [f"{_KEY}.npy"]
-    except (zipfile.BadZipFile, OSError):
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError, EOFError):  # for the reader to explain
         return False
 
 
@@ -36,18 +37,20 @@ def open_nnunet(path: Path, channel: int | None = None) -> MapSource:
     orientation than the segmentation, and nothing in the file says so: that which reproduces the segmentation is taken.
     """
     probabilities = load_array(path, _KEY)
-    if probabilities.ndim != 4:
-        raise MapFileError(f"{path}: expected (channel, z, y, x) from nnU-Net, but the shape is {probabilities.shape}.")
-    chosen = chosen_channel(path, probabilities.shape[0], channel)
+    if probabilities.ndim != 4:  # somebody else's array of that name
+        return source_of_array(path, probabilities, channel, "npz")
+    n_channels = len(probabilities)
+    chosen = chosen_channel(path, n_channels, channel)
     segmentation = _segmentation_of(path)
     if segmentation is None:
-        return source_of_array(path, probabilities[chosen].T, None, "nnU-Net")
+        return replace(source_of_array(path, probabilities[chosen].T, None, "nnU-Net"), n_channels=n_channels)
     predicted = _labels_of(path, probabilities).T
     labels = segmentation.array()
     for turn in _orientations(path, segmentation.affine):
         turned = turn(predicted)
         if turned.shape == labels.shape and np.array_equal(turned, labels):
-            return source_of_array(path, turn(probabilities[chosen].T), None, "nnU-Net", segmentation.affine)
+            source = source_of_array(path, turn(probabilities[chosen].T), None, "nnU-Net", segmentation.affine)
+            return replace(source, n_channels=n_channels)
     raise MapFileError(
         f"{path}: the probabilities do not reproduce the segmentation {segmentation.path.name} in any orientation that "
         "nnU-Net uses, so that their place in space is unknown. Was the segmentation changed afterwards, as by "
@@ -87,6 +90,13 @@ def _beside(path: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def files_beside(path: Path) -> list[Path]:
+    """The files that say where the probabilities are and what they mean."""
+    segmentation = _segmentation_of(path)
+    beside = [] if segmentation is None else [segmentation.path]
+    return beside + [file for name in ("dataset.json", "plans.json") if (file := path.parent / name).is_file()]
 
 
 def _segmentation_of(path: Path) -> MapSource | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.io.atomic import replacing, write_text
+from lesioncount.io.formats import files_of
 from lesioncount.io.scan import ScanCount, count_file
 from lesioncount.io.tables import count_row, lesion_rows
 from lesioncount.protocol import CountingProtocol
@@ -39,6 +40,7 @@ class Scan:
     name: str
     path: Path
     mask: Path | None = None
+    problem: str | None = None  # why it cannot be counted, where that is known before
 
 
 def count_scan(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
@@ -60,6 +62,10 @@ def count_scan(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
         record |= _content(count) | {"status": "ok"}
     except (LesionCountError, OSError, MemoryError) as error:
         record["error"] = str(error) or type(error).__name__
+    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
+        record["error"] = f"unexpected {type(error).__name__}: {error}"
+    if record["status"] != "ok":
+        label_path(out, scan.name).unlink(missing_ok=True)  # not the label map of another time
     try:
         write_text(record_path(out, scan.name), to_json(record))
     except MapFileError as error:
@@ -70,22 +76,56 @@ def count_scan(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
 def is_done(scan: Scan, settings: Settings, out: Path) -> bool:
     """Whether the record is there, without error, and of the same files and settings."""
     record = read_record(out, scan.name)
-    if record is None or record.get("status") != "ok" or record.get("format") != FORMAT_VERSION:
+    if scan.problem is not None or record is None or not _is_complete(record, scan.name):
         return False
     if record.get("settings") != json.loads(to_json(asdict(settings))):
         return False
     try:
-        same = record.get("input") == _inputs(scan)
+        now = _inputs(scan)
     except OSError:
         return False
+    # By content: the same file may have been given as another path.
+    same = all(record["input"].get(key) == now.get(key) for key in ("sha256", "mask_sha256"))
     return same and (not settings.save_labels or label_path(out, scan.name).exists())
+
+
+def _is_complete(record: dict[str, Any], name: str) -> bool:
+    """Whether a record is one of ours, without error, and has all that tables are made from."""
+    kinds = {"input": dict, "count": dict, "lesions": list, "pmf": list, "warnings": list}
+    return (
+        (record.get("format"), record.get("scan"), record.get("status")) == (FORMAT_VERSION, name, "ok")
+        and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
+        and all(
+            isinstance(record["count"].get(key), int | float) for key in ("count_mode", "count_mean", "n_candidates")
+        )
+        and all(isinstance(row, dict) and "existence" in row for row in record["lesions"])
+    )
+
+
+def foreign_file(out: Path, name: str, *, labels: bool) -> Path | None:
+    """A file that a scan would write over, and that is no result of ours."""
+    path = record_path(out, name)
+    if path.exists() and "format" not in (read_record(out, name) or {"format": None}):
+        return path
+    if labels and label_path(out, name).exists() and not path.exists():
+        return label_path(out, name)
+    return None
+
+
+def remove_results(out: Path) -> None:
+    """Remove the records and label maps of an earlier run, so that none of them outlives the next one."""
+    for path in out.glob("*.json"):
+        record = read_record(out, path.stem)
+        if record is not None and record.get("format") == FORMAT_VERSION and record.get("scan") == path.stem:
+            label_path(out, path.stem).unlink(missing_ok=True)
+            path.unlink()
 
 
 def read_record(out: Path, name: str) -> dict[str, Any] | None:
     """The record of a scan; None when there is none, or it is not one."""
     try:
         record = json.loads(record_path(out, name).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 
@@ -101,20 +141,23 @@ def label_path(out: Path, name: str) -> Path:
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file; of a folder, of the names, sizes and times of its files."""
+    """SHA-256 of a file and those that belong to it; of a folder, of the names, sizes and times of its files."""
     digest = hashlib.sha256()
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             status = file.stat()
             digest.update(f"{file.relative_to(path)}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
-    else:
-        with path.open("rb") as stream:
+        return digest.hexdigest()
+    for file in files_of(path):
+        with file.open("rb") as stream:
             while block := stream.read(_HASHED_AT_ONCE):
                 digest.update(block)
     return digest.hexdigest()
 
 
 def _inputs(scan: Scan) -> dict[str, Any]:
+    if scan.problem is not None:
+        raise MapFileError(scan.problem)
     try:
         inputs = {"path": str(scan.path), "sha256": fingerprint(scan.path)}
         if scan.mask is not None:
@@ -148,8 +191,9 @@ def _write_labels(path: Path, count: ScanCount) -> None:
     n = len(count.result.candidates)
     labels = count.result.candidates.label_map(np.uint16 if n < 1 << 16 else np.int32)
     affine = np.eye(4) if count.source.affine is None else count.source.affine
+    kind: Any = nibabel.Nifti1Image if max(labels.shape) < 1 << 15 else nibabel.Nifti2Image  # 16 bits for each axis
     with replacing(path) as temporary:
-        nibabel.save(nibabel.Nifti1Image(labels, affine), temporary)
+        nibabel.save(kind(labels, affine), temporary)
 
 
 def to_json(record: dict[str, Any]) -> str:

@@ -96,6 +96,7 @@ def _counter(
         protocol,
         axis=source.axis,
         spacing_mm=source.spacing_mm,
+        voxel_volume_mm3=source.voxel_volume_mm3,
         scale=both,
         offset=source.offset * (1.0 if scale is None else scale),
         logits=logits,
@@ -106,7 +107,12 @@ def _counter(
 def _mask_of(source: MapSource, mask: str | os.PathLike[str]) -> NDArray[np.bool_]:
     other = open_map(mask)
     check_same_grid(source, other, "the mask")
-    return np.concatenate([piece != 0 for piece in other.pieces()], axis=other.axis)
+    if other.scale is None:
+        inside = [(piece != 0) & (piece == piece) for piece in other.pieces()]  # noqa: PLR0124 - NaN is not inside
+    else:  # a stored 0 may be nearly 0 only: less than half a step counts as outside
+        step = abs(other.scale) / 2
+        inside = [np.abs(piece * other.scale + other.offset) > step for piece in other.pieces()]
+    return np.concatenate(inside, axis=other.axis)
 
 
 def _with_mask(

@@ -16,6 +16,10 @@ from lesioncount.errors import ChannelError, MapFileError
 PIECE_BYTES = 1 << 21
 
 
+# Axes that lie in one plane, up to rounding: the volume of a voxel as a share of that of a box of its sizes.
+_FLAT = 1e-6
+
+
 @dataclass(frozen=True, eq=False)
 class MapSource:
     """A map in a file: what it is, where it lies in space, and how to get it piece by piece.
@@ -60,14 +64,16 @@ class MapSource:
         columns = self.affine[:3, : len(self.shape)]
         return tuple(float(size) for size in np.sqrt((columns**2).sum(axis=0)))
 
+    @property
+    def voxel_volume_mm3(self) -> float | None:
+        """Volume of a voxel, which in a sheared grid is less than the product of its sizes; None when unknown."""
+        if self.affine is None or len(self.shape) != 3:
+            return None
+        return abs(float(np.linalg.det(self.affine[:3, :3])))
+
     def array(self) -> NDArray[Any]:
         """The whole map as it is stored."""
-        return np.concatenate(list(self.pieces()), axis=self.axis)
-
-    def values(self) -> NDArray[Any]:
-        """The whole map, scaled."""
-        stored = self.array()
-        return stored if self.scale is None else stored * self.scale + self.offset
+        return np.concatenate([piece.copy() for piece in self.pieces()], axis=self.axis)
 
 
 def planes_per_piece(shape: tuple[int, ...], axis: int, itemsize: int) -> int:
@@ -86,14 +92,18 @@ def chosen_channel(path: Path, n_channels: int, channel: int | None, what: str =
             )
         return 0
     if not 0 <= channel < n_channels:
-        raise ChannelError(f"{path} has no channel {channel}: it holds {n_channels}, 0 to {n_channels - 1}.")
+        held = f"{n_channels}, 0 to {n_channels - 1}" if n_channels > 1 else "a single map: leave --channel out"
+        raise ChannelError(f"{path} has no channel {channel}: it holds {held}.")
     return channel
 
 
 def checked_affine(path: Path, affine: NDArray[Any]) -> NDArray[np.float64]:
     """The affine, if voxels have a place and a size in it."""
     matrix = np.asarray(affine, dtype=np.float64)
-    if not np.isfinite(matrix).all() or abs(float(np.linalg.det(matrix[:3, :3]))) < 1e-12:
+    with np.errstate(invalid="ignore"):
+        sizes = np.sqrt((matrix[:3, :3] ** 2).sum(axis=0))
+        flatness = abs(float(np.linalg.det(matrix[:3, :3]))) / max(float(sizes.prod()), 1e-300)
+    if not np.isfinite(matrix).all() or not sizes.all() or flatness < _FLAT:
         raise MapFileError(
             f"{path}: the affine does not place the voxels in space (not finite, or voxels of size 0):\n{matrix}"
         )

@@ -20,7 +20,9 @@ def open_zarr(path: Path, channel: int | None = None) -> MapSource:
     try:
         array = zarr.open_array(str(path), mode="r")
     except Exception as error:  # noqa: BLE001 - zarr raises many kinds for a store that is none
-        raise MapFileError(f"{path} is not a zarr array: {error}.") from None
+        raise MapFileError(
+            f"{path} is not a zarr array: {str(error).rstrip('.')}. If it is a group, give an array in it, as {path}/0."
+        ) from None
     if array.ndim not in (2, 3, 4) or 0 in array.shape:
         raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {array.shape}.")
     dtype = np.dtype(array.dtype)
