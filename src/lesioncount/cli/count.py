@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol", default="paper", metavar="NAME|FILE", help=f"{names}, or a JSON file (default: paper)"
     )
     protocol.add_argument(
-        "--threshold", type=float, help="a voxel is in when its probability is greater (default: 0.1)"
+        "--threshold", type=float, metavar="T", help="a voxel is in when its probability is greater (default: 0.1)"
     )
     protocol.add_argument(
         "--connectivity", metavar="C", help="6, 18, 26, 4, 8, faces, edges or corners (default: edges)"
