@@ -3,6 +3,7 @@
 import cc3d
 import numba
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import ndimage
 from skimage.measure import label, regionprops_table
@@ -44,3 +45,18 @@ def dense_masks(p: NDArray[np.float32]) -> NDArray[np.float32]:
     labels, n = ndimage.label(p > THRESHOLD, np.ones((3, 3, 3)))
     masks = np.stack([labels == k for k in range(1, n + 1)]).astype(np.float32)
     return (masks * p).reshape(n, -1).max(axis=1)
+
+
+def dense_masks_with_gradient(logits: torch.Tensor, counts: list[int]) -> None:
+    """The same in training: the masks multiply the probabilities, so that the gradient passes through them."""
+    loss = torch.zeros(())
+    for item, count in zip(logits, counts, strict=True):
+        probabilities = torch.sigmoid(item)
+        labels, n = ndimage.label((probabilities.detach() > THRESHOLD).numpy(), np.ones((3, 3, 3)))
+        masks = torch.stack([torch.from_numpy(labels == k) for k in range(1, n + 1)]).float()
+        existence = (masks * probabilities).flatten(1).amax(1)
+        pmf = torch.ones(1)
+        for p in existence:
+            pmf = torch.cat([pmf * (1 - p), torch.zeros(1)]) + torch.cat([torch.zeros(1), pmf * p])
+        loss = loss - pmf[count].log()
+    loss.backward()

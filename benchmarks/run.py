@@ -19,14 +19,23 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import cc3d
 import files
 import numpy as np
-from contenders import cc3d_and_compiled_max, dense_masks, scipy_label_and_maximum, skimage_regionprops
+import torch
+from contenders import (
+    cc3d_and_compiled_max,
+    dense_masks,
+    dense_masks_with_gradient,
+    scipy_label_and_maximum,
+    skimage_regionprops,
+)
 from fast_poibin import PoiBin
 from maps import boxes, noise
 from scipy.stats import poisson_binom
 
 import lesioncount as lc
+from lesioncount.torch import CountLoss
 
 RESULTS = Path(__file__).with_name("results.json")
 RUNS_PER_TURN = 4
@@ -193,6 +202,35 @@ def distributions() -> list[Line]:
     ]
 
 
+def training() -> list[Line]:
+    torch.set_num_threads(1)
+    p = np.stack([boxes((64, 192, 192), 20)] * 2)
+    logits = torch.logit(torch.from_numpy(p).clamp(1e-4, 1 - 1e-4)).requires_grad_()
+    noisy = torch.logit(torch.from_numpy(noise((64, 192, 192), 0.1)).clamp(1e-4, 1 - 1e-4))[None].requires_grad_()
+    counts = torch.tensor([12, 13])
+
+    def step(maps: torch.Tensor, labels: torch.Tensor) -> None:
+        maps.grad = None
+        CountLoss(protocol=CORNERS, spatial_dims=3)(maps, labels).backward()
+
+    quick = fastest({"floor": logits.detach().max, "ours": lambda: step(logits, counts)}, 40)
+    dense = fastest({"dense": lambda: dense_masks_with_gradient(logits, [12, 13])}, 1)
+    foreground = (torch.sigmoid(noisy.detach())[0] > 0.1).numpy()
+    many = fastest(
+        {
+            "cc3d": lambda: cc3d.connected_components(foreground, connectivity=26),
+            "ours": lambda: step(noisy, torch.tensor([4])),
+        },
+        8,
+    )
+    case = "batch of 2, forward and backward"
+    return [
+        Line(case, "CountLoss / S.max()", quick["ours"] / quick["floor"], "≤6"),
+        Line(case, "one mask per instance / CountLoss", dense["dense"] / quick["ours"], "≥200"),
+        Line("10% noise, forward and backward", "CountLoss / cc3d labelling alone", many["ours"] / many["cc3d"], "≤3"),
+    ]
+
+
 def one_file() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         large, small = Path(folder) / "large.nii.gz", Path(folder) / "small.nii.gz"
@@ -252,6 +290,7 @@ def main() -> None:
         memory,
         start_up,
         distributions,
+        training,
         one_file,
         many_files,
         large_zarr,
