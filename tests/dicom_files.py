@@ -9,7 +9,7 @@ from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
 SPACING = (2.0, 1.5, 0.5)  # between slices, rows, columns
 
 
-def _slice(number, shape, series, study, frame):
+def ct_slice(number, shape, series="1.2.3", study="1.2.4", frame="1.2.5"):
     ds = Dataset()
     ds.file_meta = FileMetaDataset()
     ds.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
@@ -31,7 +31,7 @@ def _slice(number, shape, series, study, frame):
 def fractional_segmentation(folder, probabilities):
     """The path of the file, and the affine from (slice, row, column) to RAS millimetres."""
     ids = [generate_uid() for _ in range(3)]
-    slices = [_slice(i, probabilities.shape, *ids) for i in range(probabilities.shape[0])]
+    slices = [ct_slice(i, probabilities.shape, *ids) for i in range(probabilities.shape[0])]
     lesion = highdicom.seg.SegmentDescription(
         segment_number=1,
         segment_label="lesion",

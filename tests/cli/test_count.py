@@ -277,3 +277,61 @@ def test_names_that_are_too_long_are_explained(tmp_path, capsys):
 def test_resume_and_overwrite_exclude_each_other(cohort, tmp_path):
     with pytest.raises(SystemExit):
         main(["count", str(cohort), "-o", str(tmp_path), "--resume", "--overwrite"])
+
+
+def test_long_lists_are_cut_and_said_to_be(tmp_path, capsys):
+    for i in range(25):
+        (tmp_path / f"bad{i:02}.nii").write_bytes(b"no voxels")
+        save(tmp_path / f"good{i:02}.nii.gz", np.full((2, 2, 2), 0.3, np.float32))
+    assert main(["count", str(tmp_path), "-o", str(tmp_path / "out")]) == 1
+    shown = capsys.readouterr()
+    assert "… and 5 more\n" in shown.out
+    assert "… and 5 more, see counts.tsv" in shown.err
+    assert "25 failed" in shown.out
+
+
+def test_an_interrupt_anywhere_is_130(cohort, tmp_path, monkeypatch, capsys):
+    def interrupt(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lesioncount.io.records.count_file", interrupt)
+    assert main(["count", str(cohort), "-o", str(tmp_path / "out")]) == 130
+    assert "--resume goes on from here" in capsys.readouterr().err
+    monkeypatch.setattr("lesioncount.batch.find_maps", interrupt)
+    assert main(["count", str(cohort), "-o", str(tmp_path / "other")]) == 130
+
+
+def test_what_nobody_expected_is_a_failed_scan_too(cohort, tmp_path, monkeypatch):
+    def stumble(*_arguments, **_options):
+        raise ZeroDivisionError("by chance")
+
+    monkeypatch.setattr("lesioncount.io.records.count_file", stumble)
+    assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--quiet"]) == 1
+    assert {row["error"] for row in rows(tmp_path / "out" / "counts.tsv")} == {
+        "unexpected ZeroDivisionError: by chance"
+    }
+
+
+def test_debug_shows_where_an_error_came_from(tmp_path):
+    with pytest.raises(lc.errors.MapFileError):
+        main(["count", "nothing.nii", "-o", str(tmp_path), "--debug"])
+
+
+def test_output_that_cannot_be_a_folder(cohort, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["count", str(cohort), "-o", str(tmp_path / "file")]) == 2
+    assert "cannot be used" in capsys.readouterr().err
+    for wrong in (["-o", ""], ["-o", "x", "--jobs", "0"]):
+        with pytest.raises(SystemExit):
+            main(["count", str(cohort), *wrong])
+
+
+def test_inspect_counts_the_channels(tmp_path, rng, capsys):
+    save(tmp_path / "two.nii.gz", rng.random((4, 5, 6, 2), dtype=np.float32) * np.float32(0.3))
+    assert main(["inspect", str(tmp_path / "two.nii.gz"), "--channel", "1"]) == 0
+    assert "4 × 5 × 6, one of 2 channels" in capsys.readouterr().out
+    stored = nibabel.Nifti1Image(rng.random((4, 5, 6)) * 0.3, np.eye(4))
+    stored.set_data_dtype(np.uint8)
+    nibabel.save(stored, tmp_path / "scaled.nii.gz")
+    assert main(["inspect", str(tmp_path / "scaled.nii.gz")]) == 0
+    assert "uint8, times" in capsys.readouterr().out

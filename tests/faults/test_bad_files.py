@@ -7,6 +7,7 @@ import shutil
 import struct
 import tempfile
 import tracemalloc
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -176,3 +177,65 @@ def test_mutated_files_raise_only_our_errors(tmp_path_factory, name, changes, cu
         count_file(path, channel=1 if name.endswith(".npz") else None)
     path.unlink()
     path.parent.rmdir()
+
+
+def test_arrays_that_are_no_maps(tmp_path):
+    for name, array, message in (
+        ("line.npy", np.zeros(5), "two or three axes"),
+        ("complex.npy", np.zeros((3, 3), complex), "cannot be probabilities"),
+    ):
+        np.save(tmp_path / name, array)
+        with pytest.raises(MapFileError, match=message):
+            open_map(tmp_path / name)
+    np.savez(tmp_path / "none.npz")
+    with pytest.raises(MapFileError, match="holds 0 arrays"):
+        open_map(tmp_path / "none.npz")
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("notes.txt", "no array")
+    with pytest.raises(MapFileError, match=r"something else|not a numpy file"):
+        open_map(tmp_path / "text.npz")
+
+
+def test_zarr_arrays_that_are_no_maps(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    for name, shape, dtype, message in (
+        ("l.zarr", (5,), "f4", "two or three"),
+        ("c.zarr", (3, 3), "c8", "probabilities"),
+    ):
+        zarr.create_array(str(tmp_path / name), shape=shape, dtype=dtype)
+        with pytest.raises(MapFileError, match=message):
+            open_map(tmp_path / name)
+    array = zarr.create_array(str(tmp_path / "d.zarr"), shape=(4, 4, 4), dtype="f4", chunks=(4, 4, 4))
+    array[:] = 0.3
+    chunk = next(path for path in (tmp_path / "d.zarr").rglob("*") if path.is_file() and path.name != "zarr.json")
+    chunk.write_bytes(b"damaged")
+    with pytest.raises(MapFileError, match="a chunk is damaged"):
+        count_file(tmp_path / "d.zarr")
+
+
+def test_dicom_files_that_are_no_fractional_segmentation(tmp_path):
+    pytest.importorskip("highdicom")
+    from dicom_files import ct_slice, fractional_segmentation
+    from pydicom import dcmread
+
+    ct_slice(0, (1, 4, 4)).save_as(tmp_path / "ct.dcm", enforce_file_format=True)
+    with pytest.raises(MapFileError, match="not a DICOM segmentation"):
+        open_map(tmp_path / "ct.dcm")
+    path, _ = fractional_segmentation(tmp_path, GOOD)
+    for change, message in (
+        ({"SegmentationType": "BINARY"}, "without probabilities|not a DICOM|do not make"),
+        ({"SegmentationFractionalType": "OCCUPANCY"}, "OCCUPANCY"),
+        ({"PixelData": b"\0\0"}, "do not make a volume"),
+    ):
+        dataset = dcmread(path)
+        for name, value in change.items():
+            setattr(dataset, name, value)
+        dataset.save_as(tmp_path / "changed.dcm")
+        with pytest.raises(MapFileError, match=message):
+            open_map(tmp_path / "changed.dcm")
+
+
+def test_masks_without_geometry_need_only_the_shape(tmp_path):
+    path = write(tmp_path, "map.nii", nifti_bytes())
+    np.save(tmp_path / "mask.npy", np.ones(GOOD.shape, bool))
+    assert len(count_file(path, mask=tmp_path / "mask.npy").result.candidates) == 1

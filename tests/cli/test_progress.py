@@ -1,0 +1,39 @@
+"""What a run shows while it goes on."""
+
+import io
+
+from lesioncount.cli.progress import progress_on
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def summary(name, status="ok"):
+    return {"scan": name, "status": status}
+
+
+def test_a_terminal_gets_a_bar():
+    stream = Terminal()
+    with progress_on(stream, quiet=False) as update:
+        for done in (1, 2):
+            update(summary(f"scan{done}"), done, 2)
+    assert "2/2" in stream.getvalue()
+    assert "counting" in stream.getvalue()
+
+
+def test_a_file_gets_a_line_now_and_then_and_for_every_failure():
+    stream = io.StringIO()
+    with progress_on(stream, quiet=False) as update:
+        for done in range(1, 1001):
+            update(summary(f"scan{done}", "failed" if done == 7 else "ok"), done, 1000)
+    lines = stream.getvalue().splitlines()
+    assert "7/1000 scan7 failed" in lines
+    assert lines[-1] == "1000/1000 scan1000 ok"
+    assert len(lines) == 21
+
+
+def test_quiet_runs_show_nothing():
+    with progress_on(Terminal(), quiet=True) as update:
+        assert update is None
