@@ -25,6 +25,7 @@ def logits_with(*peaks, shape=(8, 9, 10), dtype=torch.float32):
     return logits
 
 
+@pytest.mark.filterwarnings("ignore::lesioncount.errors.MapWarning")  # some random maps are hard maps
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-12)])
 @given(probabilities=maps(dtypes=(np.float64,), ndims=(3,)))
 @settings(max_examples=60)
