@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# Compiled code and a shared machine: the time of one example says nothing. In CI the same examples every time, so that a
+# Compiled code, a shared machine: the time of one example says nothing. In CI the same examples every time, so that a
 # change is judged by what it changed; elsewhere new ones, so that they are found.
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
