@@ -55,7 +55,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.test
-	$(BIN)/pytest --cov --cov-report=term -m "not slow"
+	$(BIN)/pytest $(if $(TORCH),--cov --cov-report=term) -m "not slow"
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
