@@ -16,6 +16,28 @@ def share_of_array(p: NDArray[np.float32]) -> float:
     return highest_since(before) / p.nbytes
 
 
+def megabytes_of_training(way: str) -> float:
+    """Memory that the count of a batch of two takes, forward and backward: the gradient of the maps included."""
+    import torch
+    from contenders import dense_masks_with_gradient
+    from maps import boxes
+
+    from lesioncount.torch import CountLoss
+
+    torch.set_num_threads(1)
+    loss = CountLoss(protocol=lc.CountingProtocol(connectivity="corners"), spatial_dims=3)
+    ways = {
+        "ours": lambda logits, counts: loss(logits, torch.tensor(counts)).backward(),
+        "dense": dense_masks_with_gradient,
+    }
+    p = np.stack([boxes((64, 192, 192), 20)] * 2)
+    logits = torch.logit(torch.from_numpy(p).clamp(1e-4, 1 - 1e-4))
+    ways[way](logits[:, :8].clone().requires_grad_(), [0, 0])  # whatever is loaded on first use is no cost of the maps
+    before = reset_highest()
+    ways[way](logits.requires_grad_(), [12, 13])
+    return highest_since(before) / 1e6
+
+
 def reset_highest() -> int:
     """Forget the highest resident memory so far; the kilobytes that are resident now."""
     Path("/proc/self/clear_refs").write_text("5")

@@ -70,13 +70,14 @@ def test_readme_shows_what_the_example_prints():
 
 
 @pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.filterwarnings("ignore:.*num_workers:UserWarning", "ignore:.*logging interval:UserWarning")  # of Lightning
 def test_python_blocks_of_the_documentation_run(page, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     namespace = {}
     for block in blocks:
         if "torch" in block and find_spec("torch") is None:
-            pytest.skip("needs the extra [torch]")
+            pytest.skip("needs the extra [train]")
         exec(compile(block, page, "exec"), namespace)  # noqa: S102 - our own documentation
     capsys.readouterr()
 

@@ -12,6 +12,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── VoxelTypeError (TypeError)        a dtype that cannot hold probabilities
     ├── ProtocolError (ValueError)        a definition of "one lesion" that makes no sense
     ├── DistributionError (ValueError)    probabilities or counts a distribution cannot take
+    ├── ScoreError (ValueError)           predictions and truth that cannot be compared
     ├── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
     ├── MapFileError (OSError)            a file that cannot be read as a map, or a result that cannot be written
     ├── ChannelError (ValueError)         several maps in one file and none chosen, or one that is not there
@@ -57,6 +58,10 @@ class ProtocolError(LesionCountError, ValueError):
 
 class DistributionError(LesionCountError, ValueError):
     """Probabilities or counts that a count distribution cannot take."""
+
+
+class ScoreError(LesionCountError, ValueError):
+    """Predictions and truth that cannot be compared."""
 
 
 class RunsNotKeptError(LesionCountError, RuntimeError):
