@@ -8,11 +8,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
 
-.PHONY: help demo test lint unit bench format clean
+.PHONY: help demo test lint unit slow bench format clean
 
 help:
 	@echo "make demo    count a small cohort of example scans and write a report"
 	@echo "make test    lint, types, import layers, tests"
+	@echo "make slow    the tests that take minutes: statistical claims over many seeds"
 	@echo "make bench   speed, as ratios in one run (writes benchmarks/results.json)"
 	@echo "make format  format the code"
 	@echo "make clean   remove what the other targets made"
@@ -54,7 +55,10 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.test
-	$(BIN)/pytest $(if $(TORCH),--cov --cov-report=term)
+	$(BIN)/pytest -m 'not slow' $(if $(TORCH),--cov --cov-report=term)
+
+slow: $(VENV)/.test
+	$(BIN)/pytest -m slow
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py

@@ -5,16 +5,25 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.io.atomic import remove_left_overs, write_text
-from lesioncount.io.inputs import counterpart, find_maps, name_scans
+from lesioncount.io.inputs import counterpart, find_maps, match_members, name_scans
 from lesioncount.io.records import Scan, Settings, foreign_file, is_done, read_record, remove_results, to_json
-from lesioncount.io.tables import COUNT_COLUMNS, LESION_COLUMNS, to_tsv
+from lesioncount.io.tables import (
+    CALIBRATED_COLUMNS,
+    CONFORMAL_COLUMNS,
+    COUNT_COLUMNS,
+    ENSEMBLE_COLUMNS,
+    LESION_COLUMNS,
+    MEMBER_COLUMNS,
+    columns_of,
+    to_tsv,
+)
 from lesioncount.workers import count_scans, failure
 
 Progress = Callable[[dict[str, Any], int, int], None]
@@ -41,6 +50,7 @@ def count_batch(
     *,
     settings: Settings | None = None,
     mask: str | Path | None = None,
+    members: bool = False,
     jobs: int = 1,
     cluster: str | None = None,
     resume: bool = False,
@@ -52,13 +62,16 @@ def count_batch(
     Parameters
     ----------
     inputs : sequence of path
-        Files, folders (searched through and through) or glob patterns.
+        Files, folders (searched through and through) or glob patterns. With ``members``, two or more folders that hold
+        maps of the same scans under the same names.
     out : path
         Folder of the results; made if it is not there.
     settings : Settings, optional
         Protocol, channel, scale, logits, and whether to write label maps.
     mask : path, optional
         A mask for all maps, or a folder with a mask of the same name for each.
+    members : bool, default False
+        Whether each input is one member of an ensemble: the count of a scan is the mixture of its members' counts.
     jobs : int, default 1
         Number of processes.
     cluster : str, optional
@@ -72,7 +85,8 @@ def count_batch(
     """
     settings = Settings() if settings is None else settings
     out = Path(out)
-    scans = _scans(inputs, mask, out)
+    scans = _scans(inputs, mask, out, members=members)
+    _check_calibration(settings)
     _prepared(out, scans, settings, resume=resume, overwrite=overwrite)
     begin = time.time()
     run: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "status": "running"}
@@ -99,11 +113,23 @@ def count_batch(
     return BatchResult(out, summaries, interrupted)
 
 
-def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path) -> list[Scan]:
-    paths = name_scans(find_maps(inputs, leave_out=out))
+def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path, *, members: bool) -> list[Scan]:
     if mask is not None and not Path(mask).exists():
         raise MapFileError(f"The mask {mask} does not exist.")
-    return [_scan(name, path, mask) for name, path in paths.items()]
+    if not members:
+        return [_scan(name, path, mask) for name, path in name_scans(find_maps(inputs, leave_out=out)).items()]
+    return [replace(_scan(name, paths[0], mask), members=paths) for name, paths in match_members(inputs, out).items()]
+
+
+def _check_calibration(settings: Settings) -> None:
+    fit = settings.calibration
+    if fit is not None:
+        fit.calibration.check_protocol(settings.protocol)
+    if settings.conformal and (fit is None or fit.conformal is None):
+        raise CalibrationError(
+            "Guaranteed intervals need a calibration that was made with scans to spare: lesioncount calibrate, then "
+            "count with --calibration FILE --interval conformal."
+        )
 
 
 def _scan(name: str, path: Path, mask: str | Path | None) -> Scan:
@@ -147,14 +173,17 @@ def _tell(progress: Progress | None, summary: dict[str, Any], done: int, total: 
 
 def _write_tables(out: Path, summaries: tuple[dict[str, Any], ...]) -> None:
     rows = [{**(summary["count"] or {}), **summary} for summary in summaries]
-    write_text(out / "counts.tsv", to_tsv(COUNT_COLUMNS, rows))
-    lesions = (
-        {"scan": summary["scan"], **row}
-        for summary in summaries
-        if summary["status"] == "ok"
-        for row in (read_record(out, summary["scan"]) or {}).get("lesions", ())
-    )
-    write_text(out / "lesions.tsv", to_tsv(LESION_COLUMNS, lesions))
+    optional = (*CALIBRATED_COLUMNS, *CONFORMAL_COLUMNS, *ENSEMBLE_COLUMNS)
+    write_text(out / "counts.tsv", to_tsv(columns_of(COUNT_COLUMNS, rows, optional), rows))
+    records = [read_record(out, summary["scan"]) or {} for summary in summaries if summary["status"] == "ok"]
+    lesions = [{"scan": record["scan"], **row} for record in records for row in record.get("lesions", ())]
+    columns = columns_of(LESION_COLUMNS, lesions, ("existence_calibrated", "member"))
+    write_text(out / "lesions.tsv", to_tsv(columns, lesions))
+    members = [{"scan": record["scan"], **row} for record in records for row in record.get("members", ())]
+    if members:
+        write_text(out / "members.tsv", to_tsv(MEMBER_COLUMNS, members))
+    else:
+        (out / "members.tsv").unlink(missing_ok=True)  # of an earlier run
 
 
 def _write_run(
@@ -162,7 +191,7 @@ def _write_run(
 ) -> None:
     packages = ("lesioncount", "numpy", "nibabel", "isal")
     content = {
-        "settings": asdict(settings),
+        "settings": settings.to_dict(),
         "run": run,
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(begin)),

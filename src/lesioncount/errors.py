@@ -13,6 +13,8 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── ProtocolError (ValueError)        a definition of "one lesion" that makes no sense
     ├── DistributionError (ValueError)    probabilities or counts a distribution cannot take
     ├── ScoreError (ValueError)           predictions and truth that cannot be compared
+    ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
+    ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
     ├── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
     ├── MapFileError (OSError)            a file that cannot be read as a map, or a result that cannot be written
     ├── ChannelError (ValueError)         several maps in one file and none chosen, or one that is not there
@@ -62,6 +64,14 @@ class DistributionError(LesionCountError, ValueError):
 
 class ScoreError(LesionCountError, ValueError):
     """Predictions and truth that cannot be compared."""
+
+
+class CalibrationError(LesionCountError, ValueError):
+    """A calibration that cannot be made from what is there, or does not fit what it is used on."""
+
+
+class TruthError(LesionCountError, ValueError):
+    """Masks or counts by experts that are missing, or do not fit the scans."""
 
 
 class RunsNotKeptError(LesionCountError, RuntimeError):

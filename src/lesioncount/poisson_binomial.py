@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount._kernels.recursion import fill_binned, fill_pmf
+from lesioncount.count_distribution import CountDistribution, checked_max_count, look_up
 from lesioncount.errors import DistributionError
 from lesioncount.tilting import log_pmf_of
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PoissonBinomial:
+class PoissonBinomial(CountDistribution):
     """The number of successes in independent trials with probabilities p_1 … p_K: here, of lesions among candidates.
 
     Methods have the names and meaning they have in ``scipy.stats``. Called without a count, `pmf` and `logpmf` give all
@@ -64,10 +64,6 @@ class PoissonBinomial:
         """Check and copy the probabilities."""
         object.__setattr__(self, "probabilities", _checked(probabilities))
 
-    def pmf(self, k: ArrayLike | None = None) -> Any:
-        """P(C = k); for all counts 0 … K if none is given."""
-        return self._pmf if k is None else _look_up(self._pmf, k, below=0.0, above=0.0)
-
     def logpmf(self, k: ArrayLike | None = None) -> Any:
         """Logarithm of P(C = k), finite for every possible count however improbable; of all counts if none is given."""
         if k is None:
@@ -83,70 +79,23 @@ class PoissonBinomial:
             logs[hidden] = self._tilted(wanted)[where]
         return logs if np.ndim(k) else float(logs[0])
 
-    def cdf(self, k: ArrayLike) -> Any:
-        """P(C ≤ k)."""
-        return _look_up(self._cdf, np.floor(k), below=0.0, above=1.0)
-
     def logcdf(self, k: ArrayLike) -> Any:
         """Log P(C ≤ k), finite wherever P is not 0."""
-        return _look_up(_log_cumulative(self._cdf, lambda: self._logpmf), np.floor(k), below=-np.inf, above=0.0)
-
-    def sf(self, k: ArrayLike) -> Any:
-        """P(C > k), not computed as 1 - cdf: small values keep their digits."""
-        return _look_up(self._sf, np.floor(k), below=1.0, above=0.0)
+        return look_up(_log_cumulative(self._cdf, lambda: self._logpmf), np.floor(k), below=-np.inf, above=0.0)
 
     def logsf(self, k: ArrayLike) -> Any:
         """Log P(C > k), finite wherever P is not 0."""
         at_least = np.append(self._sf[::-1], 1.0)  # P(C ≥ K + 1), P(C ≥ K), … P(C ≥ 0)
         logs = _log_cumulative(at_least[1:], lambda: self._logpmf[::-1])[::-1]
-        return _look_up(np.append(logs[1:], -np.inf), np.floor(k), below=0.0, above=-np.inf)
-
-    def ppf(self, q: ArrayLike) -> Any:
-        """The smallest count k with P(C ≤ k) ≥ q; -1 for q = 0, as scipy has it."""
-        levels = _levels(q)
-        # Above one half it is the other tail that tells levels apart; 1 - q is exact there.
-        from_below = np.searchsorted(self._cdf, np.minimum(levels, 0.5))
-        count = np.where(levels > 0.5, self._first_with_tail_at_most(1 - levels), from_below)
-        count = np.where(levels == 0, -1, count)
-        return count if count.ndim else int(count)
-
-    def isf(self, q: ArrayLike) -> Any:
-        """The smallest count k with P(C > k) ≤ q; -1 for q = 1, as scipy has it."""
-        levels = _levels(q)
-        count = np.where(levels == 1, -1, self._first_with_tail_at_most(levels))
-        return count if count.ndim else int(count)
+        return look_up(np.append(logs[1:], -np.inf), np.floor(k), below=0.0, above=-np.inf)
 
     def mean(self) -> float:
         """Expected count, Σ p."""
         return math.fsum(self.probabilities)
 
-    def median(self) -> int:
-        """The smallest count that is exceeded with probability at most one half."""
-        return int(self.ppf(0.5))
-
-    def mode(self) -> int:
-        """The most probable count, the smallest of them if there are several."""
-        return int(np.argmax(self._pmf))
-
     def var(self) -> float:
         """Variance, Σ p (1 - p)."""
         return math.fsum(self.probabilities * (1 - self.probabilities))
-
-    def std(self) -> float:
-        """Standard deviation."""
-        return math.sqrt(self.var())
-
-    def entropy(self) -> float:
-        """Entropy in nats: 0 when the count is certain."""
-        positive = self._pmf[self._pmf > 0]
-        return max(0.0, -math.fsum(positive * np.log(positive)))
-
-    def interval(self, confidence: float) -> tuple[int, int]:
-        """Lowest and highest count of the equal-tailed interval that holds the count with at least this probability."""
-        if not _is_between(confidence, 0, 1):
-            raise DistributionError(f"Expected a confidence in [0, 1], but got {confidence!r}. For 90 % pass 0.9.")
-        low, high = self.support()
-        return max(low, self.ppf((1 - confidence) / 2)), min(high, self.ppf((1 + confidence) / 2))
 
     def support(self) -> tuple[int, int]:
         """The smallest and the largest possible count."""
@@ -154,17 +103,9 @@ class PoissonBinomial:
 
     def binned(self, max_count: int) -> NDArray[np.float64]:
         """P(0), P(1), … P(max_count or more), without computing the rest of the distribution."""
-        if not _is_between(max_count, 0, math.inf) or max_count != int(max_count):
-            raise DistributionError(f"Expected max_count to be a whole number of at least 0, but got {max_count!r}.")
-        bins = np.zeros(int(max_count) + 1)
+        bins = np.zeros(checked_max_count(max_count) + 1)
         fill_binned(self._sorted, bins)
         return bins
-
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> Any:
-        """Draw counts; ``random_state`` is a seed or a ``numpy.random.Generator``."""
-        drawn = np.random.default_rng(random_state).random(size)
-        counts = np.minimum(np.searchsorted(self._cdf, drawn, side="right"), self._last)
-        return counts if np.ndim(drawn) else int(counts)
 
     def __add__(self, other: object) -> PoissonBinomial:
         if not isinstance(other, PoissonBinomial):
@@ -222,24 +163,6 @@ class PoissonBinomial:
         logs.flags.writeable = False
         return logs
 
-    @cached_property
-    def _cdf(self) -> NDArray[np.float64]:
-        cdf = np.minimum(np.cumsum(self._pmf), 1.0)
-        cdf[self.support()[1] :] = 1.0
-        return cdf
-
-    @cached_property
-    def _sf(self) -> NDArray[np.float64]:
-        # P(C > k) for k = 0 … K, summed from the far end.
-        sf: NDArray[np.float64] = np.minimum(np.append(np.cumsum(self._pmf[:0:-1])[::-1], 0.0), 1.0)
-        sf[: self.support()[0]] = 1.0
-        return sf
-
-    def _first_with_tail_at_most(self, q: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The smallest k with P(C > k) ≤ q; for q = 0 the largest possible count, wherever sums have become 0."""
-        first = len(self._sf) - np.searchsorted(self._sf[::-1], q, side="right")
-        return np.where(q == 0, self.support()[1], first)
-
     def _tilted(self, counts: NDArray[np.intp]) -> NDArray[np.float64]:
         """Logarithm of P of possible counts, which must ascend, however small it is."""
         low, high = self.support()
@@ -259,28 +182,6 @@ def _checked(probabilities: ArrayLike) -> NDArray[np.float64]:
     p += 0.0  # no -0.0: equal distributions have equal hashes
     p.flags.writeable = False
     return p
-
-
-def _is_between(value: object, low: float, high: float) -> bool:
-    return isinstance(value, Real) and low <= float(value) <= high and not math.isinf(value)
-
-
-def _levels(q: ArrayLike) -> NDArray[np.float64]:
-    levels = np.asarray(q, dtype=np.float64)
-    if not np.all((levels >= 0) & (levels <= 1)):
-        raise DistributionError(f"Expected probabilities in [0, 1], but got {q!r}.")
-    return levels
-
-
-def _look_up(table: NDArray[np.float64], k: ArrayLike, *, below: float, above: float) -> Any:
-    """Entries of a table at counts, which may be any numbers: those that are not whole lie beside every entry."""
-    counts = np.asarray(k, dtype=np.float64)
-    if np.isnan(counts).any():
-        raise DistributionError("Expected counts, but got NaN.")
-    index = np.clip(counts, 0, len(table) - 1)
-    values = np.where(index == np.floor(index), table[index.astype(np.intp)], below)
-    values = np.where(counts < 0, below, np.where(counts > len(table) - 1, above, values))
-    return values if values.ndim else float(values)
 
 
 def _log_cumulative(sums: NDArray[np.float64], logs: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:

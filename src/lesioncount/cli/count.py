@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lesioncount.cli.truth import at_least_one
 from lesioncount.errors import ProtocolError
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
@@ -48,6 +49,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mask", type=Path, metavar="FILE|FOLDER", help="count inside only; in a folder, the mask of the same name"
     )
 
+    trust = parser.add_argument_group("how far the maps are trusted")
+    trust.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="correct counts as lesioncount calibrate has found"
+    )
+    trust.add_argument(
+        "--interval",
+        choices=("distribution", "conformal"),
+        default="distribution",
+        help="conformal: add a 90 %% interval that is guaranteed for scans like those of the calibration",
+    )
+    trust.add_argument(
+        "--members",
+        action="store_true",
+        help="the inputs are folders of one ensemble (folds, MC-dropout, test-time augmentation) with maps of the same "
+        "names, whose counts are combined",
+    )
+
     maps = parser.add_argument_group("what the maps hold")
     maps.add_argument(
         "--channel",
@@ -61,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     work = parser.add_argument_group("the run")
-    work.add_argument("--jobs", type=_at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument("--cluster", metavar="ADDRESS", help="let a Dask cluster do it: the scheduler, tcp://host:8786")
     again = work.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="keep what is there and still right, do the rest")
@@ -83,7 +101,14 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.cli.progress import progress_on
     from lesioncount.io.records import Settings
 
+    fit = None
+    if options.calibration is not None:
+        from lesioncount.fitting import CalibrationFit
+
+        fit = CalibrationFit.load(options.calibration)
     settings = Settings(
+        calibration=fit,
+        conformal=options.interval == "conformal",
         protocol=_protocol(options),
         channel=options.channel,
         scale=options.scale,
@@ -96,6 +121,7 @@ def run(options: argparse.Namespace) -> int:
             options.output,
             settings=settings,
             mask=options.mask,
+            members=options.members,
             jobs=options.jobs,
             cluster=options.cluster,
             resume=options.resume,
@@ -147,12 +173,6 @@ def _scale(text: str) -> float:
         return float(Fraction(text))
     except (ValueError, ZeroDivisionError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.01 or 1/255") from None
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return int(text)
 
 
 def _print_summary(result: BatchResult) -> None:

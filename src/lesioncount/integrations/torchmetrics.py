@@ -96,7 +96,7 @@ class CountF1(CountMetric):
 
     @staticmethod
     def _score(of: Confusion) -> float:
-        return of.f1
+        return float(of.f1)
 
 
 class CountAccuracy(CountF1):
@@ -104,7 +104,7 @@ class CountAccuracy(CountF1):
 
     @staticmethod
     def _score(of: Confusion) -> float:
-        return of.accuracy
+        return float(of.accuracy)
 
 
 class CountCalibrationError(CountMetric):
@@ -122,7 +122,7 @@ class CountCalibrationError(CountMetric):
     def compute(self) -> dict[str, Tensor]:
         """Expected and maximum calibration error."""
         of = Reliability(*(getattr(self, name).cpu().numpy() for name in self._sums()))
-        return {"ece": torch.tensor(of.ece), "mce": torch.tensor(of.mce)}
+        return {"ece": torch.tensor(float(of.ece)), "mce": torch.tensor(float(of.mce))}
 
 
 class VoxelCalibrationError(CountCalibrationError):

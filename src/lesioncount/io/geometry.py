@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import ShapeError
-from lesioncount.io.source import MapSource
 
 # Affines of the same grid, written by different programs, agree to about single precision.
 _SAME_PLACE_MM = 1e-3
@@ -24,7 +24,27 @@ def to_ras_mm(affine: NDArray[np.float64] | None, index: NDArray[Any]) -> NDArra
     return place
 
 
-def check_same_grid(source: MapSource, other: MapSource, what: str) -> None:
+class Grid(Protocol):
+    """Where voxels lie: what a map in a file, and the record of one, both know."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of voxels along each axis."""
+
+    @property
+    def affine(self) -> NDArray[np.float64] | None:
+        """From voxel index to millimetres."""
+
+    @property
+    def spacing_mm(self) -> tuple[float, ...] | None:
+        """Voxel size along each axis."""
+
+
+def check_same_grid(source: Grid, other: Grid, what: str) -> None:
     """Raise unless another map (a mask, an image) lies voxel on voxel with this one."""
     if source.shape != other.shape:
         raise ShapeError(

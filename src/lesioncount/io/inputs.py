@@ -6,7 +6,7 @@ import glob
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -71,6 +71,22 @@ def name_scans(paths: Iterable[Path]) -> dict[str, Path]:
     return names
 
 
+def match_members(folders: Sequence[str | Path], out: Path) -> dict[str, tuple[Path, ...]]:
+    """The maps of each scan, one from each folder: those of the same name belong together."""
+    if len(folders) < 2:
+        raise MapFileError("Members of an ensemble are two or more folders, each with a map of every scan.")
+    by_folder = [name_scans(find_maps([folder], leave_out=out)) for folder in folders]
+    everywhere = set.intersection(*(set(names) for names in by_folder))
+    for folder, names in zip(folders, by_folder, strict=True):
+        alone = sorted(set(names) - everywhere)
+        if alone:
+            raise MapFileError(
+                f"Expected maps of the same names in all {len(folders)} folders, but {', '.join(alone[:5])}"
+                f"{' and others' if len(alone) > 5 else ''} in {folder} have no counterpart in some other."
+            )
+    return {name: tuple(names[name] for names in by_folder) for name in by_folder[0]}
+
+
 def _longer_name(path: Path, taken: set[str]) -> str:
     parent = _clean(path.absolute().parent.name)
     with_folder = f"{parent}_{_clean(scan_name(path))}"
@@ -88,12 +104,16 @@ def counterpart(beside: Path, of: Path) -> Path:
     """The file that belongs to a map: the given one, or the one of the same name in a folder."""
     if not beside.is_dir():
         return beside
-    wanted = scan_name(of)
-    matches = _maps_by_name(beside, beside.stat().st_mtime_ns).get(wanted, [])
+    matches = namesakes(beside, of)
     if len(matches) != 1:
         count = "no file" if not matches else f"{len(matches)} files"
-        raise MapFileError(f"Expected one file called {wanted} in {beside}, but there is {count} of that name.")
+        raise MapFileError(f"Expected one file called {scan_name(of)} in {beside}, but there is {count} of that name.")
     return matches[0]
+
+
+def namesakes(folder: Path, of: Path) -> list[Path]:
+    """The maps in a folder that have the name of a map."""
+    return _maps_by_name(folder, folder.stat().st_mtime_ns).get(scan_name(of), [])
 
 
 def _is_below(path: Path, folder: Path) -> bool:

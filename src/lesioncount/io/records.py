@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.io.atomic import replacing, write_text
+from lesioncount.io.count_content import count_content
 from lesioncount.io.formats import files_of
 from lesioncount.io.scan import ScanCount, count_file
-from lesioncount.io.tables import count_row, lesion_rows
 from lesioncount.protocol import CountingProtocol
+
+if TYPE_CHECKING:
+    from lesioncount.fitting import CalibrationFit
 
 FORMAT_VERSION = 1
 _HASHED_AT_ONCE = 1 << 20
@@ -31,35 +34,42 @@ class Settings:
     scale: float | None = None
     logits: bool = False
     save_labels: bool = False
+    calibration: CalibrationFit | None = None
+    conformal: bool = False  # whether guaranteed intervals are wanted, beside those of the distribution
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; of a calibration, what it does to a count."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        fit = self.calibration
+        applied = None if fit is None else fit.calibration.to_dict() | {"fingerprint": fit.fingerprint}
+        return values | {"protocol": self.protocol.to_dict(), "calibration": applied}
 
 
 @dataclass(frozen=True)
 class Scan:
-    """One map to be counted: its name in the results, and its files."""
+    """One scan to be counted: its name in the results, and its files."""
 
     name: str
     path: Path
     mask: Path | None = None
     problem: str | None = None  # why it cannot be counted, where that is known before
+    members: tuple[Path, ...] = ()  # several maps of the same scan, of which ``path`` is the first
+
+    @property
+    def maps(self) -> tuple[Path, ...]:
+        """All maps of the scan."""
+        return self.members or (self.path,)
 
 
 def count_scan(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
     """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
     record: dict[str, Any] = {"format": FORMAT_VERSION, "scan": scan.name, "status": "failed", "error": None}
     try:
-        record |= {"input": _inputs(scan), "settings": asdict(settings)}
-        count = count_file(
-            scan.path,
-            protocol=settings.protocol,
-            mask=scan.mask,
-            channel=settings.channel,
-            scale=settings.scale,
-            logits=settings.logits,
-            keep_runs=settings.save_labels,
-        )
+        record |= {"input": _inputs(scan), "settings": settings.to_dict()}
+        counts = [_counted(path, scan, settings) for path in scan.maps]
         if settings.save_labels:
-            _write_labels(label_path(out, scan.name), count)
-        record |= _content(count) | {"status": "ok"}
+            _write_labels(label_path(out, scan.name), counts[0])
+        record |= _content(counts, settings) | {"status": "ok"}
     except (LesionCountError, OSError, MemoryError) as error:
         record["error"] = str(error) or type(error).__name__
     except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
@@ -73,19 +83,31 @@ def count_scan(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
     return {key: record.get(key) for key in ("scan", "status", "error", "count", "input", "warnings")}
 
 
+def _counted(path: Path, scan: Scan, settings: Settings) -> ScanCount:
+    return count_file(
+        path,
+        protocol=settings.protocol,
+        mask=scan.mask,
+        channel=settings.channel,
+        scale=settings.scale,
+        logits=settings.logits,
+        keep_runs=settings.save_labels,
+    )
+
+
 def is_done(scan: Scan, settings: Settings, out: Path) -> bool:
     """Whether the record is there, without error, and of the same files and settings."""
     record = read_record(out, scan.name)
     if scan.problem is not None or record is None or not _is_complete(record, scan.name):
         return False
-    if record.get("settings") != json.loads(to_json(asdict(settings))):
+    if record.get("settings") != json.loads(to_json(settings.to_dict())):
         return False
     try:
         now = _inputs(scan)
     except OSError:
         return False
     # By content: the same file may have been given as another path.
-    same = all(record["input"].get(key) == now.get(key) for key in ("sha256", "mask_sha256"))
+    same = all(record["input"].get(key) == now.get(key) for key in ("sha256", "mask_sha256", "members_sha256"))
     return same and (not settings.save_labels or label_path(out, scan.name).exists())
 
 
@@ -159,16 +181,19 @@ def _inputs(scan: Scan) -> dict[str, Any]:
     if scan.problem is not None:
         raise MapFileError(scan.problem)
     try:
-        inputs = {"path": str(scan.path), "sha256": fingerprint(scan.path)}
+        inputs: dict[str, Any] = {"path": str(scan.path), "sha256": fingerprint(scan.path)}
         if scan.mask is not None:
             inputs |= {"mask": str(scan.mask), "mask_sha256": fingerprint(scan.mask)}
+        if scan.members:
+            inputs["members"] = [str(path) for path in scan.members]
+            inputs["members_sha256"] = [fingerprint(path) for path in scan.members]
     except PermissionError as error:
         raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
     return inputs
 
 
-def _content(count: ScanCount) -> dict[str, Any]:
-    source = count.source
+def _content(counts: list[ScanCount], settings: Settings) -> dict[str, Any]:
+    source = counts[0].source
     return {
         "map": {
             "file_format": source.format,
@@ -177,11 +202,8 @@ def _content(count: ScanCount) -> dict[str, Any]:
             "spacing_mm": source.spacing_mm,
             "affine": None if source.affine is None else source.affine.tolist(),
         },
-        "warnings": list(count.warnings),
-        "count": count_row(count),
-        "n_dropped": count.result.candidates.n_dropped,
-        "pmf": count.result.distribution.pmf().tolist(),
-        "lesions": lesion_rows(count),
+        "warnings": list(dict.fromkeys(warning for count in counts for warning in count.warnings)),
+        **count_content(counts, settings.calibration, conformal=settings.conformal),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,13 +77,43 @@ def count_file(
         _counter(source, p, scale, logits, keep_runs=keep_runs and p is protocol)
         for p in (protocol, replace(protocol, threshold=COMPONENT_THRESHOLD))
     ]
+    _push_all(counters, source, mask)
+    result, components = (counter.result(warn=False) for counter in counters)
+    warning = result.candidates.warning
+    return ScanCount(source, result, len(components.candidates), () if warning is None else (str(warning),))
+
+
+def component_counts(
+    path: str | os.PathLike[str],
+    /,
+    *,
+    thresholds: Sequence[float],
+    protocol: CountingProtocol,
+    mask: str | os.PathLike[str] | None = None,
+    channel: int | None = None,
+    scale: float | None = None,
+    logits: bool = False,
+) -> tuple[int, ...]:
+    """The usual count, of connected components, at several thresholds; the file is read once.
+
+    Parameters
+    ----------
+    thresholds : sequence of float
+        Each takes the place of the protocol's.
+    path, protocol, mask, channel, scale, logits
+        As in `count_file`.
+    """
+    source = open_map(path, channel=channel)
+    counters = [_counter(source, replace(protocol, threshold=t), scale, logits, keep_runs=False) for t in thresholds]
+    _push_all(counters, source, mask)
+    return tuple(len(counter.result(warn=False).candidates) for counter in counters)
+
+
+def _push_all(counters: list[StreamingCounter], source: MapSource, mask: str | os.PathLike[str] | None) -> None:
     inside = None if mask is None else _mask_of(source, mask)
     for piece, part in _with_mask(source, inside):
         for counter in counters:
             counter.push(piece, part)
-    result, components = (counter.result(warn=False) for counter in counters)
-    warning = result.candidates.warning
-    return ScanCount(source, result, len(components.candidates), () if warning is None else (str(warning),))
 
 
 def _counter(

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_low
 from typing import Any
 
 import numpy as np
 
+from lesioncount.count_distribution import CountDistribution
 from lesioncount.io.geometry import to_ras_mm
 from lesioncount.io.scan import ScanCount
 
+_DISTRIBUTION_COLUMNS = (
+    "count_mode", "count_mean", "count_sd", "interval90_low", "interval90_high", "entropy", "p_0", "p_1", "p_2", "p_3",
+    "p_4plus",
+)  # fmt: skip
+CALIBRATED_COLUMNS = (*(f"{name}_calibrated" for name in _DISTRIBUTION_COLUMNS), "calibration")
+CONFORMAL_COLUMNS = ("interval90_low_conformal", "interval90_high_conformal")
+ENSEMBLE_COLUMNS = ("n_members", "variance_within", "variance_between")
+MEMBER_COLUMNS = ("scan", "member", "path", "n_candidates", "cc_count", "total_volume_mm3", *_DISTRIBUTION_COLUMNS)
 COUNT_COLUMNS = (
-    "scan", "status", "n_candidates", "count_mode", "count_mean", "count_sd", "interval90_low", "interval90_high",
-    "entropy", "p_0", "p_1", "p_2", "p_3", "p_4plus", "cc_count", "total_volume_mm3", "error",
+    "scan", "status", "n_candidates", *_DISTRIBUTION_COLUMNS, "cc_count", "total_volume_mm3", "error",
 )  # fmt: skip
 LESION_COLUMNS = (
     "scan", "label", "existence", "n_voxels", "volume_mm3", "peak_i", "peak_j", "peak_k", "peak_x_mm", "peak_y_mm",
@@ -21,13 +30,11 @@ LESION_COLUMNS = (
 )  # fmt: skip
 
 
-def count_row(count: ScanCount) -> dict[str, Any]:
-    """The columns of ``counts.tsv`` that describe a count, without scan, status and error."""
-    distribution = count.result.distribution
+def distribution_columns(distribution: CountDistribution) -> dict[str, Any]:
+    """The columns of ``counts.tsv`` that describe a distribution."""
     low, high = distribution.interval(0.9)
     bins = distribution.binned(4)
     return {
-        "n_candidates": len(count.result.candidates),
         "count_mode": distribution.mode(),
         "count_mean": distribution.mean(),
         "count_sd": distribution.std(),
@@ -35,8 +42,20 @@ def count_row(count: ScanCount) -> dict[str, Any]:
         "interval90_high": high,
         "entropy": distribution.entropy(),
         **dict(zip(("p_0", "p_1", "p_2", "p_3", "p_4plus"), map(float, bins), strict=True)),
-        "cc_count": count.component_count,
-        "total_volume_mm3": float(count.result.candidates.volume_mm3.sum()),
+    }
+
+
+def calibrated_columns(distribution: CountDistribution) -> dict[str, Any]:
+    """The same columns after calibration, beside the others."""
+    return {f"{name}_calibrated": value for name, value in distribution_columns(distribution).items()}
+
+
+def map_columns(counts: Sequence[ScanCount]) -> dict[str, Any]:
+    """The columns of ``counts.tsv`` that describe the candidates; of several members, the middle one of each number."""
+    return {
+        "n_candidates": median_low(len(count.result.candidates) for count in counts),
+        "cc_count": median_low(count.component_count for count in counts),
+        "total_volume_mm3": float(np.median([count.result.candidates.volume_mm3.sum() for count in counts])),
     }
 
 
@@ -66,6 +85,12 @@ def lesion_rows(count: ScanCount) -> list[dict[str, Any]]:
         }
         for row in range(len(existence))
     ]
+
+
+def columns_of(columns: tuple[str, ...], rows: Sequence[Mapping[str, Any]], optional: Iterable[str]) -> tuple[str, ...]:
+    """Columns that every table has, and before the last one those of the optional ones that some row fills."""
+    also = [name for name in optional if any(name in row for row in rows)]
+    return (*columns[:-1], *also, columns[-1])
 
 
 def to_tsv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +20,9 @@ class Confusion:
 
     Parameters
     ----------
-    matrix : array of int, shape (n_classes, n_classes)
-        Rows are true counts, columns predicted ones; the last class holds all larger counts.
+    matrix : array, shape (n_classes, n_classes)
+        Rows are true counts, columns predicted ones; the last class holds all larger counts. There may be more axes
+        before these two; all scores then have those axes.
 
     Notes
     -----
@@ -31,47 +32,47 @@ class Confusion:
     Examples
     --------
     >>> c = confusion([0, 1, 2, 7], [0, 1, 1, 5], max_count=4)
-    >>> c.accuracy, round(c.f1, 4)
+    >>> float(c.accuracy), round(float(c.f1), 4)
     (0.75, 0.6667)
     """
 
-    matrix: NDArray[np.int64]
+    matrix: NDArray[Any]
 
     @property
-    def n(self) -> int:
-        """Number of scans."""
-        return int(self.matrix.sum())
-
-    @property
-    def accuracy(self) -> float:
+    def accuracy(self) -> Any:
         """Share of scans whose count is right."""
-        return _ratio(float(np.trace(self.matrix)), self.n)
+        return ratio(self._hits.sum(axis=-1), self.matrix.sum(axis=(-2, -1)))
 
     @property
-    def precision(self) -> float:
+    def precision(self) -> Any:
         """Class average of the share of predictions that are right."""
-        return self._average(self.matrix.sum(axis=0))
+        return self._average(self._predicted)
 
     @property
-    def recall(self) -> float:
+    def recall(self) -> Any:
         """Class average of the share of true counts that are found."""
-        return self._average(self.matrix.sum(axis=1))
+        return self._average(self._true)
 
     @property
-    def f1(self) -> float:
+    def f1(self) -> Any:
         """Class average of the harmonic mean of precision and recall."""
-        return self._average((self.matrix.sum(axis=0) + self.matrix.sum(axis=1)) / 2)
+        return self._average((self._predicted + self._true) / 2)
 
-    @cached_property
-    def _occurs(self) -> NDArray[np.bool_]:
-        occurs: NDArray[np.bool_] = (self.matrix.sum(axis=0) + self.matrix.sum(axis=1)) > 0
-        return occurs
+    @property
+    def _hits(self) -> NDArray[Any]:
+        return np.diagonal(self.matrix, axis1=-2, axis2=-1)
 
-    def _average(self, total: NDArray[np.float64]) -> float:
-        if not self._occurs.any():
-            return float("nan")
-        hits = np.diag(self.matrix)[self._occurs]
-        return float(np.mean(hits / np.maximum(total[self._occurs], 0.5)))  # hits are 0 where the total is
+    @property
+    def _predicted(self) -> NDArray[Any]:
+        return np.asarray(self.matrix.sum(axis=-2))
+
+    @property
+    def _true(self) -> NDArray[Any]:
+        return np.asarray(self.matrix.sum(axis=-1))
+
+    def _average(self, total: NDArray[Any]) -> Any:
+        occurs = (self._predicted + self._true) > 0
+        return ratio(np.nan_to_num(ratio(self._hits, total)).sum(axis=-1), occurs.sum(axis=-1))
 
     def __add__(self, other: object) -> Confusion:
         return Confusion(self.matrix + other.matrix) if isinstance(other, Confusion) else NotImplemented
@@ -95,5 +96,7 @@ def confusion(predicted: ArrayLike, counts: ArrayLike, /, *, max_count: int = 4)
     return Confusion(np.bincount(cell, minlength=size * size).reshape(size, size))
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else float("nan")
+def ratio(part: ArrayLike, whole: ArrayLike) -> Any:
+    """A share; NaN of nothing."""
+    whole = np.asarray(whole, dtype=np.float64)
+    return np.where(whole > 0, np.asarray(part) / np.where(whole > 0, whole, 1.0), np.nan)[()]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import ScoreError
 from lesioncount.scores.checks import checked_bins
+from lesioncount.scores.classification import ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +21,9 @@ class Reliability:
 
     Parameters
     ----------
-    n : array of int, shape (bins,)
-        Predictions in each bin; bins are equally wide over [0, 1].
+    n : array, shape (bins,)
+        Predictions in each bin; bins are equally wide over [0, 1]. There may be more axes before this one; all errors
+        then have those axes.
     confidence_sum, hit_sum : array of float, shape (bins,)
         Sums of their confidences, and of whether they came true.
 
@@ -33,33 +36,30 @@ class Reliability:
     with the mean hit rate and confidence of each bin. MCE is set by the worst bin, however few are in it.
     """
 
-    n: NDArray[np.int64]
+    n: NDArray[Any]
     confidence_sum: NDArray[np.float64]
     hit_sum: NDArray[np.float64]
 
     @property
     def confidence(self) -> NDArray[np.float64]:
         """Mean confidence in each bin, NaN where a bin is empty."""
-        return self._mean(self.confidence_sum)
+        return np.asarray(ratio(self.confidence_sum, self.n))
 
     @property
     def hit_rate(self) -> NDArray[np.float64]:
         """Share of predictions that came true in each bin, NaN where a bin is empty."""
-        return self._mean(self.hit_sum)
+        return np.asarray(ratio(self.hit_sum, self.n))
 
     @property
-    def ece(self) -> float:
+    def ece(self) -> Any:
         """Expected calibration error."""
-        gaps = np.abs(self.confidence_sum - self.hit_sum)
-        return float(gaps.sum() / self.n.sum()) if self.n.any() else float("nan")
+        return ratio(np.abs(self.confidence_sum - self.hit_sum).sum(axis=-1), self.n.sum(axis=-1))
 
     @property
-    def mce(self) -> float:
+    def mce(self) -> Any:
         """Maximum calibration error."""
-        return float(np.nanmax(np.abs(self.hit_rate - self.confidence))) if self.n.any() else float("nan")
-
-    def _mean(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(self.n > 0, total / np.maximum(self.n, 1), np.nan)
+        worst = np.nan_to_num(np.abs(self.hit_rate - self.confidence)).max(axis=-1)
+        return np.where(self.n.any(axis=-1), worst, np.nan)[()]
 
     def __add__(self, other: object) -> Reliability:
         if not isinstance(other, Reliability):
@@ -81,7 +81,7 @@ def reliability(confidence: ArrayLike, hits: ArrayLike, /, *, bins: int = 10) ->
     Examples
     --------
     >>> r = reliability([0.95, 0.9, 0.2, 0.3], [True, True, False, True])
-    >>> round(r.ece, 4), round(r.mce, 4)
+    >>> round(float(r.ece), 4), round(float(r.mce), 4)
     (0.2625, 0.7)
     """
     p, hit = np.asarray(confidence, dtype=np.float64).ravel(), np.asarray(hits, dtype=np.float64).ravel()
@@ -89,13 +89,17 @@ def reliability(confidence: ArrayLike, hits: ArrayLike, /, *, bins: int = 10) ->
         raise ScoreError(f"Expected as many hits as confidences, but there are {hit.size} and {p.size}.")
     if p.size and not (p.min() >= 0 and p.max() <= 1 + 1e-9):
         raise ScoreError(f"Expected confidences in [0, 1], but they span [{p.min():.4g}, {p.max():.4g}].")
-    # A bin holds its upper edge: a confidence of 1 is in the last one.
-    where = np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
+    where = bin_of(p, bins)
     return Reliability(
         np.bincount(where, minlength=bins),
         np.bincount(where, weights=p, minlength=bins).astype(np.float64),
         np.bincount(where, weights=hit, minlength=bins).astype(np.float64),
     )
+
+
+def bin_of(confidence: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
+    """The bin of each confidence. A bin holds its upper edge: a confidence of 1 is in the last one."""
+    return np.clip(np.ceil(confidence * bins).astype(np.int64) - 1, 0, bins - 1)
 
 
 def count_reliability(probabilities: ArrayLike, counts: ArrayLike, /, *, bins: int = 10) -> Reliability:

@@ -1,0 +1,96 @@
+"""``lesioncount calibrate``: results and truth → ``calibration.json``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lesioncount.cli.truth import add_truth_arguments, at_least_one, truth_options
+from lesioncount.errors import CalibrationError
+
+if TYPE_CHECKING:
+    from lesioncount.fitting import CalibrationFit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.epilog = (
+        "Then: lesioncount count NEW -o OUT --calibration calibration.json [--interval conformal]. Scans of the "
+        "calibration must not be among those that the network was trained on."
+    )
+    parser.add_argument(
+        "results", type=Path, nargs="?", metavar="RESULTS", help="folder that lesioncount count has written"
+    )
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="calibration.json")
+    add_truth_arguments(parser)
+    fit = parser.add_argument_group("the fit")
+    fit.add_argument(
+        "--fit-from",
+        choices=("counts", "lesions"),
+        default="counts",
+        help="what is made most probable: true counts, or matches of candidates and true lesions (default: counts)",
+    )
+    fit.add_argument(
+        "--positive-weight",
+        type=float,
+        metavar="W",
+        help="undo the weight that the loss gave to lesion voxels; nothing is fitted, and no truth is needed",
+    )
+    fit.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    fit.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and halves (default: 0)")
+    fit.add_argument("--overwrite", action="store_true", help="write over a calibration that is there")
+    fit.add_argument("--quiet", action="store_true", help="print errors only")
+    fit.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit, write, and say what it is worth."""
+    from lesioncount.io.atomic import write_text
+
+    if options.output.exists() and not options.overwrite:
+        raise CalibrationError(f"{options.output} exists. Choose another name, or write over it (--overwrite).")
+    fit = _fit(options)
+    write_text(options.output, fit.to_json())
+    if not options.quiet:
+        _print(fit, options.output)
+    return 0
+
+
+def _fit(options: argparse.Namespace) -> CalibrationFit:
+    from lesioncount.calibration import Calibration
+    from lesioncount.fitting import CalibrationFit
+
+    if options.positive_weight is not None:
+        if options.results is not None or options.truth is not None or options.truth_counts is not None:
+            raise CalibrationError("--positive-weight needs neither results nor truth: nothing is fitted.")
+        return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
+    if options.results is None:
+        raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
+    from lesioncount.evaluation import known_truth
+
+    truth, compared = known_truth(
+        options.results, truth_options(options), from_lesions=options.fit_from == "lesions", jobs=options.jobs
+    )
+    return CalibrationFit.fit(truth, protocol=compared.results.protocol, seed=options.seed)
+
+
+def _print(fit: CalibrationFit, path: Path) -> None:
+    print(f"Calibration: {fit.calibration}")
+    if fit.held_out is not None:
+        print(f"Scans it was not fitted on, {fit.held_out.n_folds} folds:")
+        for name, title in (("rps", "RPS"), ("ece", "ECE"), ("nll", "NLL"), ("coverage90", "90 % coverage")):
+            before, after, change = (
+                part[name] for part in (fit.held_out.before, fit.held_out.after, fit.held_out.change)
+            )
+            print(
+                f"  {title:<14}{before.estimate:.3f} -> {after.estimate:.3f}   "
+                f"change {change.estimate:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
+            )
+        print(fit.held_out.verdict)
+    elif fit.conformal is not None:
+        print("There are too few scans to see, on held-out ones, what it is worth.")
+    if fit.conformal is not None:
+        print(f"Guaranteed intervals: {fit.conformal.conformal}, for count --interval conformal.")
+    print(f"Written: {path}")

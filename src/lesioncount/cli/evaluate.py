@@ -1,0 +1,80 @@
+"""``lesioncount evaluate``: results and truth → how good the counts are."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from lesioncount.cli.truth import add_truth_arguments, at_least_one, truth_options
+
+# What is printed, the first two with intervals, so that it fits into 80 letters; all scores are in scores.tsv.
+_WITH_INTERVAL = {"rps": "RPS", "accuracy": "accuracy"}
+_SHOWN = {"f1": "F1", "ece": "ECE", "coverage90": "covered"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.epilog = "Writes evaluation.json, scores.tsv, scans.tsv and, with lesioncount[report], evaluation.html."
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder that lesioncount count has written")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the evaluation")
+    add_truth_arguments(parser)
+    work = parser.add_argument_group("the run")
+    work.add_argument("--counts-only", action="store_true", help="do not read the maps again: no comparison of lesions")
+    work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument("--seed", type=int, default=0, metavar="N", help="of resamples and folds (default: 0)")
+    work.add_argument("--quiet", action="store_true", help="print errors only")
+    work.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluate, and print the scores that matter most."""
+    from lesioncount.errors import MissingExtraError
+    from lesioncount.evaluation import evaluate
+    from lesioncount.report.evaluation import write_evaluation_page
+
+    content = evaluate(
+        options.results,
+        options.output,
+        truth_options(options),
+        counts_only=options.counts_only,
+        jobs=options.jobs,
+        seed=options.seed,
+    )
+    try:
+        page = f"Report: {write_evaluation_page(options.output)}"
+    except MissingExtraError as error:
+        page = f"No report: {error}"
+    if not options.quiet:
+        _print(content, page, options.output)
+    return 0
+
+
+def _print(content: dict[str, Any], page: str, out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("method", no_wrap=True)
+    for title in (*_WITH_INTERVAL.values(), *_SHOWN.values()):
+        table.add_column(title, justify="right", no_wrap=True)
+    for method in content["methods"].values():
+        scores = method["scores"]
+        intervals = (_with_interval(scores[name]) for name in _WITH_INTERVAL)
+        table.add_row(method["name"], *intervals, *(f"{scores[name]['estimate']:.3f}" for name in _SHOWN))
+    console = Console(soft_wrap=True)
+    console.print(table)
+    for note in content["notes"]:
+        console.print(f"note: {note}", markup=False, highlight=False)
+    n, groups = content["n_scans"], content["n_groups"]
+    of = "" if n == groups else f" of {groups} groups"
+    console.print(
+        f"{n} scans{of}, 95 % intervals from {content['n_resamples']} resamples. Results: {out}", markup=False,
+        highlight=False,
+    )  # fmt: skip
+    console.print(page, markup=False, highlight=False)
+
+
+def _with_interval(score: dict[str, float]) -> str:
+    return f"{score['estimate']:.3f} [{score['low']:.3f}, {score['high']:.3f}]"

@@ -1,0 +1,50 @@
+"""What ``evaluate`` and ``calibrate`` have in common: where the truth is."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lesioncount.io.comparison import TruthOptions
+
+
+def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say where the truth is."""
+    truth = parser.add_argument_group("the truth")
+    kind = truth.add_mutually_exclusive_group()
+    kind.add_argument("--truth", type=Path, metavar="FOLDER", help="masks by experts, of the same names as the maps")
+    kind.add_argument("--truth-counts", type=Path, metavar="FILE", help="a table (.tsv, .csv) with a count per scan")
+    truth.add_argument("--truth-label", type=int, metavar="N", help="which value of the masks is a lesion")
+    truth.add_argument("--scan-column", default="scan", metavar="NAME", help="of the table (default: scan)")
+    truth.add_argument("--count-column", default="count", metavar="NAME", help="of the table (default: count)")
+    truth.add_argument(
+        "--group-by",
+        metavar="COLUMN|PATTERN",
+        help="scans that belong together, such as those of a patient: a column of the table, or a regular expression "
+        "that finds the patient in the name of the scan",
+    )
+    truth.add_argument("--skip-missing", action="store_true", help="leave scans without truth out")
+
+
+def truth_options(options: argparse.Namespace) -> TruthOptions:
+    """What was said about the truth."""
+    from lesioncount.io.comparison import TruthOptions
+
+    return TruthOptions(
+        masks=options.truth,
+        table=options.truth_counts,
+        label=options.truth_label,
+        scan_column=options.scan_column,
+        count_column=options.count_column,
+        group_by=options.group_by,
+        skip_missing=options.skip_missing,
+    )
+
+
+def at_least_one(text: str) -> int:
+    """A number of processes."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)

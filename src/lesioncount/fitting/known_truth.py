@@ -1,0 +1,80 @@
+"""Scans whose true count is known: what a calibration is fitted on, and judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lesioncount.errors import CalibrationError
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTruth:
+    """Existence probabilities of scans, as counted, and the truth.
+
+    Parameters
+    ----------
+    existence : sequence of array_like
+        One array per scan.
+    counts : array_like of int
+        True number of lesions of each scan.
+    owns : sequence of array_like of bool, optional
+        Whether each candidate has a true lesion for itself, where masks are known (`scores.match_lesions`).
+    groups : sequence, optional
+        What scans belong to, such as a patient: those of one group stay together. Default: each on its own.
+    """
+
+    existence: tuple[NDArray[np.float64], ...]
+    counts: NDArray[np.int64]
+    owns: tuple[NDArray[np.bool_], ...] | None = None
+    groups: tuple[Hashable, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        existence: Sequence[ArrayLike],
+        counts: ArrayLike,
+        *,
+        owns: Sequence[ArrayLike] | None = None,
+        groups: Sequence[Hashable] | None = None,
+    ) -> Self:
+        """Check, and bring into shape."""
+        arrays = tuple(np.asarray(p, dtype=np.float64) for p in existence)
+        truth = np.asarray(counts)
+        if truth.shape != (len(arrays),) or not np.all(truth == np.floor(truth)) or not np.all(truth >= 0):
+            raise CalibrationError(
+                f"Expected a count of at least 0 for each of {len(arrays)} scans, but got {counts!r}."
+            )
+        held = None if owns is None else tuple(np.asarray(o, dtype=bool) for o in owns)
+        if held is not None and [len(o) for o in held] != [len(p) for p in arrays]:
+            raise CalibrationError("Expected owns to say of each candidate whether it has a lesion for itself.")
+        names = tuple(range(len(arrays))) if groups is None else tuple(groups)
+        if len(names) != len(arrays):
+            raise CalibrationError(f"Expected a group for each of {len(arrays)} scans, but got {len(names)}.")
+        return cls(arrays, truth.astype(np.int64), held, names)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, rows: Sequence[int]) -> KnownTruth:
+        """Some of the scans."""
+        return KnownTruth(
+            tuple(self.existence[i] for i in rows),
+            self.counts[np.asarray(rows, dtype=np.intp)],
+            None if self.owns is None else tuple(self.owns[i] for i in rows),
+            tuple(self.groups[i] for i in rows),
+        )
+
+    def parts(self, n: int, *, seed: int) -> list[list[int]]:
+        """Rows of n parts of about the same size; a group is in one part only."""
+        names = list(dict.fromkeys(self.groups))
+        order = np.random.default_rng(seed).permutation(len(names))
+        part_of = {names[j]: i % n for i, j in enumerate(order)}
+        parts: list[list[int]] = [[] for _ in range(n)]
+        for row, group in enumerate(self.groups):
+            parts[part_of[group]].append(row)
+        return parts

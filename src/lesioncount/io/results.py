@@ -1,0 +1,125 @@
+"""A folder of results → what was counted in each scan, as it was and calibrated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.calibration import Calibration
+from lesioncount.count_distribution import CountDistribution
+from lesioncount.errors import MapFileError
+from lesioncount.io.count_content import combined
+from lesioncount.io.records import read_record
+from lesioncount.protocol import CountingProtocol
+
+
+@dataclass(frozen=True, eq=False)
+class StoredGrid:
+    """Where the voxels of a map lie, as its record says."""
+
+    path: Path
+    shape: tuple[int, ...]
+    affine: NDArray[np.float64] | None
+    spacing_mm: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class ScanResult:
+    """What was counted in one scan.
+
+    Attributes
+    ----------
+    name : str
+    existence : tuple of array
+        Existence probabilities as counted: one array, or one per member of an ensemble.
+    cc_count : int
+        Connected components above 0.5.
+    grid : StoredGrid
+        Of the map, or of the first member's.
+    within : Path or None
+        The mask that was counted inside of.
+    settings : dict
+        What it was counted with.
+    """
+
+    name: str
+    existence: tuple[NDArray[np.float64], ...]
+    cc_count: int
+    grid: StoredGrid
+    within: Path | None
+    settings: dict[str, Any]
+
+    def distribution(self, calibration: Calibration) -> CountDistribution:
+        """The distribution of the count."""
+        return combined([calibration.distribution(p) for p in self.existence])
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All scans of a run that were counted, and how many were not."""
+
+    out: Path
+    protocol: CountingProtocol
+    calibration: Calibration | None
+    scans: tuple[ScanResult, ...]
+    n_failed: int
+
+    @property
+    def has_members(self) -> bool:
+        """Whether scans were counted by the members of an ensemble."""
+        return any(len(scan.existence) > 1 for scan in self.scans)
+
+
+def read_results(out: Path) -> Results:
+    """Read what a run has left in its folder."""
+    try:
+        run = json.loads((out / "run.json").read_text("utf-8"))
+        inputs = [(str(item["scan"]), str(item["status"])) for item in run["inputs"]]
+        settings = run["settings"]
+        protocol = CountingProtocol.from_dict(settings["protocol"])
+        applied = {key: value for key, value in (settings.get("calibration") or {}).items() if key != "fingerprint"}
+        calibration = Calibration.from_dict(applied) if applied else None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise MapFileError(
+            f"Expected the results of a run in {out}, but its run.json is not there or cannot be read. Count first: "
+            f"lesioncount count MAPS -o {out}"
+        ) from None
+    counted = [_scan_result(out, name) for name, status in inputs if status == "ok"]
+    if not counted:
+        raise MapFileError(f"There is no scan in {out} that was counted.")
+    return Results(out, protocol, calibration, tuple(counted), len(inputs) - len(counted))
+
+
+def _scan_result(out: Path, name: str) -> ScanResult:
+    record = read_record(out, name) or {}
+    try:
+        affine = record["map"]["affine"]
+        spacing = record["map"]["spacing_mm"]
+        return ScanResult(
+            name,
+            _existence(record),
+            int(record["count"]["cc_count"]),
+            StoredGrid(
+                Path(record["input"]["path"]),
+                tuple(record["map"]["shape"]),
+                None if affine is None else np.array(affine, dtype=np.float64),
+                None if spacing is None else tuple(spacing),
+            ),
+            Path(record["input"]["mask"]) if "mask" in record["input"] else None,
+            record["settings"],
+        )
+    except (KeyError, TypeError, ValueError):
+        raise MapFileError(f"The record {out / name}.json is not there, or is not one. Count again.") from None
+
+
+def _existence(record: dict[str, Any]) -> tuple[NDArray[np.float64], ...]:
+    n_members = len(record.get("members", ())) or 1
+    by_member: list[list[float]] = [[] for _ in range(n_members)]
+    for row in record["lesions"]:
+        by_member[row.get("member", 1) - 1].append(row["existence"])
+    return tuple(np.array(values, dtype=np.float64) for values in by_member)
