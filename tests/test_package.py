@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_public_names():
     assert lesioncount.__all__ == [
         "PROTOCOLS", "Calibration", "Candidates", "ConformalCounts", "CountingProtocol", "LesionCount",
-        "MixtureOfCounts", "NamedProtocol", "PoissonBinomial", "StreamingCounter", "__version__", "connected_component_count",
-        "count_lesions", "errors", "existence_probabilities", "find_candidates", "fitting", "scores",
+        "MixtureOfCounts", "NamedProtocol", "PoissonBinomial", "StreamingCounter", "__version__",
+        "connected_component_count", "count_lesions", "errors", "existence_probabilities", "find_candidates", "fitting",
+        "scores",
     ]  # fmt: skip
     assert all(hasattr(lesioncount, name) for name in lesioncount.__all__)
 

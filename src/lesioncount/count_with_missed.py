@@ -93,8 +93,8 @@ class CountWithMissed(CountDistribution):
     @cached_property
     def _pmf(self) -> NDArray[np.float64]:
         # Twelve standard deviations and some: what is beyond is below the last digit of a sum.
-        n_missed = math.ceil(self.missed_rate + 12 * math.sqrt(self.missed_rate) + 20)
-        pmf = np.convolve(self.found.pmf(), np.exp(self._log_missed(np.arange(n_missed + 1.0))))
+        last = len(self.found) + math.ceil(self.missed_rate + 12 * math.sqrt(self.missed_rate) + 20)
+        pmf = np.convolve(self.found.pmf(), np.exp(self._log_missed(np.arange(last + 1.0))))[: last + 1]
         pmf.flags.writeable = False
         return pmf
 

@@ -30,12 +30,13 @@ from lesioncount.version import __version__
 FORMAT_VERSION = 1
 _ABOUT = {
     "raw": ("lesioncount", "the distribution of the count, as the maps have it"),
-    "calibrated": ("calibrated", "the same after the calibration that the scans were counted with"),
-    "cc": ("CC at 0.5", "connected components above 0.5: what everyone does today"),
+    "calibrated": ("lesioncount, calibrated", "the same after the calibration that the scans were counted with"),
+    "cc": ("CC above 0.5", "connected components above 0.5: what everyone does today"),
     "cc_tuned": ("CC, tuned", "connected components above the threshold that is best on the other folds"),
     "all_zero": ("all zero", "no lesion anywhere"),
 }
-_PAIRS = (("calibrated", "raw"), ("raw", "cc"), ("raw", "cc_tuned"), ("calibrated", "cc"), ("calibrated", "cc_tuned"))
+_OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
+_PAIRS = (_OURS, *((ours, baseline) for ours in _OURS for baseline in _BASELINES))
 _N_FOLDS = 5
 
 # When so many of the candidates are within this of 0 or 1, the map says that it is sure of nearly everything.

@@ -1,12 +1,8 @@
-"""Counts → figures, as SVG that is part of the page and takes its colours."""
+"""Counts → the figures of the report."""
 
 from __future__ import annotations
 
-import html
-import re
-import warnings
-from collections.abc import Callable, Sequence
-from io import StringIO
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,23 +10,7 @@ from numpy.typing import NDArray
 
 from lesioncount.io.optional import optional
 from lesioncount.report.cohort import ScanSummary
-
-# Okabe and Ito's palette, which people with any colour vision tell apart.
-OURS, MARK, USUAL = "#0072b2", "#d55e00", "#8c8c8c"
-
-# Stands for the colour of the text around the figure, which is light on dark pages.
-_INK = "#010203"
-
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",  # text stays text: searchable, read aloud, and in the font of the page
-    "svg.hashsalt": "lesioncount",  # the same figure has the same bytes
-    "font.size": 10, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
-    "text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
-}  # fmt: skip
-
-# Narrow, so that letters keep a readable size when the figure is as wide as a phone.
-_WIDTH_INCH = 5.0
+from lesioncount.report.drawing import MARK, OURS, USUAL, drawn, whole_numbers
 
 # Bars lower than this part of the highest are not visible at the height of the figure.
 _VISIBLE = 0.004
@@ -60,14 +40,14 @@ def overview(scans: Sequence[ScanSummary], key: str) -> str:
         _name_rows(axes, scans)
         longest = max(1, *high, *column("cc_count"))
         axes.set_xlim(-0.04 * longest, 1.04 * longest)
-        _whole_numbers(axes)
+        whole_numbers(axes)
         axes.grid(axis="y", color=USUAL, alpha=0.25, linewidth=0.5)
         axes.figure.legend(loc="outside upper left", ncols=4, frameon=False, handletextpad=0.4, columnspacing=1.2)
 
     label = (
         f"Counts with their 90 % intervals of {len(scans)} scans, the most uncertain first; numbers are in the table."
     )
-    return _drawn(draw, height_inch=0.9 + 0.24 * len(scans), label=label, key=key)
+    return drawn(draw, height_inch=0.9 + 0.24 * len(scans), label=label, key=key)
 
 
 def histogram(scans: Sequence[ScanSummary], key: str) -> str:
@@ -77,9 +57,9 @@ def histogram(scans: Sequence[ScanSummary], key: str) -> str:
         expected = [scan.count["count_mean"] for scan in scans if scan.count is not None]
         axes.hist(expected, bins=min(30, max(5, len(expected) // 4)), color=OURS)
         axes.set(xlabel="expected number of lesions", ylabel="scans")
-        _whole_numbers(axes, y=True)
+        whole_numbers(axes, y=True)
 
-    return _drawn(draw, height_inch=2.2, label=f"Histogram of the expected counts of {len(scans)} scans.", key=key)
+    return drawn(draw, height_inch=2.2, label=f"Histogram of the expected counts of {len(scans)} scans.", key=key)
 
 
 def distribution(pmf: Sequence[float], count: dict[str, Any], key: str) -> str:
@@ -98,7 +78,7 @@ def distribution(pmf: Sequence[float], count: dict[str, Any], key: str) -> str:
         axes.set(xlabel="number of lesions", ylabel="probability", ylim=(0, 1.05 * probability.max()))
         axes.set_xlim(min(counts[0], usual) - 0.7, max(counts[-1], usual) + 0.7)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
-        _whole_numbers(axes)
+        whole_numbers(axes)
         axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.2, handlelength=1.5
         )
@@ -106,7 +86,7 @@ def distribution(pmf: Sequence[float], count: dict[str, Any], key: str) -> str:
     label = f"Probability of each number of lesions: most likely {count['count_mode']}, 90 % interval {low} to {high}."
     # There is one such figure per scan: margins that are known beforehand take half of the time of a layout.
     margins = {"left": 0.13, "right": 0.98, "bottom": 0.21, "top": 0.88}
-    return _drawn(draw, height_inch=2.3, label=label, key=key, margins=margins)
+    return drawn(draw, height_inch=2.3, label=label, key=key, margins=margins)
 
 
 def _bars(axes: Any, positions: NDArray[Any], heights: NDArray[Any], **style: Any) -> None:
@@ -123,7 +103,6 @@ def _name_rows(axes: Any, scans: Sequence[ScanSummary]) -> None:
     axes.set_yticks(range(len(scans)), [_shortened(scan.name) for scan in scans])
     axes.tick_params(axis="y", length=0)
     for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
-        text.set_parse_math(False)  # a $ in a name is a $
         text.set_url(f"#{scan.anchor}")
 
 
@@ -131,46 +110,3 @@ def _shortened(name: str) -> str:
     """The name with its middle left out when it is long: scans of a cohort differ at the beginning or at the end."""
     half = _LONGEST_NAME // 2
     return name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half + 1 :]}"
-
-
-def _whole_numbers(axes: Any, *, y: bool = False) -> None:
-    ticker = optional("matplotlib.ticker", "report", "Writing the report")
-    for axis in (axes.xaxis, axes.yaxis) if y else (axes.xaxis,):
-        axis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
-
-
-def _drawn(
-    draw: Callable[[Any], None],
-    *,
-    height_inch: float,
-    label: str,
-    key: str,
-    margins: dict[str, float] | None = None,
-) -> str:
-    matplotlib = optional("matplotlib", "report", "Writing the report")
-    figures = optional("matplotlib.figure", "report", "Writing the report")
-    text = StringIO()
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        # The browser has letters that the font of matplotlib, used to measure them only, has not.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = figures.Figure(figsize=(_WIDTH_INCH, height_inch), layout="constrained" if margins is None else "none")
-        if margins is not None:
-            figure.subplots_adjust(**margins)
-        draw(figure.add_subplot())
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(text, format="svg", transparent=True, metadata=nothing)
-    return _inlined(text.getvalue(), label, key)
-
-
-def _inlined(document: str, label: str, key: str) -> str:
-    """An SVG file → an element of the page: without a style of its own, with names that no other figure has."""
-    body = document[document.index("<svg") :]
-    box = re.search(r'viewBox="([^"]+)"', body)
-    body = body[body.index("</defs>") + len("</defs>") :]
-    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body).replace(_INK, "currentColor")
-    defined = set(re.findall(r' id="([^"]+)"', body))
-    used = {name for name in re.findall(r'(?:url\(|href=")#([^")]+)', body) if name in defined}
-    body = re.sub(r' id="([^"]+)"', lambda m: f' id="{key}-{m[1]}"' if m[1] in used else "", body)
-    body = re.sub(r'(url\(|href=")#([^")]+)', lambda m: f"{m[1]}#{key}-{m[2]}" if m[2] in used else m[0], body)
-    start = f'<svg class="figure" viewBox="{box[1] if box else ""}" role="img" aria-label="{html.escape(label)}">'
-    return start + re.sub(r"\s*\n\s*", " ", body).rstrip()

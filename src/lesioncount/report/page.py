@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from lesioncount.io.atomic import write_text
 from lesioncount.io.optional import optional
 from lesioncount.report.cohort import Cohort, read_cohort
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
+from lesioncount.report.templates import template
 from lesioncount.version import __version__
 
 # Scans with pictures, the most uncertain ones: with more, browsers take long to open the page.
@@ -55,7 +54,7 @@ def _rendered(cohort: Cohort, images: Path | None) -> str:
     ]
     in_overview = cohort.counted[:_SCANS_IN_OVERVIEW]
     is_cut = len(in_overview) < len(cohort.counted)
-    text: str = _template().render(
+    text: str = template("page.html.j2").render(
         cohort=cohort,
         sections=sections,
         overview=overview(in_overview, "overview") if in_overview else "",
@@ -69,41 +68,3 @@ def _rendered(cohort: Cohort, images: Path | None) -> str:
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
     return text
-
-
-def _template() -> Any:
-    jinja2 = optional("jinja2", "report", "Writing the report")
-    # Names of files and messages of errors may hold anything: everything is escaped unless it is our own markup.
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"size": _size, "mm": _mm, "probability": _probability, "percent": _percent, "s": _plural}
-    return environment.from_string(files("lesioncount.report").joinpath("page.html.j2").read_text("utf-8"))
-
-
-def _size(volume_mm3: float | None) -> str:
-    if volume_mm3 is None:
-        return "–"
-    return f"{volume_mm3:,.0f} mm³".replace(",", "\u202f") if volume_mm3 >= 100 else f"{volume_mm3:.3g} mm³"
-
-
-def _mm(row: dict[str, Any]) -> str:
-    place = [row[f"peak_{axis}_mm"] for axis in "xyz"]
-    return "–" if None in place else ", ".join(f"{value:.1f}" for value in place).replace("-", "\u2212")
-
-
-def _probability(value: float) -> str:
-    """Three digits, but 0 and 1 only where it is certain."""
-    if 0 < value < 0.0005:
-        return "< 0.001"
-    return "> 0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
-
-
-def _percent(share: float) -> str:
-    if 0 < share < 0.0005:
-        return "< 0.1 %"
-    return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

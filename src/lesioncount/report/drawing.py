@@ -1,0 +1,141 @@
+"""A figure, drawn by matplotlib → SVG, as part of a page that takes its colours, or as a file of its own."""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+from lesioncount.io.optional import optional
+
+# Okabe and Ito's palette, which people with any colour vision tell apart.
+OURS, MARK, USUAL = "#0072b2", "#d55e00", "#8c8c8c"
+
+# How a method looks in all figures. Shapes and dashes tell the same as colours, for prints in black.
+COLOURS = {"raw": OURS, "calibrated": MARK, "cc": USUAL, "cc_tuned": "#cc79a7", "all_zero": "#e69f00"}
+MARKERS = {"raw": "o", "calibrated": "s"}
+DASHES: dict[str, Any] = {"raw": "-", "calibrated": (0, (5, 2)), "cc": (0, (1, 1.5))}
+
+# Stands for the colour of the text around the figure, which is light on dark pages.
+_INK = "#010203"
+
+# Of the text in a file of its own, which is mostly put on paper or slides.
+_BLACK = "#000000"
+
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",  # text stays text: searchable, read aloud, and in the font of the page
+    "svg.hashsalt": "lesioncount",  # the same figure has the same bytes
+    "text.parse_math": False,  # a $ in a name is a $
+    "font.size": 10, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
+    "text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
+}  # fmt: skip
+
+# Narrow, so that letters keep a readable size when the figure is as wide as a phone.
+WIDTH_INCH = 5.0
+
+# Letters that fit beside a line of the legend.
+_LONGEST_LINE = 40
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: the name of its file, what it shows in words, and the drawing."""
+
+    name: str
+    label: str
+    document: str
+
+    @property
+    def element(self) -> str:
+        """As a part of the page."""
+        return inlined(self.document, self.label, self.name)
+
+    @property
+    def file(self) -> str:
+        """As a file, for papers and slides."""
+        return self.document.replace(_INK, _BLACK)
+
+
+def whole_numbers(axes: Any, *, y: bool = False) -> None:
+    """Ticks at whole numbers only."""
+    ticker = optional("matplotlib.ticker", "report", "Writing the report")
+    for axis in (axes.xaxis, axes.yaxis) if y else (axes.xaxis,):
+        axis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+
+
+def legend(figure: Any) -> None:
+    """What is what, above the axes; one line each, for names may be long."""
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    folded = [textwrap.fill(name, _LONGEST_LINE) for name in names]
+    figure.legend(handles, folded, loc="outside upper left", frameon=False, handlelength=2.2, labelspacing=0.3)
+
+
+def in_percent(*axis: Any) -> None:
+    """Ticks of shares in percent."""
+    for one in axis:
+        one.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+
+
+def drawn(
+    draw: Callable[[Any], None],
+    *,
+    height_inch: float,
+    label: str,
+    key: str,
+    margins: dict[str, float] | None = None,
+) -> str:
+    """A figure of one pair of axes, as an element of the page."""
+    document = svg(lambda figure: draw(figure.add_subplot()), height_inch=height_inch, margins=margins)
+    return inlined(document, label, key)
+
+
+def svg(
+    draw: Callable[[Any], None],
+    *,
+    height_inch: float,
+    width_inch: float = WIDTH_INCH,
+    margins: dict[str, float] | None = None,
+) -> str:
+    """An SVG document in our style; ``draw`` is given the empty figure.
+
+    Parameters
+    ----------
+    draw : callable
+        Puts axes and everything else on the figure.
+    height_inch, width_inch : float
+    margins : dict, optional
+        Where axes begin and end, as matplotlib's ``subplots_adjust`` takes it. Default: as labels need it.
+    """
+    matplotlib = optional("matplotlib", "report", "Writing the report")
+    figures = optional("matplotlib.figure", "report", "Writing the report")
+    text = StringIO()
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        # The browser has letters that the font of matplotlib, used to measure them only, has not.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = figures.Figure(figsize=(width_inch, height_inch), layout="constrained" if margins is None else "none")
+        if margins is not None:
+            figure.subplots_adjust(**margins)
+        draw(figure)
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(text, format="svg", transparent=True, metadata=nothing)
+    return text.getvalue()
+
+
+def inlined(document: str, label: str, key: str) -> str:
+    """An SVG file → an element of the page: without a style of its own, with names that no other figure has."""
+    body = document[document.index("<svg") :]
+    box = re.search(r'viewBox="([^"]+)"', body)
+    body = body[body.index("</defs>") + len("</defs>") :]
+    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body).replace(_INK, "currentColor")
+    defined = set(re.findall(r' id="([^"]+)"', body))
+    used = {name for name in re.findall(r'(?:url\(|href=")#([^")]+)', body) if name in defined}
+    body = re.sub(r' id="([^"]+)"', lambda m: f' id="{key}-{m[1]}"' if m[1] in used else "", body)
+    body = re.sub(r'(url\(|href=")#([^")]+)', lambda m: f"{m[1]}#{key}-{m[2]}" if m[2] in used else m[0], body)
+    start = f'<svg class="figure" viewBox="{box[1] if box else ""}" role="img" aria-label="{html.escape(label)}">'
+    return start + re.sub(r"\s*\n\s*", " ", body).rstrip()

@@ -1,0 +1,408 @@
+"""The page of an evaluation as a reader finds it, made from simulated scans with a known truth."""
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from lesioncount import CountingProtocol, PoissonBinomial, scores
+from lesioncount.errors import MapFileError
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from lesioncount.report.evaluation import write_evaluation_page
+
+N, LAST = 60, 4
+FIGURES = {
+    "reliability",
+    "existence",
+    "certainty",
+    "threshold",
+    "confusion-raw",
+    "confusion-calibrated",
+    "confusion-cc",
+}
+NAMES = {
+    "raw": "lesioncount", "calibrated": "lesioncount, calibrated", "cc": "components above 0.5",
+    "cc_tuned": "components above 0.7", "all_zero": "all-zero",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """The tags of a page, and its text without style."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.source, self.tags, self.words, self._inside = text, [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag):  # noqa: ARG002 - the name is HTMLParser's
+        self._inside = None
+
+    def handle_data(self, data):
+        if self._inside != "style":
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def headings(self):
+        return re.findall(r"<h2[^>]*>(.*?)</h2>", self.source)
+
+
+def around(value, half=0.05):
+    return {"estimate": value, "low": value - half, "high": value + half}
+
+
+def binned(reliability):
+    as_json = [
+        [None if np.isnan(x) else x for x in column] for column in (reliability.confidence, reliability.hit_rate)
+    ]
+    return {"n": reliability.n.tolist(), "confidence": as_json[0], "hit_rate": as_json[1]}
+
+
+def scored(key, p, truth):
+    guess, reliability = p.argmax(axis=1), scores.count_reliability(p, truth)
+    confusion = scores.confusion(guess, truth, max_count=LAST)
+    values = {
+        "rps": scores.rps(p, truth).mean(), "accuracy": confusion.accuracy, "f1": confusion.f1,
+        "precision": confusion.precision, "recall": confusion.recall, "mae": np.abs(guess - truth).mean(),
+        "bias": (guess - truth).mean(), "nll": scores.nll(p, truth).mean(), "zero_mass": 0.0,
+        "ece": reliability.ece, "mce": reliability.mce, "coverage90": 0.91, "width90": 1.4,
+    }  # fmt: skip
+    is_point = key not in ("raw", "calibrated")
+    share = np.linspace(0.05, 1, 20)
+    return {
+        "name": NAMES[key], "about": f"about {key}",
+        "scores": {name: around(float(value)) for name, value in values.items()}
+        | {"auroc": None if is_point else around(0.7)},
+        "confusion": confusion.matrix.tolist(), "reliability": binned(reliability),
+        "certainty": None if is_point else {"share": share.tolist(), "accuracy": (1 - share / 2).tolist()},
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """An evaluation of scans whose candidates exist as probably as the calibrated method says."""
+    rng = np.random.default_rng(5)
+    honest = [rng.random(rng.integers(1, 6)) for _ in range(N)]
+    sure = [1 / (1 + ((1 - p) / p) ** 2) for p in honest]
+    truth = np.array([(rng.random(p.size) < p).sum() for p in honest]).clip(max=LAST)
+
+    def rows(scans):
+        full = np.array([np.pad(PoissonBinomial(p).pmf(np.arange(p.size + 1)), (0, 5 - p.size)) for p in scans])
+        return np.column_stack([full[:, :LAST], full[:, LAST:].sum(axis=1)])
+
+    def points(threshold):
+        return np.eye(LAST + 1)[[min(LAST, (p > threshold).sum()) for p in sure]]
+
+    p = {
+        "raw": rows(sure),
+        "calibrated": rows(honest),
+        "cc": points(0.5),
+        "cc_tuned": points(0.7),
+        "all_zero": points(2),
+    }
+    rps = scores.rps(p["raw"], truth)
+    existence = scores.reliability(np.concatenate(sure), rng.random(sum(q.size for q in sure)) < 0.5)
+    return {
+        "format": 1, "version": "0.1.0", "results": "out", "truth": {"kind": "masks", "path": "masks"},
+        "n_scans": N, "n_groups": N, "group_by": None, "protocol": CountingProtocol(min_volume_mm3=3).to_dict(),
+        "max_count": LAST, "n_resamples": 1000, "seed": 0, "confidence": 0.95, "nll_floor": 1e-6,
+        "methods": {key: scored(key, rows, truth) for key, rows in p.items()},
+        "differences": {
+            f"calibrated - {other}": {"rps": around(-0.2), "accuracy": around(0.1)}
+            for other in ("raw", "cc", "cc_tuned", "all_zero")
+        },
+        "lesions": {
+            "rule": "share at least one voxel", "n_lesions": 210, "n_candidates": 260, "n_hit": 191, "n_missed": 23,
+            "n_split": 5, "n_merged": 7, "sensitivity": around(0.9), "false_positives_per_scan": around(1.9),
+            "sensitivity_above_half": around(0.8), "false_positives_per_scan_above_half": around(0.6),
+            "reliability": binned(existence),
+        },
+        "threshold_curve": {"threshold": [0.3, 0.5, 0.7], "cc_accuracy": [0.4, 0.5, 0.55], "cc_f1": [0.4, 0.5, 0.5]},
+        "notes": ["12 maps look polarised."],
+        "scans": [
+            {"scan": f"sub-{i:02}", "group": f"p{i // 2}", "truth": int(truth[i]), "predicted": int(row.argmax()),
+             "p_truth": float(row[truth[i]]), "rps": float(rps[i]), "entropy": 0.5, "cc": 1}
+            for i, row in enumerate(p["raw"])
+        ],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(simulated, tmp_path_factory):
+    """With the page of the whole evaluation, as it is."""
+    folder = tmp_path_factory.mktemp("evaluation")
+    (folder / "evaluation.json").write_text(json.dumps(simulated), "utf-8")
+    write_evaluation_page(folder)
+    return folder
+
+
+@pytest.fixture
+def page(folder):
+    return Page((folder / "evaluation.html").read_text("utf-8"))
+
+
+@pytest.fixture
+def evaluation(simulated):
+    return json.loads(json.dumps(simulated))
+
+
+@pytest.fixture
+def page_of(tmp_path):
+    def write(content):
+        (tmp_path / "evaluation.json").write_text(json.dumps(content), "utf-8")
+        return Page(write_evaluation_page(tmp_path).read_text("utf-8"))
+
+    return write
+
+
+def only(evaluation, *keys):
+    """Without the other methods, and without what is optional."""
+    evaluation["methods"] = {key: evaluation["methods"][key] for key in keys}
+    return evaluation | {"lesions": None, "threshold_curve": None, "differences": {}, "notes": []}
+
+
+def test_page_needs_no_other_file_and_runs_no_script(page):
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe"}
+    assert not re.search(r"https?://|@import|url\((?!#)", page.source)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(|xlink:href=")#([^")]+)', page.source)) <= set(ids)
+
+
+def test_headline_has_rps_and_accuracy_with_their_intervals(page_of, evaluation):
+    evaluation["methods"]["calibrated"]["scores"] |= {"rps": around(0.3), "accuracy": around(0.62)}
+    text = page_of(evaluation).text
+    assert "How good are the counts of 60 scans?" in text
+    assert "lesioncount, calibrated is off by 0.300 lesions on average" in text
+    assert "RPS, 95 % interval 0.250 to 0.350; 0 is perfect" in text
+    assert "right in 62 % of scans (57 to 67 %), where 4 and more are taken as one count" in text
+    assert "12 maps look polarised." in text
+
+
+def test_every_score_has_its_meaning_direction_and_values_of_all_methods(page_of, evaluation):
+    evaluation["methods"]["cc"]["scores"]["bias"] = around(-0.25)
+    page = page_of(evaluation)
+    table = page.source[page.source.index('<table class="scores">') : page.source.index("</table>")]
+    rows = table.split("<tr>")[2:]
+    assert len(rows) == 14
+    for row in rows:
+        assert row.count("<td>") == 5
+        assert re.search(r"<b>.*(better|best|right)", row)
+    assert all(f"</i>{name}</th>" in table for name in NAMES.values())
+    assert "−0.25<small>−0.30 to −0.20</small>" in table
+    assert [cell for row in rows if "AUROC" in row for cell in re.findall(r"<td>(.*?)</td>", row)][2:] == ["–"] * 3
+    assert "as if it had probability 1e-06" in table
+
+
+def test_better_than_all_is_said_plainly(page):
+    text = page.text
+    assert "By RPS, it is better than components above 0.5, components above 0.7 and all-zero." in text
+    assert "difference −0.200, 95 % interval −0.250 to −0.150." in text
+    assert "difference +10.0 percentage points, 95 % interval +5.0 to +15.0." in text
+    assert "no clear difference" not in text
+
+
+def test_difference_whose_interval_includes_zero_is_not_clear(page_of, evaluation):
+    evaluation["differences"]["calibrated - cc"] = {"rps": around(-0.02), "accuracy": around(0.01)}
+    text = page_of(evaluation).text
+    assert "By RPS, it shows no clear difference from components above 0.5." in text
+    assert "In count accuracy, it shows no clear difference from components above 0.5." in text
+    assert "components above 0.5: no clear difference RPS" in text
+    assert "95 % interval −0.070 to +0.030, which includes 0." in text
+
+
+def test_baseline_that_is_better_is_said_first(page_of, evaluation):
+    evaluation["differences"]["calibrated - cc_tuned"] = {"rps": around(0.2), "accuracy": around(-0.2)}
+    page = page_of(evaluation)
+    worse, better = "By RPS, it is worse than components above 0.7.", "By RPS, it is better than"
+    assert page.text.index(worse) < page.text.index(better)
+    assert "In count accuracy, it is worse than components above 0.7." in page.text
+    assert page.source.count('<li class="worse">') == 1
+
+
+def test_gain_in_rps_does_not_hide_that_accuracy_is_not_clear(page_of, evaluation):
+    evaluation["differences"]["calibrated - cc"]["accuracy"] = around(0.0)
+    text = page_of(evaluation).text
+    assert "components above 0.5: better by RPS, no clear difference in accuracy" in text
+    assert "difference 0.0 percentage points" in text
+
+
+def test_difference_without_interval_is_not_clear(page_of, evaluation):
+    evaluation["differences"]["calibrated - cc"]["rps"] = {"estimate": -0.9, "low": None, "high": None}
+    text = page_of(evaluation).text
+    assert "By RPS, it shows no clear difference from components above 0.5." in text
+    assert "difference −0.900, of which no interval is known." in text
+
+
+def test_difference_may_be_given_the_other_way_round(page_of, evaluation):
+    evaluation["differences"]["cc - calibrated"] = {"rps": around(-0.3), "accuracy": around(0.2)}
+    del evaluation["differences"]["calibrated - cc"]
+    assert "By RPS, it is worse than components above 0.5." in page_of(evaluation).text
+
+
+def test_raw_stands_in_where_only_it_was_compared(page_of, evaluation):
+    evaluation["differences"] = {"raw - cc": {"rps": around(-0.2), "accuracy": around(0.2)}}
+    text = page_of(evaluation).text
+    assert "By RPS, the count before calibration is better than components above 0.5." in text
+
+
+@pytest.mark.parametrize(
+    ("rps", "sentence"),
+    [(0.2, "it is better than"), (1.0, "it shows no clear difference from"), (1.8, "it is worse than")],
+)
+def test_methods_that_were_not_paired_are_compared_by_their_intervals(page_of, evaluation, rps, sentence):
+    content = only(evaluation, "raw", "all_zero")
+    content["methods"]["raw"]["scores"]["rps"] = around(rps)
+    content["methods"]["all_zero"]["scores"]["rps"] = around(1.0)
+    text = page_of(content).text
+    assert f"By RPS, {sentence} all-zero." in text
+    assert f"RPS {rps:.3f} against 1.000; the two were not compared scan by scan" in text
+
+
+def test_figures_are_on_the_page_described_and_saved_as_files(page, folder):
+    shown = [attributes for tag, attributes in page.tags if attributes.get("class") == "figure"]
+    files = {path.stem: ET.fromstring(path.read_text("utf-8")) for path in (folder / "figures").iterdir()}  # noqa: S314 - our own
+    assert files.keys() == FIGURES
+    assert len(shown) == len(FIGURES)
+    assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in shown)
+    axes = {name: " ".join("".join(text.itertext()) for text in file.iter("{http://www.w3.org/2000/svg}text"))
+            for name, file in files.items()}  # fmt: skip
+    assert "probability given to the most likely count" in axes["reliability"]
+    assert "existence probability of a candidate" in axes["existence"]
+    assert "share of scans kept, the most certain first" in axes["certainty"]
+    assert "threshold τ (probability)" in axes["threshold"]
+    assert "true number of lesions" in axes["confusion-cc"]
+
+
+def test_number_of_scans_in_each_bin_is_in_the_reliability_figure(page_of, evaluation, tmp_path):
+    empty, full = [0] * 10, [None] * 10
+    n, p = empty.copy(), full.copy()
+    n[6], p[6], n[9], p[9] = 37, 0.65, 3, 0.95
+    evaluation["methods"]["raw"]["reliability"] = {"n": n, "confidence": p, "hit_rate": p}
+    page = page_of(only(evaluation, "raw"))
+    figure = (tmp_path / "figures" / "reliability.svg").read_text("utf-8")
+    assert ">37</text>" in figure
+    assert ">3</text>" in figure
+    assert "hollow points stand on fewer than 10 scans" in page.text
+
+
+def test_lesion_section_names_the_rule(page):
+    text = page.text
+    assert "true lesion: share at least one voxel. There are 210 true lesions and 260 candidates." in text
+    assert "191 candidates that hold a lesion 23 lesions missed: no candidate 5 lesions split" in text
+    assert "Sensitivity, existence above 0.5" in text
+    assert "90 % 85 to 95 %" in text
+
+
+def test_lesion_score_without_interval_has_a_dash(page_of, evaluation):
+    evaluation["lesions"] |= {"sensitivity": {"estimate": 0.42, "low": None, "high": None}, "reliability": None}
+    page = page_of(evaluation)
+    assert "<td>42\u00a0%</td><td>–</td>" in page.source
+    assert "Existence probabilities are right when" not in page.text
+
+
+def test_what_is_missing_leaves_no_empty_section(page_of, evaluation, tmp_path):
+    content = only(evaluation, "raw", "cc")
+    content["methods"]["raw"] |= {"reliability": None, "certainty": None}
+    page = page_of(content | {"scans": []})
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"confusion-raw", "confusion-cc"}
+    assert page.headings == [
+        "Beside other ways to count", "All scores", "Which counts are taken for which?", "Scans to look at",
+        "What was compared",
+    ]  # fmt: skip
+    assert "There are no scans with a score." in page.text
+    assert "None" not in page.text
+
+
+def test_empty_bins_and_undefined_scores_are_left_out(page_of, evaluation):
+    raw = only(evaluation, "raw")["methods"]["raw"]
+    raw["reliability"] = {"n": [0] * 10, "confidence": [None] * 10, "hit_rate": [None] * 10}
+    raw["scores"] = {name: {"estimate": float("nan"), "low": None, "high": None} for name in raw["scores"]}
+    page = page_of(only(evaluation, "raw"))
+    assert "Can the probabilities be believed?" not in page.headings
+    assert "nan" not in page.text.lower().split()
+    assert "is off by – lesions" in page.text
+
+
+def test_most_wrong_scans_are_listed_worst_first(page, simulated):
+    listed = re.findall(r'<span class="name">(.*?)</span>', page.source)
+    worst = sorted(simulated["scans"], key=lambda scan: -scan["rps"])[:20]
+    assert listed == [scan["scan"] for scan in worst]
+    assert "The 20 of 60 scans with the largest RPS" in page.text
+
+
+def test_groups_are_named_where_scans_were_grouped(page_of, evaluation):
+    text = page_of(evaluation | {"group_by": "patient", "n_groups": 30}).text
+    assert "bootstrap over 30 groups (patient) with all their scans, 1000 resamples, seed 0" in text
+    assert "as if scans were independent" in text
+    assert "Scan Patient True" in text
+
+
+def test_protocol_truth_and_methods_are_named(page_of, evaluation):
+    text = page_of(evaluation | {"truth": {"kind": "counts", "path": "counts.tsv"}}).text
+    assert "voxels above 0.1, connected through edges, at least 3 mm³" in text
+    assert "a table of counts: counts.tsv" in text
+    assert all(f"{name} about {key}" in text for key, name in NAMES.items())
+
+
+def test_everything_from_the_file_is_escaped(page_of, evaluation, tmp_path):
+    hostile = "<img src=x onerror=alert(1)> $x_1$ & \"'"
+    for method in evaluation["methods"].values():
+        method |= {"name": hostile, "about": hostile}
+    evaluation["scans"][0] |= {"scan": hostile, "group": hostile, "rps": 9.0}
+    evaluation["lesions"]["rule"] = hostile
+    evaluation |= {"notes": [hostile], "results": hostile, "truth": {"kind": "masks", "path": hostile}}
+    page = page_of(evaluation | {"group_by": hostile, "version": hostile})
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+    assert "<img" not in page.source
+    assert "$x_1$" in page.text
+    for path in (tmp_path / "figures").iterdir():
+        ET.fromstring(path.read_text("utf-8"))  # noqa: S314 - our own
+
+
+def test_same_evaluation_makes_the_same_figures(page_of, evaluation, folder, tmp_path):
+    before = {path.name: path.read_bytes() for path in (folder / "figures").iterdir()}
+    page_of(evaluation)
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
+
+
+def test_folder_without_evaluation_is_an_error(tmp_path):
+    with pytest.raises(MapFileError, match=r"evaluation\.json is not there .* lesioncount evaluate RESULTS"):
+        write_evaluation_page(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not what this version reads"),
+        ("[]", 'expected an object with "format": 1'),
+        ('{"format": 2}', 'expected an object with "format": 1'),
+        ('{"format": 1, "methods": {}}', "it has no 'n_scans'"),
+        ('{"format": 1}', "it has no 'methods'"),
+        ('{"format": 1, "methods": {"raw": []}}', "not what this version reads"),
+    ],
+)
+def test_file_that_is_no_evaluation_is_an_error(tmp_path, text, reason):
+    (tmp_path / "evaluation.json").write_text(text, "utf-8")
+    with pytest.raises(MapFileError, match=reason):
+        write_evaluation_page(tmp_path)
+    assert not (tmp_path / "evaluation.html").exists()
+
+
+def test_folder_of_figures_that_cannot_be_made_is_an_error(page_of, evaluation, tmp_path):
+    (tmp_path / "figures").write_text("in the way", "utf-8")
+    with pytest.raises(MapFileError, match="figures cannot be made"):
+        page_of(evaluation)
