@@ -1,0 +1,281 @@
+"""``evaluate``, ``calibrate`` and counting with a calibration or an ensemble, as people type them."""
+
+import csv
+import json
+import re
+
+import nibabel
+import numpy as np
+import pytest
+from nifti_files import save
+
+import lesioncount as lc
+from lesioncount.cli import main
+from lesioncount.fitting import CalibrationFit
+
+
+def rows(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """Sixty scans of two patients' visits with masks: a network that is too sure of itself, and misses some lesions."""
+    folder = tmp_path_factory.mktemp("trust")
+    rng = np.random.default_rng(0)
+    table = ["scan\tcount\tpatient"]
+    for i in range(60):
+        p, mask = np.full((12, 12, 9), 0.01, np.float32), np.zeros((12, 12, 9), np.uint8)
+        corners = [(x, y, z) for x in (1, 5, 9) for y in (1, 5, 9) for z in (1, 6)]
+        for k in rng.choice(len(corners), rng.integers(0, 5), replace=False):
+            box = tuple(slice(at, at + 2) for at in corners[k])
+            honest = rng.uniform(0.15, 0.9)
+            p[box] = 1 / (1 + ((1 - honest) / honest) ** 3 * np.exp(-3))  # three times too steep, and too high
+            mask[box] = rng.random() < honest
+        if rng.random() < 0.2:
+            mask[11, 11, 8] = 1  # a lesion without a candidate
+        name = f"p{i // 2:02}_v{i % 2}"
+        save(folder / "maps" / f"{name}.nii.gz", p)
+        save(folder / "masks" / f"{name}.nii.gz", mask)
+        count = lc.connected_component_count(mask.astype(float))
+        table.append(f"{name}\t{count}\tp{i // 2:02}")
+    (folder / "counts.tsv").write_text("\n".join(table) + "\n")
+    assert run("count", folder / "maps", "-o", folder / "out", "--quiet") == 0
+    assert run("calibrate", folder / "out", "--truth", folder / "masks", "-o", folder / "cal.json", "--quiet") == 0
+    return folder
+
+
+def test_masks_and_their_table_of_counts_say_the_same(cohort, tmp_path, capsys):
+    assert run("evaluate", cohort / "out", "--truth", cohort / "masks", "-o", tmp_path / "a", "--jobs", "2") == 0
+    shown = capsys.readouterr().out
+    assert "CC, tuned" in shown
+    assert "60 scans, 95 % intervals" in shown
+    table = cohort / "counts.tsv"
+    assert (
+        run("evaluate", cohort / "out", "--truth-counts", table, "-o", tmp_path / "b", "--counts-only", "--quiet") == 0
+    )
+    a, b = (json.loads((tmp_path / name / "evaluation.json").read_text()) for name in "ab")
+    assert a["methods"]["raw"] == b["methods"]["raw"]
+    assert a["methods"]["cc"] == b["methods"]["cc"]
+    assert b["lesions"] is None
+    assert "cc_tuned" not in b["methods"]
+    assert any("maps were not read" in note for note in b["notes"])
+    assert (tmp_path / "a" / "evaluation.html").stat().st_size > 10_000
+    assert len(rows(tmp_path / "a" / "scans.tsv")) == 60
+    assert {row["score"] for row in rows(tmp_path / "a" / "scores.tsv")} >= {"rps", "accuracy", "ece", "auroc"}
+
+
+def test_lesions_are_compared_where_there_are_masks(cohort, tmp_path):
+    assert run("evaluate", cohort / "out", "--truth", cohort / "masks", "-o", tmp_path / "e", "--quiet") == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    found = content["lesions"]
+    total = sum(row["truth"] for row in content["scans"])
+    assert found["n_lesions"] == total
+    assert found["n_hit"] + found["n_missed"] == total  # boxes lie apart: neither split nor merged
+    assert found["n_split"] == found["n_merged"] == 0
+    assert found["sensitivity"]["estimate"] == pytest.approx(found["n_hit"] / total)
+    assert found["false_positives_per_scan"]["estimate"] == pytest.approx((found["n_candidates"] - found["n_hit"]) / 60)
+    assert sum(found["reliability"]["n"]) == found["n_candidates"]
+
+
+def test_groups_from_a_column_or_from_names(cohort, tmp_path):
+    for out, options in (
+        ("a", ["--truth-counts", cohort / "counts.tsv", "--group-by", "patient"]),
+        ("b", ["--truth-counts", cohort / "counts.tsv", "--group-by", "(p..)_"]),
+        ("c", ["--truth", cohort / "masks", "--group-by", "^p.."]),
+    ):
+        assert run("evaluate", cohort / "out", "-o", tmp_path / out, "--counts-only", "--quiet", *options) == 0
+        content = json.loads((tmp_path / out / "evaluation.json").read_text())
+        assert (content["n_scans"], content["n_groups"]) == (60, 30)
+
+
+def test_calibration_makes_held_out_counts_better_and_says_so(cohort, tmp_path, capsys):
+    out = tmp_path / "cal.json"
+    assert run("calibrate", cohort / "out", "--truth-counts", cohort / "counts.tsv", "-o", out) == 0
+    shown = capsys.readouterr().out
+    assert "The calibration made held-out counts better" in shown
+    assert "Guaranteed intervals" in shown
+    assert CalibrationFit.load(out).calibration.slope == pytest.approx(1 / 3, abs=0.2)
+    assert (
+        run(
+            "calibrate", cohort / "out", "--truth", cohort / "masks", "--fit-from", "lesions", "-o", tmp_path / "l.json"
+        )
+        == 0
+    )
+    assert "the lesions of 60 scans" in capsys.readouterr().out
+    assert CalibrationFit.load(tmp_path / "l.json").calibration.slope == pytest.approx(1 / 3, abs=0.2)
+
+
+def test_counts_with_a_calibration_stand_beside_those_without(cohort, tmp_path):
+    out = tmp_path / "out"
+    options = ["--calibration", cohort / "cal.json", "--interval", "conformal", "--quiet"]
+    assert run("count", cohort / "maps", "-o", out, *options) == 0
+    fit = CalibrationFit.load(cohort / "cal.json")
+    before = {row["scan"]: row for row in rows(cohort / "out" / "counts.tsv")}
+    for row in rows(out / "counts.tsv"):
+        record = json.loads((out / f"{row['scan']}.json").read_text())
+        existence = [lesion["existence"] for lesion in record["lesions"]]
+        expected = fit.calibration.distribution(existence)
+        assert row["count_mean"] == before[row["scan"]]["count_mean"]
+        assert float(row["count_mean_calibrated"]) == pytest.approx(expected.mean(), rel=1e-5)
+        assert int(row["count_mode_calibrated"]) == expected.mode()
+        low, high = fit.conformal.interval(existence, 0.9)
+        assert (int(row["interval90_low_conformal"]), int(row["interval90_high_conformal"])) == (low, high)
+        assert row["calibration"] == fit.fingerprint
+        np.testing.assert_allclose(record["pmf_calibrated"], expected.pmf())
+    lesion = rows(out / "lesions.tsv")[0]
+    corrected = fit.calibration.existence([float(lesion["existence"])])[0]
+    assert float(lesion["existence_calibrated"]) == pytest.approx(corrected, rel=1e-4)
+    assert run("evaluate", out, "--truth", cohort / "masks", "-o", tmp_path / "e", "--counts-only", "--quiet") == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert content["differences"]["calibrated - raw"]["rps"]["high"] < 0
+    assert content["methods"]["calibrated"]["scores"]["zero_mass"]["estimate"] == 0
+
+
+def test_resume_notices_another_calibration(cohort, tmp_path):
+    out = tmp_path / "out"
+    assert run("calibrate", "--positive-weight", "3", "-o", tmp_path / "w.json", "--quiet") == 0
+    assert run("count", cohort / "maps", "-o", out, "--quiet", "--calibration", tmp_path / "w.json") == 0
+    stamp = (out / "p00_v0.json").stat().st_mtime_ns
+    assert run("count", cohort / "maps", "-o", out, "--quiet", "--resume", "--calibration", tmp_path / "w.json") == 0
+    assert (out / "p00_v0.json").stat().st_mtime_ns == stamp
+    assert run("count", cohort / "maps", "-o", out, "--quiet", "--resume", "--calibration", cohort / "cal.json") == 0
+    assert (out / "p00_v0.json").stat().st_mtime_ns > stamp
+
+
+def test_an_ensemble_is_the_mixture_of_its_members(cohort, tmp_path):
+    for path in (cohort / "maps").iterdir():
+        image = nibabel.load(path)
+        save(tmp_path / "fold1" / path.name, (np.asarray(image.dataobj) ** 2).astype(np.float32))
+    out = tmp_path / "out"
+    assert run("count", "--members", cohort / "maps", tmp_path / "fold1", "-o", out, "--quiet", "--jobs", "2") == 0
+    members = rows(out / "members.tsv")
+    assert len(members) == 120
+    for row in rows(out / "counts.tsv")[:10]:
+        maps = [
+            np.asarray(nibabel.load(f / f"{row['scan']}.nii.gz").dataobj) for f in (cohort / "maps", tmp_path / "fold1")
+        ]
+        mixture = lc.MixtureOfCounts([lc.count_lesions(p).distribution for p in maps])
+        assert float(row["count_mean"]) == pytest.approx(mixture.mean(), rel=1e-5)
+        assert float(row["variance_between"]) == pytest.approx(mixture.between_variance, rel=1e-4, abs=1e-9)
+        assert row["n_members"] == "2"
+    assert {row["member"] for row in rows(out / "lesions.tsv")} == {"1", "2"}
+    assert run("evaluate", out, "--truth", cohort / "masks", "-o", tmp_path / "e", "--quiet") == 0
+    assert run("count", cohort / "maps", "-o", out, "--overwrite", "--quiet") == 0
+    assert not (out / "members.tsv").exists()
+
+
+def test_members_must_match(cohort, tmp_path, capsys):
+    save(tmp_path / "fold1" / "p00_v0.nii.gz", np.zeros((4, 4, 4), np.float32))
+    assert run("count", "--members", cohort / "maps", tmp_path / "fold1", "-o", tmp_path / "out") == 2
+    assert "have no counterpart in some other" in capsys.readouterr().err
+    assert run("count", "--members", cohort / "maps", "-o", tmp_path / "out") == 2
+    assert "two or more folders" in capsys.readouterr().err
+
+
+def test_polarised_maps_are_called_so(tmp_path, capsys):
+    for i in range(12):
+        p = np.full((9, 9, 9), 0.001, np.float32)
+        p[4, 4, 4], p[1, 1, 1] = 0.9999, 0.3 if i == 0 else 0.995
+        save(tmp_path / "maps" / f"s{i}.nii.gz", p)
+    (tmp_path / "t.csv").write_text("scan,count\n" + "".join(f"s{i},1\n" for i in range(12)))
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet") == 0
+    assert run("evaluate", tmp_path / "out", "--truth-counts", tmp_path / "t.csv", "-o", tmp_path / "e") == 0
+    assert "The maps are polarised: 96%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "evaluate out --truth other -o e",
+            "There is no truth for 60 scans in .*other: p00_v0, .* What is there: stranger",
+        ),
+        ("evaluate out --truth grid -o e --skip-missing", "on the grid of the map, but .* has shape"),
+        ("evaluate out --truth labels -o e --skip-missing", "a mask of 0 and 1, but .* holds 0, 1, 2. .*--truth-label"),
+        ("evaluate out --truth-counts few.csv -o e", "There is no truth for 59 scans"),
+        ("evaluate out --truth-counts nocolumn.csv -o e", "Expected a column 'count' .* scan, n. .*--count-column"),
+        ("evaluate out --truth-counts bad.csv -o e --skip-missing", "a count of at least 0 for p00_v0, but got 'many'"),
+        ("evaluate out --truth-counts twice.csv -o e", "'p00_v0' has more than one row"),
+        ("evaluate out --truth-counts ragged.csv -o e", "not as many cells as the header"),
+        ("evaluate out --truth-counts nowhere.csv -o e", "nowhere.csv does not exist"),
+        ("evaluate out -o e", "either masks"),
+        ("evaluate maps --truth masks -o e", "Expected the results of a run in .*maps"),
+        (
+            "evaluate out --truth masks -o e --group-by visit",
+            "'visit' is no column of the truth, and as a pattern finds",
+        ),
+        ("evaluate out --truth masks -o e --group-by (", "no regular expression"),
+        ("calibrate out --truth-counts few.csv --skip-missing -o c.json", "at least 20 scans .* but there are 1 and"),
+        ("calibrate out --truth-counts counts.tsv --fit-from lesions -o c.json", "masks are needed"),
+        ("calibrate out --truth masks -o cal.json", "exists. Choose another name"),
+        ("calibrate -o c.json", "Expected the folder of results"),
+        ("calibrate out --positive-weight 3 -o c.json", "nothing is fitted"),
+        ("calibrate --positive-weight -3 -o c.json", "Expected a positive weight"),
+        ("count maps -o new --calibration cal.json --connectivity 6", "fitted for lesions defined as"),
+        ("count maps -o new --calibration counts.tsv", "Expected a calibration"),
+        ("count maps -o new --interval conformal", "Guaranteed intervals need a calibration"),
+    ],
+)
+def test_what_does_not_fit_is_said(cohort, monkeypatch, capsys, command, message):
+    monkeypatch.chdir(cohort)
+    save(cohort / "other" / "stranger.nii.gz", np.zeros((12, 12, 9), np.uint8))
+    save(cohort / "grid" / "p00_v0.nii.gz", np.zeros((12, 12, 8), np.uint8))
+    save(cohort / "labels" / "p00_v0.nii.gz", np.arange(12 * 12 * 9).reshape(12, 12, 9).astype(np.uint8) % 3)
+    for name, text in (
+        ("few", "scan,count\np00_v0,1\n"),
+        ("nocolumn", "scan,n\np00_v0,1\n"),
+        ("bad", "scan,count\np00_v0,many\n"),
+        ("twice", "scan,count\np00_v0,1\np00_v0,2\n"),
+        ("ragged", "scan,count\np00_v0\n"),
+    ):
+        (cohort / f"{name}.csv").write_text(text)
+    assert run(*command.split()) == 2
+    shown = capsys.readouterr().err
+    assert re.search(message, shown), shown
+    assert not (cohort / "new").exists()
+
+
+def test_a_chosen_label_of_a_mask_is_the_lesion(cohort, tmp_path):
+    for path in (cohort / "masks").iterdir():
+        save(tmp_path / "m" / path.name, (np.asarray(nibabel.load(path).dataobj) * 2).astype(np.uint8))
+    options = ["--truth", tmp_path / "m", "--truth-label", "2", "--counts-only", "--quiet"]
+    assert run("evaluate", cohort / "out", "-o", tmp_path / "e", *options) == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert [row["truth"] for row in content["scans"]] == [int(row["count"]) for row in rows(cohort / "counts.tsv")]
+
+
+def test_maps_that_are_gone_or_changed_are_noticed(tmp_path, capsys):
+    p = np.full((9, 9, 9), 0.01, np.float32)
+    p[4, 4, 4] = 0.8
+    save(tmp_path / "maps" / "a.nii.gz", p)
+    save(tmp_path / "masks" / "a.nii.gz", (p > 0.5).astype(np.uint8))
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet") == 0
+    evaluate = ["evaluate", tmp_path / "out", "--truth", tmp_path / "masks", "-o", tmp_path / "e", "--quiet"]
+    save(tmp_path / "maps" / "a.nii.gz", p * 0.9)
+    assert run(*evaluate) == 2
+    assert "has changed since it was counted" in capsys.readouterr().err
+    (tmp_path / "maps" / "a.nii.gz").unlink()
+    assert run(*evaluate) == 2
+    assert "--counts-only" in capsys.readouterr().err
+    assert run(*evaluate, "--counts-only") == 0
+
+
+def test_truth_outside_the_mask_of_the_count_does_not_count(tmp_path):
+    p = np.full((9, 9, 9), 0.01, np.float32)
+    p[2, 4, 4] = p[7, 4, 4] = 0.8
+    save(tmp_path / "maps" / "a.nii.gz", p)
+    save(tmp_path / "masks" / "a.nii.gz", (p > 0.5).astype(np.uint8))
+    inside = np.zeros((9, 9, 9), np.uint8)
+    inside[:5] = 1
+    save(tmp_path / "brain" / "a.nii.gz", inside)
+    out = tmp_path / "out"
+    assert run("count", tmp_path / "maps", "-o", out, "--mask", tmp_path / "brain", "--quiet") == 0
+    assert run("evaluate", out, "--truth", tmp_path / "masks", "-o", tmp_path / "e", "--quiet") == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert content["scans"][0]["truth"] == content["scans"][0]["predicted"] == 1
