@@ -2,4 +2,10 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["src/lesioncount/torch/*"]
+_NEEDS = {
+    "torch": ["src/lesioncount/torch/*", "src/lesioncount/integrations/*", "tests/twin/toy_*"],
+    "torchmetrics": ["src/lesioncount/integrations/torchmetrics.py"],
+    "monai": ["src/lesioncount/integrations/monai.py"],
+    "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],
+}
+collect_ignore_glob = [path for package, paths in _NEEDS.items() if find_spec(package) is None for path in paths]

@@ -265,3 +265,32 @@ def test_seventy_thousand_candidates():
     log_p[0, 4].backward()
     assert torch.isfinite(log_p).all()
     assert torch.isfinite(noise.grad).all()
+
+
+def test_rescue_stops_where_the_label_is_possible():
+    """Of "4 or more", four candidates are enough, however large the label."""
+    logits = logits_with(1.0, 1.0, 1.0, 1.0)
+    logits[7, 7, 1] = logits[7, 1, 8] = -4.0  # faint peaks
+    logits = logits[None].requires_grad_()
+    CountLoss(max_count=4, spatial_dims=3, rescue=True)(logits, torch.tensor([9])).backward()
+    assert int((logits.grad != 0).sum()) == 4
+
+
+def test_rescue_stays_inside_the_mask():
+    logits = logits_with()
+    logits[7, 7, 1], logits[1, 1, 1] = -3.0, -4.0
+    mask = torch.zeros(1, 8, 9, 10)
+    mask[0, :4] = 1
+    logits = logits[None].requires_grad_()
+    CountLoss(spatial_dims=3, rescue=True)(logits, torch.tensor([1]), mask=mask).backward()
+    assert torch.nonzero(logits.grad).tolist() == [[0, 1, 1, 1]]
+
+
+def test_rescue_takes_a_plateau_once_and_a_flat_map_not_at_all():
+    plateau = logits_with()
+    plateau[3, 3, 3:6] = -4.0
+    logits = torch.stack([plateau, logits_with()]).requires_grad_()
+    loss = CountLoss(spatial_dims=3, rescue=True)
+    loss(logits, torch.tensor([1, 1])).backward()
+    assert torch.nonzero(logits.grad).tolist() == [[0, 3, 3, 3]]
+    assert loss.n_impossible == 1

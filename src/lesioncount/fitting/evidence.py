@@ -21,6 +21,10 @@ from lesioncount.scores.summary import Predictions, Score, score_all
 
 FORMAT_VERSION = 1
 N_FOLDS = 5
+
+# A change of the ranked probability score by less than this share is none that anybody would notice.
+_NEXT_TO_NOTHING = 0.01
+
 _REPORTED = ("rps", "nll", "ece", "accuracy", "coverage90", "zero_mass")
 
 
@@ -39,6 +43,8 @@ class HeldOut:
         """What the change of the ranked probability score says, in words."""
         change = self.change["rps"]
         figures = f"{change.estimate:+.3f} [{change.low:+.3f}, {change.high:+.3f}], {self.n_scans} scans"
+        if max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * self.before["rps"].estimate:
+            return f"The calibration changed next to nothing: the counts were calibrated (RPS {figures})."
         if change.high < 0:
             return f"The calibration made held-out counts better (ranked probability score {figures})."
         if change.low > 0:

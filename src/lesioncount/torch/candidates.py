@@ -53,7 +53,9 @@ def peak_positions(
     return torch.from_numpy(padded).to(maps.device), torch.tensor(counts, device=maps.device)
 
 
-def with_rescued(maps: Tensor, positions: Tensor, wanted: Tensor, *, threshold: float) -> Tensor:
+def with_rescued(
+    maps: Tensor, positions: Tensor, wanted: Tensor, *, threshold: float, mask: Tensor | None = None
+) -> Tensor:
     """Add the strongest local peaks below the threshold to maps that have fewer candidates than wanted.
 
     A label above the number of candidates is impossible and teaches nothing, although the map may well have a faint
@@ -68,22 +70,39 @@ def with_rescued(maps: Tensor, positions: Tensor, wanted: Tensor, *, threshold: 
         How many candidates each map should have.
     threshold : float
         Of the maps' values, not of probabilities.
+    mask : Tensor, shape (n, *spatial), optional
+        Only voxels where it is not zero are looked at.
     """
     n_found = (positions != NO_CANDIDATE).sum(1)
     rows = [row[: int(n)] for row, n in zip(positions, n_found, strict=True)]
     for i in torch.nonzero(wanted > n_found).flatten().tolist():
-        rows[i] = torch.cat([rows[i], _faint_peaks(maps[i], int(wanted[i] - n_found[i]), threshold)])
+        inside = None if mask is None else mask[i].to(maps.device) != 0
+        rows[i] = torch.cat([rows[i], _faint_peaks(maps[i], int(wanted[i] - n_found[i]), threshold, inside)])
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=NO_CANDIDATE)
 
 
-def _faint_peaks(item: Tensor, n: int, threshold: float) -> Tensor:
-    """Positions of the n strongest voxels that are the highest of their neighbourhood, and not above the threshold."""
+def _faint_peaks(item: Tensor, n: int, threshold: float, inside: Tensor | None) -> Tensor:
+    """Positions of the n strongest voxels that are the highest of their neighbourhood, and not above the threshold.
+
+    Of a plateau, the first voxel in C order stands for its neighbourhood; a flat map has no peak at all.
+    """
     values = item.detach().float()
-    pool = torch.nn.functional.max_pool2d if item.ndim == 2 else torch.nn.functional.max_pool3d
-    highest = pool(values[None, None], kernel_size=3, stride=1, padding=1)[0, 0]
-    peaks = torch.nonzero(((values == highest) & (values <= threshold)).flatten()).flatten()
+    if inside is not None:
+        values = values.masked_fill(~inside, -torch.inf)
+    highest, first = _neighbourhood(values, item.ndim)
+    lowest = -_neighbourhood(-values, item.ndim)[0]
+    own = torch.arange(values.numel(), device=values.device).reshape(values.shape)
+    is_peak = (values == highest) & (first == own) & (lowest < highest) & (values <= threshold) & values.isfinite()
+    peaks = torch.nonzero(is_peak.flatten()).flatten()
     strongest = values.flatten()[peaks].topk(min(n, len(peaks))).indices
     return peaks[strongest]
+
+
+def _neighbourhood(values: Tensor, ndim: int) -> tuple[Tensor, Tensor]:
+    """The highest value of each voxel and its neighbours, and the position of the first that has it."""
+    pool = torch.nn.functional.max_pool2d if ndim == 2 else torch.nn.functional.max_pool3d
+    highest, first = pool(values[None, None], kernel_size=3, stride=1, padding=1, return_indices=True)
+    return highest[0, 0], first[0, 0]
 
 
 def _to_numpy(tensor: Tensor) -> NDArray[Any]:

@@ -58,7 +58,9 @@ def count_distribution(
     positions, _ = peak_positions(flat, protocol=checked, logits=not probabilities, mask=inside)
     if rescue is not None:
         threshold = checked.threshold if probabilities else math.log(checked.threshold / (1 - checked.threshold))
-        positions = with_rescued(flat, positions, rescue.reshape(-1).to(positions.device), threshold=threshold)
+        positions = with_rescued(
+            flat, positions, rescue.reshape(-1).to(positions.device), threshold=threshold, mask=inside
+        )
     peaks = existence_logits(flat, positions, logits=not probabilities)
     count = PoissonBinomial(peaks.reshape(batch, classes, -1) if classes > 1 else peaks)
     return count.as_type(torch.float32 if maps.dtype in (torch.float16, torch.bfloat16) else maps.dtype)
