@@ -30,7 +30,7 @@ from lesioncount.version import __version__
 FORMAT_VERSION = 1
 _ABOUT = {
     "raw": ("lesioncount", "the distribution of the count, as the maps have it"),
-    "calibrated": ("lesioncount, calibrated", "the same after the calibration that the scans were counted with"),
+    "calibrated": ("calibrated lesioncount", "the same after the calibration that the scans were counted with"),
     "cc": ("CC above 0.5", "connected components above 0.5: what everyone does today"),
     "cc_tuned": ("CC, tuned", "connected components above the threshold that is best on the other folds"),
     "all_zero": ("all zero", "no lesion anywhere"),

@@ -107,18 +107,15 @@ class CountLoss(nn.Module):
             probabilities=self.probabilities,
             rescue=self._wanted(low) if self.rescue else None,
         )
-        shape = distribution.batch_shape
-        low = torch.zeros(shape, dtype=torch.long) if low is None else low.reshape(shape)
-        highest = int(low.max()) if high is None else int(torch.maximum(low, high.reshape(shape)).max())
-        n_bins = highest + 2 if self.max_count is None else self.max_count + 1
-        log_p = distribution.log_bins(n_bins - 1)
-        bins = torch.arange(n_bins, device=log_p.device)
-        inside = bins >= low.to(log_p.device).clamp(max=n_bins - 1).unsqueeze(-1)
-        if high is not None:
-            reaches_end = high >= n_bins - 1
-            upper = torch.where(reaches_end, n_bins, high).reshape(shape).to(log_p.device)
-            inside &= bins <= upper.unsqueeze(-1)
-        return self._reduced(log_p, inside)
+        low = torch.zeros(distribution.batch_shape, dtype=torch.long) if low is None else low
+        highest = int(low.max()) if high is None else int(torch.maximum(low, high).max())
+        loss, impossible = bounded_nll(
+            distribution.log_bins(highest + 1 if self.max_count is None else self.max_count), low, high
+        )
+        self.n_impossible = int(impossible.sum())
+        if self.reduction == "none":
+            return loss
+        return loss.mean() if self.reduction == "mean" else loss.sum()
 
     def _wanted(self, low: Tensor | None) -> Tensor | None:
         """How many candidates make a label possible: of "4 or more" lesions, four."""
@@ -138,13 +135,29 @@ class CountLoss(nn.Module):
             raise ValueError("Expected at_least not to be above at_most.")
         return at_least, at_most
 
-    def _reduced(self, log_p: Tensor, inside: Tensor) -> Tensor:
-        """The loss of the bins inside the bounds; a bin that is not possible adds nothing, and has no gradient."""
-        usable = inside & ~torch.isneginf(log_p)
-        possible = usable.any(-1)
-        self.n_impossible = int((~possible).sum())
-        terms = torch.where(usable, log_p, torch.finfo(log_p.dtype).min / 4)
-        loss = torch.where(possible, -terms.logsumexp(-1), IMPOSSIBLE)
-        if self.reduction == "none":
-            return loss
-        return loss.mean() if self.reduction == "mean" else loss.sum()
+
+def bounded_nll(log_p: Tensor, at_least: Tensor, at_most: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """-log P(at_least ≤ count ≤ at_most), given log-probabilities of which the last holds all larger counts.
+
+    Parameters
+    ----------
+    log_p : Tensor, shape (..., n_bins)
+    at_least, at_most : Tensor of int, shape (...)
+        Bounds, both included; those in the last bin or beyond are all the same.
+
+    Returns
+    -------
+    loss : Tensor, shape (...)
+        100 where the bounds are impossible; no gradient there, nor through any bin that is impossible.
+    impossible : Tensor of bool, shape (...)
+    """
+    last = log_p.shape[-1] - 1
+    bins = torch.arange(last + 1, device=log_p.device)
+    shape = log_p.shape[:-1]
+    inside = bins >= at_least.to(log_p.device).reshape(shape).clamp(max=last).unsqueeze(-1)
+    if at_most is not None:
+        inside &= bins <= at_most.to(log_p.device).reshape(shape).unsqueeze(-1)
+    usable = inside & ~torch.isneginf(log_p)
+    possible = usable.any(-1)
+    terms = torch.where(usable, log_p, torch.finfo(log_p.dtype).min / 4)
+    return torch.where(possible, -terms.logsumexp(-1), IMPOSSIBLE), ~possible
