@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.calibration import Calibration
+from lesioncount.count_distribution import CountDistribution
 from lesioncount.errors import MapFileError
+from lesioncount.io.count_content import combined
 from lesioncount.io.records import read_record
-from lesioncount.poisson_binomial import PoissonBinomial
 from lesioncount.protocol import CountingProtocol
+
+# Members disagree when their means lie this far apart: a standard deviation of half a lesion between them, so that the
+# count depends on which of them is asked. Besides, it must be more than what each of them is unsure of by itself.
+# (That most likely counts differ is no sign: of two members that say 0.49 and 0.51, one counts none and one a lesion.)
+MIN_BETWEEN_VARIANCE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +36,10 @@ class ScanSummary:
         Where its section is on the page.
     count : dict or None
         The columns of ``counts.tsv``; None when counting failed.
-    existence : ndarray
-        One probability per candidate.
+    existence : tuple of ndarray
+        One probability per candidate as counted: one array, or one per member of an ensemble.
+    members : tuple of dict
+        The rows of ``members.tsv``; none unless it is an ensemble.
     warnings : tuple of str
     error : str or None
         Why counting failed.
@@ -39,9 +48,24 @@ class ScanSummary:
     name: str
     anchor: str
     count: dict[str, Any] | None
-    existence: NDArray[np.float64]
+    existence: tuple[NDArray[np.float64], ...] = ()
+    members: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     error: str | None = None
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether members differ by more than they are unsure of themselves."""
+        if not self.members or self.count is None:
+            return False
+        between: float = self.count["variance_between"]
+        return between >= MIN_BETWEEN_VARIANCE and between > self.count["variance_within"]
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the count, calibrated where it is."""
+        count = self.count or {}
+        return float(count.get("count_sd_calibrated", count.get("count_sd", 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +80,54 @@ class Cohort:
     def counted(self) -> tuple[ScanSummary, ...]:
         """The scans that have a count, the most uncertain first; those that are equally so in the order of the run."""
         counted = [scan for scan in self.scans if scan.count is not None]
-        return tuple(sorted(counted, key=lambda scan: -_spread(scan)))
+        return tuple(sorted(counted, key=lambda scan: -scan.spread))
 
     @property
     def failed(self) -> tuple[ScanSummary, ...]:
         """The scans that could not be counted."""
         return tuple(scan for scan in self.scans if scan.count is None)
 
+    @property
+    def disagreeing(self) -> tuple[ScanSummary, ...]:
+        """The scans whose members disagree, those that do so most first."""
+        found = [scan for scan in self.counted if scan.disagrees]
+        return tuple(sorted(found, key=lambda scan: -(scan.count or {})["variance_between"]))
+
+    @property
+    def n_members(self) -> int:
+        """The number of maps of each scan, the same for all of them; 1 unless they are an ensemble."""
+        return max((len(scan.existence) for scan in self.counted), default=1)
+
     @cached_property
-    def total(self) -> PoissonBinomial:
-        """The number of lesions in all scans: counts of different scans are independent, so their candidates add up."""
-        return PoissonBinomial(np.concatenate([np.empty(0), *(scan.existence for scan in self.counted)]))
+    def total(self) -> CountDistribution:
+        """The number of lesions in all scans, as counted."""
+        return self._total(Calibration())
+
+    @cached_property
+    def total_calibrated(self) -> CountDistribution | None:
+        """The same after calibration, if there is one."""
+        return None if self.calibration is None else self._total(self.calibration)
+
+    def _total(self, calibration: Calibration) -> CountDistribution:
+        # By one map, counts of different scans are independent: their candidates add up, and so do rates of missed
+        # lesions. By an ensemble they are not: a network that sees too much does so in all scans. So each member has a
+        # total of its own, and the total is the mixture of those. (Where the numbering of members means nothing, as
+        # with samples of dropout, the variance between totals is on average the sum of those of the scans: right too.)
+        everywhere = replace(calibration, missed_rate=calibration.missed_rate * len(self.counted))
+        by_member = list(zip(*(scan.existence for scan in self.counted), strict=True)) or [()]
+        return combined([everywhere.distribution(np.concatenate([np.empty(0), *of_one])) for of_one in by_member])
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What counts were corrected with."""
+        applied = dict(self.run["settings"].get("calibration") or {})
+        applied.pop("fingerprint", None)
+        return Calibration.from_dict(applied) if applied else None
+
+    @property
+    def is_guaranteed(self) -> bool:
+        """Whether scans have conformal intervals."""
+        return any("interval90_low_conformal" in (scan.count or {}) for scan in self.counted)
 
     @property
     def protocol(self) -> CountingProtocol:
@@ -101,11 +162,14 @@ def _summaries(out: Path, inputs: Iterable[tuple[str, str | None]]) -> Iterable[
         anchor = f"scan-{number}"
         record = read_record(out, name) or {"error": "its record is not there; counts.tsv says what happened"}
         if error or record.get("status") != "ok":  # the run knows of scans that died before they had a record
-            yield ScanSummary(name, anchor, None, np.empty(0), error=str(error or record.get("error")))
+            yield ScanSummary(name, anchor, None, error=str(error or record.get("error")))
             continue
-        existence = np.array([row["existence"] for row in record["lesions"]], dtype=np.float64)
-        yield ScanSummary(name, anchor, record["count"], existence, tuple(record["warnings"]))
+        members = tuple(record.get("members", ()))
+        yield ScanSummary(name, anchor, record["count"], _existence(record), members, tuple(record["warnings"]))
 
 
-def _spread(scan: ScanSummary) -> float:
-    return float((scan.existence * (1 - scan.existence)).sum())
+def _existence(record: dict[str, Any]) -> tuple[NDArray[np.float64], ...]:
+    by_member: list[list[float]] = [[] for _ in record.get("members", ()) or (None,)]
+    for row in record["lesions"]:
+        by_member[row.get("member", 1) - 1].append(row["existence"])
+    return tuple(np.array(values, dtype=np.float64) for values in by_member)

@@ -22,7 +22,7 @@ MARKERS = {"raw": "o", "calibrated": "s"}
 DASHES: dict[str, Any] = {"raw": "-", "calibrated": (0, (5, 2)), "cc": (0, (1, 1.5))}
 
 # Stands for the colour of the text around the figure, which is light on dark pages.
-_INK = "#010203"
+INK = "#010203"
 
 # Of the text in a file of its own, which is mostly put on paper or slides.
 _BLACK = "#000000"
@@ -32,7 +32,7 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "lesioncount",  # the same figure has the same bytes
     "text.parse_math": False,  # a $ in a name is a $
     "font.size": 10, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
-    "text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
 }  # fmt: skip
 
@@ -59,7 +59,7 @@ class Figure:
     @property
     def file(self) -> str:
         """As a file, for papers and slides."""
-        return self.document.replace(_INK, _BLACK)
+        return self.document.replace(INK, _BLACK)
 
 
 def whole_numbers(axes: Any, *, y: bool = False) -> None:
@@ -132,7 +132,7 @@ def inlined(document: str, label: str, key: str) -> str:
     body = document[document.index("<svg") :]
     box = re.search(r'viewBox="([^"]+)"', body)
     body = body[body.index("</defs>") + len("</defs>") :]
-    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body).replace(_INK, "currentColor")
+    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body).replace(INK, "currentColor")
     defined = set(re.findall(r' id="([^"]+)"', body))
     used = {name for name in re.findall(r'(?:url\(|href=")#([^")]+)', body) if name in defined}
     body = re.sub(r' id="([^"]+)"', lambda m: f' id="{key}-{m[1]}"' if m[1] in used else "", body)

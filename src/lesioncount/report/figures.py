@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from lesioncount.io.optional import optional
 from lesioncount.report.cohort import ScanSummary
-from lesioncount.report.drawing import MARK, OURS, USUAL, drawn, whole_numbers
+from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, OURS, USUAL, drawn, whole_numbers
 
 # Bars lower than this part of the highest are not visible at the height of the figure.
 _VISIBLE = 0.004
@@ -18,27 +19,64 @@ _VISIBLE = 0.004
 _LONGEST_NAME = 26
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A line of the overview: the columns of ``counts.tsv`` that it shows; without a method, an interval only."""
+
+    name: str
+    suffix: str
+    method: str | None
+
+
+_LINES = (
+    _Line("raw", "", "raw"),
+    _Line("calibrated", "_calibrated", "calibrated"),
+    _Line("guaranteed", "_conformal", None),
+)
+
+# Distance of the lines of one scan, where the next scan is at 1.
+_LINE = 0.27
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """The bars of a distribution, and where each begins and ends beside its count."""
+
+    method: str
+    pmf: NDArray[np.float64]
+    count: dict[str, Any]
+    suffix: str
+    edges: tuple[float, float]
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        return self.count[f"interval90_low{self.suffix}"], self.count[f"interval90_high{self.suffix}"]
+
+    @property
+    def words(self) -> str:
+        low, high = self.interval
+        name = f"{self.method} " if self.suffix else ""
+        return f"{name}most likely {self.count[f'count_mode{self.suffix}']}, 90 % interval {low} to {high}"
+
+
 def overview(scans: Sequence[ScanSummary], key: str) -> str:
     """The count of each scan: 90 % interval, most likely count, mean, and the usual count beside it."""
+    counts = [scan.count for scan in scans if scan.count is not None]
+    lines = [line for line in _LINES if all(f"interval90_low{line.suffix}" in count for count in counts)]
+    places = (np.arange(len(lines)) - (len(lines) - 1) / 2) * _LINE
 
     def draw(axes: Any) -> None:
-        counts = [scan.count for scan in scans if scan.count is not None]
-        rows = range(len(counts))
-
-        def column(name: str) -> list[float]:
-            return [count[name] for count in counts]
-
-        low, high = column("interval90_low"), column("interval90_high")
-        axes.hlines(rows, low, high, color=OURS, linewidth=4, alpha=0.4, label="90 % interval")
-        axes.plot(column("count_mode"), rows, "o", color=OURS, markersize=6, label="most likely")
-        axes.plot(column("count_mean"), rows, "|", color=MARK, markersize=12, markeredgewidth=2, label="mean")
+        for line, place in zip(lines, places, strict=True):
+            _draw_line(axes, counts, line, place, is_alone=len(lines) == 1)
+        _draw_members(axes, scans, places[0])
+        usual = [count["cc_count"] for count in counts]
         axes.plot(
-            column("cc_count"), rows, "D", color=USUAL, markersize=7, markeredgewidth=1.5, fillstyle="none",
+            usual, range(len(counts)), "D", color=USUAL, markersize=7, markeredgewidth=1.5, fillstyle="none",
             label="CC > 0.5",
         )  # fmt: skip
         axes.set(xlabel="number of lesions", ylim=(len(counts) - 0.5, -0.5))
         _name_rows(axes, scans)
-        longest = max(1, *high, *column("cc_count"))
+        longest = max(1, *usual, *(count[f"interval90_high{line.suffix}"] for line in lines for count in counts))
         axes.set_xlim(-0.04 * longest, 1.04 * longest)
         whole_numbers(axes)
         axes.grid(axis="y", color=USUAL, alpha=0.25, linewidth=0.5)
@@ -47,51 +85,109 @@ def overview(scans: Sequence[ScanSummary], key: str) -> str:
     label = (
         f"Counts with their 90 % intervals of {len(scans)} scans, the most uncertain first; numbers are in the table."
     )
-    return drawn(draw, height_inch=0.9 + 0.24 * len(scans), label=label, key=key)
+    return drawn(draw, height_inch=0.9 + (0.12 + 0.12 * len(lines)) * len(scans), label=label, key=key)
 
 
 def histogram(scans: Sequence[ScanSummary], key: str) -> str:
     """How many scans have how many lesions expected."""
 
     def draw(axes: Any) -> None:
-        expected = [scan.count["count_mean"] for scan in scans if scan.count is not None]
-        axes.hist(expected, bins=min(30, max(5, len(expected) // 4)), color=OURS)
+        counts = [scan.count for scan in scans if scan.count is not None]
+        expected = [count["count_mean"] for count in counts]
+        calibrated = [count["count_mean_calibrated"] for count in counts if "count_mean_calibrated" in count]
+        bins = np.histogram_bin_edges(expected + calibrated, bins=min(30, max(5, len(expected) // 4)))
+        axes.hist(expected, bins=bins, color=OURS, label="raw")
+        if calibrated:
+            axes.hist(
+                calibrated, bins=bins, histtype="step", color=COLOURS["calibrated"], linewidth=2, label="calibrated"
+            )
+            axes.figure.legend(loc="outside upper left", ncols=2, frameon=False)
         axes.set(xlabel="expected number of lesions", ylabel="scans")
         whole_numbers(axes, y=True)
 
     return drawn(draw, height_inch=2.2, label=f"Histogram of the expected counts of {len(scans)} scans.", key=key)
 
 
-def distribution(pmf: Sequence[float], count: dict[str, Any], key: str) -> str:
-    """The probability of each number of lesions; counts outside the 90 % interval are pale."""
-    probability = np.asarray(pmf, dtype=np.float64)
-    visible = np.flatnonzero(probability >= _VISIBLE * probability.max())
-    counts = np.arange(visible[0], visible[-1] + 1)
-    low, high, usual = count["interval90_low"], count["interval90_high"], count["cc_count"]
+def distribution(record: dict[str, Any], key: str) -> str:
+    """The probability of each number of lesions, also calibrated; counts outside the 90 % interval are pale."""
+    count, series = record["count"], _series_of(record)
+    highest = max(one.pmf.max() for one in series)
+    visible = [np.flatnonzero(one.pmf >= _VISIBLE * one.pmf.max()) for one in series]
+    first, last = min(part[0] for part in visible), max(part[-1] for part in visible)
+    usual = count["cc_count"]
 
     def draw(axes: Any) -> None:
-        inside = (counts >= low) & (counts <= high)
-        for part, alpha, name in ((inside, 1.0, "90 % interval"), (~inside, 0.35, "outside of it")):
-            if part.any():
-                _bars(axes, counts[part], probability[counts[part]], color=OURS, alpha=alpha, linewidth=0, label=name)
+        for one in series:
+            _draw_bars(axes, one, np.arange(first, min(last + 1, len(one.pmf))), is_alone=len(series) == 1)
         axes.axvline(usual, color=USUAL, linewidth=2, linestyle=(0, (3, 2)), label=f"CC > 0.5: {usual}")
-        axes.set(xlabel="number of lesions", ylabel="probability", ylim=(0, 1.05 * probability.max()))
-        axes.set_xlim(min(counts[0], usual) - 0.7, max(counts[-1], usual) + 0.7)
+        axes.set(xlabel="number of lesions", ylabel="probability", ylim=(0, 1.05 * highest))
+        axes.set_xlim(min(first, usual) - 0.7, max(last, usual) + 0.7)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
         whole_numbers(axes)
         axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.2, handlelength=1.5
         )
 
-    label = f"Probability of each number of lesions: most likely {count['count_mode']}, 90 % interval {low} to {high}."
+    label = "Probability of each number of lesions: " + "; ".join(one.words for one in series) + "."
     # There is one such figure per scan: margins that are known beforehand take half of the time of a layout.
     margins = {"left": 0.13, "right": 0.98, "bottom": 0.21, "top": 0.88}
     return drawn(draw, height_inch=2.3, label=label, key=key, margins=margins)
 
 
-def _bars(axes: Any, positions: NDArray[Any], heights: NDArray[Any], **style: Any) -> None:
+def _series_of(record: dict[str, Any]) -> list[_Series]:
+    count = record["count"]
+    raw = _Series("raw", np.array(record["pmf"]), count, "", (-0.4, 0.4))
+    if "pmf_calibrated" not in record:
+        return [raw]
+    # Side by side: the raw bar left of its number, the calibrated one right of it.
+    calibrated = _Series("calibrated", np.array(record["pmf_calibrated"]), count, "_calibrated", (0.02, 0.42))
+    return [replace(raw, edges=(-0.42, -0.02)), calibrated]
+
+
+def _draw_bars(axes: Any, one: _Series, counts: NDArray[Any], *, is_alone: bool) -> None:
+    low, high = one.interval
+    inside = (counts >= low) & (counts <= high)
+    names = ("90 % interval", "outside of it") if is_alone else (one.method, None)
+    for part, alpha, name in ((inside, 1.0, names[0]), (~inside, 0.35, names[1])):
+        if part.any():
+            style = {"color": COLOURS[one.method], "alpha": alpha, "linewidth": 0, "label": name}
+            _bars(axes, counts[part], one.pmf[counts[part]], one.edges, **style)
+
+
+def _draw_line(axes: Any, counts: Sequence[dict[str, Any]], line: _Line, place: float, *, is_alone: bool) -> None:
+    rows = np.arange(len(counts)) + place
+
+    def column(name: str) -> list[float]:
+        return [count[name + line.suffix] for count in counts]
+
+    if line.method is None:
+        ends = [column("interval90_low"), column("interval90_high")]
+        axes.hlines(rows, *ends, color=INK, linewidth=1, label=line.name)
+        axes.plot(ends, [rows, rows], "|", color=INK, markersize=5, markeredgewidth=1)
+        return
+    colour = COLOURS[line.method]
+    names = ("90 % interval", "most likely", "mean") if is_alone else (line.name, None, None)
+    interval = column("interval90_low"), column("interval90_high")
+    axes.hlines(rows, *interval, color=colour, linewidth=4, alpha=0.4, label=names[0])
+    size = 6 if is_alone else 5
+    axes.plot(column("count_mode"), rows, MARKERS[line.method], color=colour, markersize=size, label=names[1])
+    tick = {"color": MARK if is_alone else colour, "markersize": 2 * size, "markeredgewidth": 2}
+    axes.plot(column("count_mean"), rows, "|", **tick, label=names[2])
+
+
+def _draw_members(axes: Any, scans: Sequence[ScanSummary], place: float) -> None:
+    """What each member of an ensemble expects, above the count of all."""
+    points = [(one["count_mean"], row) for row, scan in enumerate(scans) for one in scan.members]
+    if points:
+        mean, row = np.array(points).T
+        style = {"color": INK, "markersize": 3.5, "markeredgewidth": 0.8, "fillstyle": "none"}
+        axes.plot(mean, row + place, "o", **style, label="means of members")
+
+
+def _bars(axes: Any, positions: NDArray[Any], heights: NDArray[Any], edges: tuple[float, float], **style: Any) -> None:
     """All bars as one shape: ten times as fast as ``axes.bar``, which makes a shape of each."""
-    x = positions[:, None] + np.array((-0.4, -0.4, 0.4, 0.4, -0.4))
+    left, right = edges
+    x = positions[:, None] + np.array((left, left, right, right, left))
     y = heights[:, None] * np.array((0, 1, 1, 0, 0))
     paths, patches = (optional(f"matplotlib.{name}", "report", "Writing the report") for name in ("path", "patches"))
     kinds = (paths.Path.MOVETO, *(paths.Path.LINETO,) * 3, paths.Path.CLOSEPOLY)
@@ -100,7 +196,7 @@ def _bars(axes: Any, positions: NDArray[Any], heights: NDArray[Any], **style: An
 
 
 def _name_rows(axes: Any, scans: Sequence[ScanSummary]) -> None:
-    axes.set_yticks(range(len(scans)), [_shortened(scan.name) for scan in scans])
+    axes.set_yticks(range(len(scans)), [_shortened(scan.name) + " ≠" * scan.disagrees for scan in scans])
     axes.tick_params(axis="y", length=0)
     for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
         text.set_url(f"#{scan.anchor}")

@@ -5,13 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from lesioncount.calibration import Calibration
 from lesioncount.io.atomic import write_text
 from lesioncount.io.optional import optional
-from lesioncount.report.cohort import Cohort, read_cohort
+from lesioncount.report.cohort import MIN_BETWEEN_VARIANCE, Cohort, read_cohort
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
 from lesioncount.report.templates import template
 from lesioncount.version import __version__
+
+# Probabilities whose correction says what a calibration does: an open question, and one that a map takes as settled.
+_OPEN, _SETTLED = 0.5, 0.9
 
 # Scans with pictures, the most uncertain ones: with more, browsers take long to open the page.
 _SCANS_WITH_PICTURES = 60
@@ -63,8 +67,20 @@ def _rendered(cohort: Cohort, images: Path | None) -> str:
         n_open=len(sections) if len(sections) <= _MANY_SCANS else _OPEN_OF_MANY,
         pictures_per_scan=PICTURES_PER_SCAN,
         scans_with_pictures=_SCANS_WITH_PICTURES,
-        total_interval=cohort.total.interval(0.9),
+        totals=[total for total in (cohort.total, cohort.total_calibrated) if total is not None],
+        min_between_variance=MIN_BETWEEN_VARIANCE,
+        calibration_words=None if cohort.calibration is None else _in_plain_words(cohort.calibration),
         version=__version__,
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
     return text
+
+
+def _in_plain_words(calibration: Calibration) -> str:
+    """What a calibration does to a count."""
+    opened, settled = calibration.existence([_OPEN, _SETTLED])
+    changed = f"a candidate that the map gives {_OPEN} is taken to exist with probability {opened:.2f}"
+    missed = "no lesion is taken to be without a candidate"
+    if calibration.missed_rate > 0:
+        missed = f"{calibration.missed_rate:.2g} lesions per scan are expected that left no candidate"
+    return f"{changed}, one that it gives {_SETTLED} with {settled:.2f}; and {missed}."
