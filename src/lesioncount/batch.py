@@ -86,7 +86,7 @@ def count_batch(
     settings = Settings() if settings is None else settings
     out = Path(out)
     scans = _scans(inputs, mask, out, members=members)
-    _check_calibration(settings)
+    _check_calibration(settings, members=members)
     _prepared(out, scans, settings, resume=resume, overwrite=overwrite)
     begin = time.time()
     run: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "status": "running"}
@@ -121,14 +121,19 @@ def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path, *, 
     return [replace(_scan(name, paths[0], mask), members=paths) for name, paths in match_members(inputs, out).items()]
 
 
-def _check_calibration(settings: Settings) -> None:
+def _check_calibration(settings: Settings, *, members: bool) -> None:
     fit = settings.calibration
     if fit is not None:
         fit.calibration.check_protocol(settings.protocol)
     if settings.conformal and (fit is None or fit.conformal is None):
         raise CalibrationError(
-            "Guaranteed intervals need a calibration that was made with scans to spare: lesioncount calibrate, then "
-            "count with --calibration FILE --interval conformal."
+            "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount calibrate, "
+            "not with --positive-weight), and --calibration FILE."
+        )
+    if settings.conformal and members:
+        raise CalibrationError(
+            "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "
+            "Leave --interval conformal out, or count one member."
         )
 
 
@@ -173,11 +178,11 @@ def _tell(progress: Progress | None, summary: dict[str, Any], done: int, total: 
 
 def _write_tables(out: Path, summaries: tuple[dict[str, Any], ...]) -> None:
     rows = [{**(summary["count"] or {}), **summary} for summary in summaries]
-    optional = (*CALIBRATED_COLUMNS, *CONFORMAL_COLUMNS, *ENSEMBLE_COLUMNS)
+    optional = {"total_volume_mm3": (*CALIBRATED_COLUMNS, *CONFORMAL_COLUMNS, *ENSEMBLE_COLUMNS)}
     write_text(out / "counts.tsv", to_tsv(columns_of(COUNT_COLUMNS, rows, optional), rows))
     records = [read_record(out, summary["scan"]) or {} for summary in summaries if summary["status"] == "ok"]
     lesions = [{"scan": record["scan"], **row} for record in records for row in record.get("lesions", ())]
-    columns = columns_of(LESION_COLUMNS, lesions, ("existence_calibrated", "member"))
+    columns = columns_of(LESION_COLUMNS, lesions, {"label": ("member",), "existence": ("existence_calibrated",)})
     write_text(out / "lesions.tsv", to_tsv(columns, lesions))
     members = [{"scan": record["scan"], **row} for record in records for row in record.get("members", ())]
     if members:

@@ -14,6 +14,9 @@ from lesioncount.count_distribution import CountDistribution, is_between
 from lesioncount.errors import DistributionError
 from lesioncount.poisson_binomial import PoissonBinomial
 
+# Up to so many counts the last ones of the table, of 1e-30 and less, are computed to all their digits too.
+_EXACT_TO_THE_END = 2000
+
 
 @dataclass(frozen=True, repr=False)
 class CountWithMissed(CountDistribution):
@@ -93,8 +96,10 @@ class CountWithMissed(CountDistribution):
     @cached_property
     def _pmf(self) -> NDArray[np.float64]:
         # Twelve standard deviations and some: what is beyond is below the last digit of a sum.
-        last = len(self.found) + math.ceil(self.missed_rate + 12 * math.sqrt(self.missed_rate) + 20)
-        pmf = np.convolve(self.found.pmf(), np.exp(self._log_missed(np.arange(last + 1.0))))[: last + 1]
+        enough = math.ceil(self.missed_rate + 12 * math.sqrt(self.missed_rate) + 20)
+        last = len(self.found) + enough
+        n_missed = last if last < _EXACT_TO_THE_END else enough
+        pmf = np.convolve(self.found.pmf(), np.exp(self._log_missed(np.arange(n_missed + 1.0))))[: last + 1]
         pmf.flags.writeable = False
         return pmf
 

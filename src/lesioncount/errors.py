@@ -15,6 +15,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── ScoreError (ValueError)           predictions and truth that cannot be compared
     ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
     ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
+    ├── ConfigError (ValueError)          a training that is not described as one
     ├── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
     ├── MapFileError (OSError)            a file that cannot be read as a map, or a result that cannot be written
     ├── ChannelError (ValueError)         several maps in one file and none chosen, or one that is not there
@@ -72,6 +73,10 @@ class CalibrationError(LesionCountError, ValueError):
 
 class TruthError(LesionCountError, ValueError):
     """Masks or counts by experts that are missing, or do not fit the scans."""
+
+
+class ConfigError(LesionCountError, ValueError):
+    """A training that is not described as one."""
 
 
 class RunsNotKeptError(LesionCountError, RuntimeError):

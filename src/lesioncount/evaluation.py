@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.calibration import Calibration
-from lesioncount.errors import MapFileError
+from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.fitting import KnownTruth
 from lesioncount.io.atomic import write_text
 from lesioncount.io.comparison import THRESHOLDS, Compared, TruthOptions, compare
@@ -44,7 +44,15 @@ _POLARISED_SHARE, _NEAR_CERTAIN = 0.8, 0.02
 
 
 def evaluate(
-    results: Path, out: Path, truth: TruthOptions, /, *, counts_only: bool = False, jobs: int = 1, seed: int = 0
+    results: Path,
+    out: Path,
+    truth: TruthOptions,
+    /,
+    *,
+    counts_only: bool = False,
+    jobs: int = 1,
+    seed: int = 0,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Compare a folder of results with the truth, and write ``evaluation.json``, ``scores.tsv`` and ``scans.tsv``.
 
@@ -63,12 +71,16 @@ def evaluate(
         Number of processes that read maps.
     seed : int, default 0
         Of resamples and folds.
+    overwrite : bool, default False
+        Write over an evaluation that is there.
 
     Returns
     -------
     dict
         What ``evaluation.json`` holds.
     """
+    if (out / "evaluation.json").exists() and not overwrite:
+        raise MapFileError(f"{out} holds an evaluation. Choose another folder, or write over it (--overwrite).")
     counted = read_results(results)
     compared = compare(counted, truth, read_maps=not counts_only, jobs=jobs)
     methods = _methods(compared, seed)
@@ -106,6 +118,8 @@ def known_truth(
     results: Path, truth: TruthOptions, /, *, from_lesions: bool = False, jobs: int = 1
 ) -> tuple[KnownTruth, Compared]:
     """What a calibration is fitted on: counts, or with ``from_lesions`` matched lesions, for which maps are read."""
+    if from_lesions and truth.masks is None:
+        raise CalibrationError("To calibrate from lesions, masks are needed (--truth), not a table of counts.")
     counted = read_results(results)
     if counted.has_members:
         raise MapFileError(
@@ -114,8 +128,6 @@ def known_truth(
         )
     compared = compare(counted, truth, read_maps=from_lesions, jobs=jobs)
     owns = [t.match.owns for t in compared.truths if t.match is not None]
-    if from_lesions and len(owns) < len(compared.truths):
-        raise MapFileError("To calibrate from lesions, masks are needed (--truth), not a table of counts.")
     return (
         KnownTruth.of(
             [scan.existence[0] for scan in compared.results.scans],
@@ -246,12 +258,24 @@ def _notes(compared: Compared, methods: dict[str, Predictions]) -> list[str]:
     without_mass = float(methods["raw"].means["zero_mass"].mean())
     if without_mass > 0:
         notes.append(
-            f"In {without_mass:.1%} of the scans the true count has probability 0, because there are more lesions than "
-            f"candidates. The negative log-likelihood counts them with a floor of {NLL_FLOOR:g}; a calibration allows "
-            "for missed lesions."
+            f"In {without_mass:.1%} of the scans the true count has probability 0: there are more lesions than "
+            f"candidates, or fewer than candidates with probability 1. The negative log-likelihood counts them with a "
+            f"floor of {NLL_FLOOR:g}. A calibration allows for missed lesions, and leaves nothing certain."
+        )
+    held = [
+        scan.conformal[0] <= truth.count <= scan.conformal[1]
+        for scan, truth in zip(compared.results.scans, compared.truths, strict=True)
+        if scan.conformal is not None
+    ]
+    if held:
+        notes.append(
+            f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} scans ({np.mean(held):.0%})."
         )
     if _cc_table(compared) is None:
-        notes.append("The maps were not read: lesions are not compared, and the threshold of CC is not tuned.")
+        why = (
+            "Ensembles are compared by their counts only" if compared.results.has_members else "The maps were not read"
+        )
+        notes.append(f"{why}: lesions are not compared, and the threshold of CC is not tuned.")
     if len(compared.truths) < 2 * _N_FOLDS:
         notes.append(f"There are only {len(compared.truths)} scans: intervals from so few are rough.")
     return notes

@@ -17,13 +17,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What can be said to this command."""
     parser.set_defaults(run=run)
     parser.epilog = (
-        "Then: lesioncount count NEW -o OUT --calibration calibration.json [--interval conformal]. Scans of the "
-        "calibration must not be among those that the network was trained on."
+        "At least 20 scans and 10 lesions are needed, and 25 scans to see what it is worth. Scans of the calibration "
+        "must not be among those that the network was trained on. Then: lesioncount count NEW -o OUT --calibration "
+        "FILE [--interval conformal]."
     )
     parser.add_argument(
         "results", type=Path, nargs="?", metavar="RESULTS", help="folder that lesioncount count has written"
     )
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="calibration.json")
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help="where the calibration is written"
+    )
     add_truth_arguments(parser)
     fit = parser.add_argument_group("the fit")
     fit.add_argument(
@@ -39,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="undo the weight that the loss gave to lesion voxels; nothing is fitted, and no truth is needed",
     )
     fit.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
-    fit.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and halves (default: 0)")
+    fit.add_argument("--seed", type=int, default=0, metavar="N", help="seed of folds and halves (default: 0)")
     fit.add_argument("--overwrite", action="store_true", help="write over a calibration that is there")
     fit.add_argument("--quiet", action="store_true", help="print errors only")
     fit.add_argument("--debug", action="store_true", help="show where an error came from")

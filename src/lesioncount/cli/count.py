@@ -182,13 +182,16 @@ def _print_summary(result: BatchResult) -> None:
     counted = [summary for summary in result.summaries if summary["status"] == "ok"]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("scan", overflow="fold")
-    for name in ("candidates", "CC > 0.5", "mode", "mean", "90 % interval"):
+    after = "_calibrated" if any("count_mode_calibrated" in summary["count"] for summary in counted) else ""
+    which = "calibrated " if after else ""
+    for name in ("candidates", "CC > 0.5", f"{which}mode", f"{which}mean", f"{which}90 % interval"):
         table.add_column(name, justify="right")
     for summary in counted[:_SHOWN]:
         row = summary["count"]
         table.add_row(
-            summary["scan"], str(row["n_candidates"]), str(row["cc_count"]), str(row["count_mode"]),
-            f"{row['count_mean']:.2f}", f"{row['interval90_low']} to {row['interval90_high']}",
+            summary["scan"], str(row["n_candidates"]), str(row["cc_count"]), str(row[f"count_mode{after}"]),
+            f"{row[f'count_mean{after}']:.2f}",
+            f"{row[f'interval90_low{after}']} to {row[f'interval90_high{after}']}",
         )  # fmt: skip
     console = Console(soft_wrap=True)
     if counted:
@@ -198,9 +201,9 @@ def _print_summary(result: BatchResult) -> None:
     for summary in counted:
         for warning in summary.get("warnings") or ():
             console.print(f"warning: {summary['scan']}: {warning}", markup=False)
-    expected = sum(summary["count"]["count_mean"] for summary in counted)
+    expected = sum(summary["count"][f"count_mean{after}"] for summary in counted)
+    scans = f"{len(counted)} scan{'' if len(counted) == 1 else 's'} counted"
+    total = f"{expected:.1f} lesions expected in all{' (calibrated)' if after else ''}"
     console.print(
-        f"{len(counted)} scan{'' if len(counted) == 1 else 's'} counted, {expected:.1f} lesions expected in all, "
-        f"{len(result.failed)} failed. Results: {result.out}",
-        markup=False, highlight=False,
-    )  # fmt: skip
+        f"{scans}, {total}, {len(result.failed)} failed. Results: {result.out}", markup=False, highlight=False
+    )

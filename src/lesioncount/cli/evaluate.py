@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work = parser.add_argument_group("the run")
     work.add_argument("--counts-only", action="store_true", help="do not read the maps again: no comparison of lesions")
     work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
-    work.add_argument("--seed", type=int, default=0, metavar="N", help="of resamples and folds (default: 0)")
+    work.add_argument("--seed", type=int, default=0, metavar="N", help="seed of resamples and folds (default: 0)")
+    work.add_argument("--overwrite", action="store_true", help="write over an evaluation that is there")
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
 
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
         counts_only=options.counts_only,
         jobs=options.jobs,
         seed=options.seed,
+        overwrite=options.overwrite,
     )
     try:
         page = f"Report: {write_evaluation_page(options.output)}"

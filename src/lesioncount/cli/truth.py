@@ -17,8 +17,12 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     kind.add_argument("--truth", type=Path, metavar="FOLDER", help="masks by experts, of the same names as the maps")
     kind.add_argument("--truth-counts", type=Path, metavar="FILE", help="a table (.tsv, .csv) with a count per scan")
     truth.add_argument("--truth-label", type=int, metavar="N", help="which value of the masks is a lesion")
-    truth.add_argument("--scan-column", default="scan", metavar="NAME", help="of the table (default: scan)")
-    truth.add_argument("--count-column", default="count", metavar="NAME", help="of the table (default: count)")
+    truth.add_argument(
+        "--scan-column", default="scan", metavar="NAME", help="column of the table with the names (default: scan)"
+    )
+    truth.add_argument(
+        "--count-column", default="count", metavar="NAME", help="column of the table with the counts (default: count)"
+    )
     truth.add_argument(
         "--group-by",
         metavar="COLUMN|PATTERN",

@@ -23,7 +23,7 @@ FORMAT_VERSION = 1
 N_FOLDS = 5
 
 # A change of the ranked probability score by less than this share is none that anybody would notice.
-_NEXT_TO_NOTHING = 0.01
+_NEXT_TO_NOTHING = 0.02
 
 _REPORTED = ("rps", "nll", "ece", "accuracy", "coverage90", "zero_mass")
 
@@ -48,7 +48,11 @@ class HeldOut:
         if change.high < 0:
             return f"The calibration made held-out counts better (ranked probability score {figures})."
         if change.low > 0:
-            return f"The calibration made held-out counts WORSE (ranked probability score {figures}): do not use it."
+            worse = change.estimate / self.before["rps"].estimate
+            return (
+                f"The calibration made held-out counts worse, by {worse:.0%} (ranked probability score {figures}): "
+                "leave them as they are."
+            )
         return f"The calibration gained nothing that can be told from chance (ranked probability score {figures})."
 
 
@@ -141,7 +145,9 @@ class CalibrationFit:
         """From text."""
         try:
             content = json.loads(text)
-            if content["format"] != FORMAT_VERSION:
+            if not isinstance(content, dict) or "calibration" not in content:
+                raise CalibrationError("Expected a calibration as lesioncount calibrate writes it, but it is not one.")
+            if content.get("format") != FORMAT_VERSION:
                 raise CalibrationError(
                     f"Expected a calibration of format {FORMAT_VERSION}, but got {content['format']!r}."
                 )
@@ -185,11 +191,15 @@ def _held_out(truth: KnownTruth, seed: int) -> HeldOut | None:
 
 
 def _conformal(truth: KnownTruth, protocol: CountingProtocol | None, seed: int) -> ConformalFit:
-    """Half for a calibration, half for its intervals; with few scans all for intervals of counts as they are."""
+    """Half for a calibration, half for its intervals; with few scans all for intervals of counts as they are.
+
+    One scan of each patient: several of one are not exchangeable with that of a new one.
+    """
     fitted, judged = truth.parts(2, seed=seed + 1)
     calibration, scored = Calibration(protocol=protocol), truth
     if len(fitted) >= MIN_SCANS and int(truth[fitted].counts.sum()) >= MIN_LESIONS:
         calibration, scored = fit_calibration(truth[fitted], protocol=protocol), truth[judged]
+    scored = scored[scored.one_per_group(seed=seed)]
     distributions = [calibration.distribution(p) for p in scored.existence]
     return ConformalFit(calibration, ConformalCounts.fit(distributions, scored.counts))
 

@@ -69,6 +69,11 @@ class KnownTruth:
             tuple(self.groups[i] for i in rows),
         )
 
+    def one_per_group(self, *, seed: int) -> list[int]:
+        """A row of each group, drawn by lot."""
+        order = np.random.default_rng(seed).permutation(len(self))
+        return sorted({self.groups[row]: int(row) for row in order}.values())
+
     def parts(self, n: int, *, seed: int) -> list[list[int]]:
         """Rows of n parts of about the same size; a group is in one part only."""
         names = list(dict.fromkeys(self.groups))

@@ -56,7 +56,7 @@ class TruthOptions:
 
     def __post_init__(self) -> None:
         if (self.masks is None) == (self.table is None):
-            raise TruthError("Expected either masks (--truth) or a table of counts (--truth-counts), and not both.")
+            raise TruthError("Expected the truth: either masks (--truth) or a table of counts (--truth-counts).")
         for path in (self.masks, self.table):
             if path is not None and not path.exists():
                 raise MapFileError(f"{path} does not exist.")

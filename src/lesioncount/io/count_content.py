@@ -26,7 +26,7 @@ def count_content(counts: Sequence[ScanCount], fit: CalibrationFit | None, *, co
     fit : CalibrationFit, optional
         Adds what it makes of them, beside what was counted.
     conformal : bool
-        Whether to add its guaranteed interval.
+        Whether to add its guaranteed interval, which ensembles do not have.
     """
     raw = [count.result.distribution for count in counts]
     together = combined(raw)
@@ -51,8 +51,7 @@ def count_content(counts: Sequence[ScanCount], fit: CalibrationFit | None, *, co
         content["count"] |= calibrated_columns(calibrated) | {"calibration": fit.fingerprint}
         content["pmf_calibrated"] = calibrated.pmf().tolist()
     if fit is not None and conformal and fit.conformal is not None:
-        own = combined([fit.conformal.calibration.distribution(count.result.existence) for count in counts])
-        low, high = fit.conformal.conformal.interval(own, _CONFIDENCE)
+        low, high = fit.conformal.interval(counts[0].result.existence, _CONFIDENCE)
         content["count"] |= {"interval90_low_conformal": low, "interval90_high_conformal": high}
     return content
 

@@ -181,11 +181,11 @@ def _inputs(scan: Scan) -> dict[str, Any]:
     if scan.problem is not None:
         raise MapFileError(scan.problem)
     try:
-        inputs: dict[str, Any] = {"path": str(scan.path), "sha256": fingerprint(scan.path)}
+        inputs: dict[str, Any] = {"path": str(scan.path.absolute()), "sha256": fingerprint(scan.path)}
         if scan.mask is not None:
-            inputs |= {"mask": str(scan.mask), "mask_sha256": fingerprint(scan.mask)}
+            inputs |= {"mask": str(scan.mask.absolute()), "mask_sha256": fingerprint(scan.mask)}
         if scan.members:
-            inputs["members"] = [str(path) for path in scan.members]
+            inputs["members"] = [str(path.absolute()) for path in scan.members]
             inputs["members_sha256"] = [fingerprint(path) for path in scan.members]
     except PermissionError as error:
         raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None

@@ -45,6 +45,8 @@ class ScanResult:
         The mask that was counted inside of.
     settings : dict
         What it was counted with.
+    conformal : tuple of int or None
+        The guaranteed 90 % interval, where there is one.
     """
 
     name: str
@@ -53,6 +55,7 @@ class ScanResult:
     grid: StoredGrid
     within: Path | None
     settings: dict[str, Any]
+    conformal: tuple[int, int] | None = None
 
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
@@ -102,7 +105,7 @@ def _scan_result(out: Path, name: str) -> ScanResult:
         spacing = record["map"]["spacing_mm"]
         return ScanResult(
             name,
-            _existence(record),
+            existence_by_member(record),
             int(record["count"]["cc_count"]),
             StoredGrid(
                 Path(record["input"]["path"]),
@@ -112,14 +115,21 @@ def _scan_result(out: Path, name: str) -> ScanResult:
             ),
             Path(record["input"]["mask"]) if "mask" in record["input"] else None,
             record["settings"],
+            _conformal(record["count"]),
         )
     except (KeyError, TypeError, ValueError):
         raise MapFileError(f"The record {out / name}.json is not there, or is not one. Count again.") from None
 
 
-def _existence(record: dict[str, Any]) -> tuple[NDArray[np.float64], ...]:
+def existence_by_member(record: dict[str, Any]) -> tuple[NDArray[np.float64], ...]:
+    """Existence probabilities in a record, one array per member of an ensemble."""
     n_members = len(record.get("members", ())) or 1
     by_member: list[list[float]] = [[] for _ in range(n_members)]
     for row in record["lesions"]:
         by_member[row.get("member", 1) - 1].append(row["existence"])
     return tuple(np.array(values, dtype=np.float64) for values in by_member)
+
+
+def _conformal(count: dict[str, Any]) -> tuple[int, int] | None:
+    low, high = (count.get(f"interval90_{end}_conformal") for end in ("low", "high"))
+    return None if low is None or high is None else (int(low), int(high))

@@ -87,10 +87,15 @@ def lesion_rows(count: ScanCount) -> list[dict[str, Any]]:
     ]
 
 
-def columns_of(columns: tuple[str, ...], rows: Sequence[Mapping[str, Any]], optional: Iterable[str]) -> tuple[str, ...]:
-    """Columns that every table has, and before the last one those of the optional ones that some row fills."""
-    also = [name for name in optional if any(name in row for row in rows)]
-    return (*columns[:-1], *also, columns[-1])
+def columns_of(
+    columns: Iterable[str], rows: Sequence[Mapping[str, Any]], optional: Mapping[str, Iterable[str]]
+) -> tuple[str, ...]:
+    """Columns that every table has, and after some of them others, where a row fills them."""
+    found: list[str] = []
+    for column in columns:
+        found.append(column)
+        found += [name for name in optional.get(column, ()) if any(name in row for row in rows)]
+    return tuple(found)
 
 
 def to_tsv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -121,6 +121,8 @@ def _as_binary(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:
     if len(found) <= 2 and set(found.tolist()) <= {0, 1, 255} and not {1, 255} <= set(found.tolist()):
         return np.asarray(values != 0)
     shown = ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
+    if np.any(found != np.floor(found)):
+        raise TruthError(f"Expected a mask of 0 and 1, but {path} holds {shown}: it looks like a map of probabilities.")
     raise TruthError(
         f"Expected a mask of 0 and 1, but {path} holds {shown}. If one of them is the lesion, say which: --truth-label."
     )

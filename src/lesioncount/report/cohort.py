@@ -17,6 +17,7 @@ from lesioncount.count_distribution import CountDistribution
 from lesioncount.errors import MapFileError
 from lesioncount.io.count_content import combined
 from lesioncount.io.records import read_record
+from lesioncount.io.results import existence_by_member
 from lesioncount.protocol import CountingProtocol
 
 # Members disagree when their means lie this far apart: a standard deviation of half a lesion between them, so that the
@@ -165,11 +166,6 @@ def _summaries(out: Path, inputs: Iterable[tuple[str, str | None]]) -> Iterable[
             yield ScanSummary(name, anchor, None, error=str(error or record.get("error")))
             continue
         members = tuple(record.get("members", ()))
-        yield ScanSummary(name, anchor, record["count"], _existence(record), members, tuple(record["warnings"]))
-
-
-def _existence(record: dict[str, Any]) -> tuple[NDArray[np.float64], ...]:
-    by_member: list[list[float]] = [[] for _ in record.get("members", ()) or (None,)]
-    for row in record["lesions"]:
-        by_member[row.get("member", 1) - 1].append(row["existence"])
-    return tuple(np.array(values, dtype=np.float64) for values in by_member)
+        yield ScanSummary(
+            name, anchor, record["count"], existence_by_member(record), members, tuple(record["warnings"])
+        )

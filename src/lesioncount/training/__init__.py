@@ -1,0 +1,1 @@
+"""The training protocol of the paper."""

@@ -1,0 +1,184 @@
+"""A training as a file: what to learn from, which network, how."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self, get_type_hints
+
+from lesioncount.errors import ConfigError
+
+PRESETS = ("smoke", "laptop", "paper")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What to learn from.
+
+    Attributes
+    ----------
+    source : str
+        "synthetic", made on the fly; "folder", a BIDS-like folder; "leaf", the photographs of leaves.
+    path : str
+        Of the folder or the photographs.
+    patients : tuple of int
+        Number of synthetic patients of the training, validation and test parts.
+    shape : tuple of int
+        Of synthetic scans, or of photographs.
+    seed : int
+        Of the synthetic cohort.
+    share : float
+        Of the training patients that are used: 0.1 is the paper's low-data experiment.
+    mask_share : float
+        Of the training scans whose mask is used; the others have a count only.
+    """
+
+    source: str = "synthetic"
+    path: str = ""
+    patients: tuple[int, ...] = (200, 60, 150)
+    shape: tuple[int, ...] = (24, 48, 40)
+    seed: int = 1
+    share: float = 1.0
+    mask_share: float = 1.0
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Which network: how it counts, how wide, how deep."""
+
+    method: str = "ours"
+    filters: int = 32
+    levels: int = 5
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """How it learns.
+
+    Attributes
+    ----------
+    learning_rate, weight_decay : float
+        Of Adam.
+    head_learning_rate : float
+        Of the counting head; 0 is the same as the network's. The paper has 1e-5 for multi-head.
+    schedule : str
+        "exponential", by ``decay`` each epoch, as the paper has it; or "one_cycle", up and down to almost 0 over the
+        whole training.
+    decay : float
+    """
+
+    learning_rate: float = 1e-4
+    weight_decay: float = 1e-5
+    head_learning_rate: float = 0.0
+    schedule: str = "exponential"
+    decay: float = 0.995
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is made small.
+
+    Attributes
+    ----------
+    positive_weight : float
+        Of lesion voxels in the cross-entropy.
+    count_weight, count_growth : float
+        The count loss has weight count_weight · e^{count_growth · t} with t = 0 … 100 over the epochs after
+        pre-training: the paper's α and β, on its scale of 100 epochs whatever their number is here.
+    max_count : int
+        Counts from here on are one class.
+    """
+
+    positive_weight: float = 3.0
+    count_weight: float = 0.001
+    count_growth: float = 0.06
+    max_count: int = 4
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How long, in what steps, and with what seed."""
+
+    pretrain_epochs: int = 20
+    epochs: int = 100
+    batch_size: int = 4
+    seed: int = 0
+    augment: bool = True
+    threads: int = 0
+    workers: int = 0
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """All of it, as the sections of a TOML file."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    @classmethod
+    def load(cls, given: str | Path) -> Self:
+        """From the name of a preset, or a TOML file, which may say ``preset = "laptop"`` and change some of it."""
+        if str(given) in PRESETS:
+            return cls.from_toml(files("lesioncount.training").joinpath(f"presets/{given}.toml").read_text("utf-8"))
+        try:
+            return cls.from_toml(Path(given).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"{given} is no preset ({', '.join(PRESETS)}), and cannot be read as a file: {error}."
+            ) from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """From text."""
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"Expected a training as TOML, but it does not parse: {error}.") from None
+        base = asdict(cls.load(content.pop("preset"))) if "preset" in content else {}
+        return cls.from_dict(
+            {name: base.get(name, {}) | _table(name, content.get(name, {})) for name in (*base, *content)}
+        )
+
+    @classmethod
+    def from_dict(cls, content: dict[str, dict[str, Any]]) -> Self:
+        """From sections; what is not given takes its default, and what is not known is an error."""
+        sections = get_type_hints(cls)
+        for name in content:
+            _check_known(name, sections, "section")
+        return cls(**{name: _section(sections[name], name, values) for name, values in content.items()})
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """As plain values."""
+        return asdict(self)
+
+
+def _table(name: str, values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise ConfigError(f"Expected a section [{name}], but {name} = {values!r}.")
+    return values
+
+
+def _section(kind: Any, name: str, values: dict[str, Any]) -> Any:
+    known = {one.name: one for one in fields(kind)}
+    for key, value in values.items():
+        _check_known(key, known, f"key in [{name}]")
+        default = known[key].default
+        wanted = tuple if isinstance(default, tuple) else type(default) if default is not MISSING else object
+        allowed = {float: (int, float), tuple: (list, tuple)}.get(wanted, (wanted,))
+        if not isinstance(value, allowed) or (isinstance(value, bool) and wanted is not bool):
+            raise ConfigError(f"Expected {key} in [{name}] to be like {default!r}, but got {value!r}.")
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def _check_known(given: str, known: Any, what: str) -> None:
+    if given not in known:
+        close = difflib.get_close_matches(given, list(known), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"There is no {what} called {given!r}.{hint} Known are {', '.join(known)}.")
