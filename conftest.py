@@ -3,9 +3,15 @@
 from importlib.util import find_spec
 
 _NEEDS = {
-    "torch": ["src/lesioncount/torch/*", "src/lesioncount/integrations/*", "tests/twin/toy_*"],
+    "torch": [
+        "src/lesioncount/torch/*",
+        "src/lesioncount/integrations/*",
+        "src/lesioncount/models/*",
+        "tests/twin/toy_*",
+    ],
     "torchmetrics": ["src/lesioncount/integrations/torchmetrics.py"],
     "monai": ["src/lesioncount/integrations/monai.py"],
+    "lightning": ["src/lesioncount/training/*"],
     "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],
 }
 collect_ignore_glob = [path for package, paths in _NEEDS.items() if find_spec(package) is None for path in paths]

@@ -16,6 +16,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
     ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
     ├── ConfigError (ValueError)          a training that is not described as one
+    ├── CohortError (ValueError)          a cohort that cannot be made, or whose files do not fit together
     ├── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
     ├── MapFileError (OSError)            a file that cannot be read as a map, or a result that cannot be written
     ├── ChannelError (ValueError)         several maps in one file and none chosen, or one that is not there
@@ -69,6 +70,10 @@ class ScoreError(LesionCountError, ValueError):
 
 class CalibrationError(LesionCountError, ValueError):
     """A calibration that cannot be made from what is there, or does not fit what it is used on."""
+
+
+class CohortError(LesionCountError, ValueError):
+    """A cohort that cannot be made, or scans of one whose files or labels do not fit together."""
 
 
 class TruthError(LesionCountError, ValueError):

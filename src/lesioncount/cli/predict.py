@@ -1,0 +1,55 @@
+"""``lesioncount predict``: a trained network and images → probability maps."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.epilog = "Then: lesioncount count OUT -o COUNTS, or --count does it too. Needs lesioncount[train]."
+    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="that of a training, best.ckpt")
+    parser.add_argument("images", type=Path, metavar="IMAGES", help="BIDS-like folder of scans")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the maps")
+    members = parser.add_mutually_exclusive_group()
+    members.add_argument("--mc-dropout", type=int, default=0, metavar="N", help="write N members, by dropout")
+    members.add_argument("--tta", action="store_true", help="write a member for each flip of the images")
+    parser.add_argument("--count", type=Path, metavar="FOLDER", help="count the maps, with a report, into this folder")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the dropout (default: 0)")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Predict, and count if asked to."""
+    from lesioncount.io.optional import optional
+
+    for module in ("torch", "monai"):
+        optional(module, "train", "Predicting")
+    from lesioncount.training.prediction import predict
+
+    written = predict(
+        options.checkpoint,
+        options.images,
+        options.output,
+        mc_dropout=options.mc_dropout,
+        tta=options.tta,
+        seed=options.seed,
+    )
+    if not options.quiet:
+        print(
+            f"{len(written)} {'members' if options.mc_dropout or options.tta else 'maps'} written to {options.output}"
+        )
+    if options.count is None:
+        return 0
+    from lesioncount.batch import count_batch
+    from lesioncount.report import write_report
+
+    has_members = bool(options.mc_dropout or options.tta)
+    result = count_batch(written, options.count, members=has_members)
+    page = write_report(result.out)
+    if not options.quiet:
+        print(f"Counts: {result.out}. Report: {page}")
+    return 1 if result.failed else 0

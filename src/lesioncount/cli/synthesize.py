@@ -1,0 +1,55 @@
+"""``lesioncount synthesize``: a seed → a folder of scans to learn from."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from lesioncount.cli.truth import at_least_one
+
+# Lines of progress in a whole run.
+_LINES = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.epilog = (
+        "Each patient has one to three scans: five sequences, masks of the brain and of enhancing lesions, counts. The "
+        "same seed gives the same scans everywhere."
+    )
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="new folder of the cohort")
+    parser.add_argument(
+        "--patients", type=at_least_one, default=160, metavar="N", help="number of patients (default: 160)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of everything that is random (default: 1)")
+    parser.add_argument(
+        "--shape",
+        type=at_least_one,
+        nargs=3,
+        default=(24, 48, 40),
+        metavar=("Z", "Y", "X"),
+        help="number of voxels, of always the same field of view (default: 24 48 40)",
+    )
+    parser.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the scans, write them, and say what there is."""
+    from lesioncount.cohorts import GadCohort, write_cohort
+
+    cohort = GadCohort(options.patients, options.seed, tuple(options.shape))
+    write_cohort(options.output, cohort, jobs=options.jobs, progress=None if options.quiet else _tell)
+    if not options.quiet:
+        parts = ", ".join(f"{len(cohort.split(name))} {name}" for name in ("train", "val", "test"))
+        print(f"{len(cohort)} scans of {options.patients} patients ({parts}) are in {options.output}.")
+        print("Counts: scans.tsv. Patients and what they are for: participants.tsv. Masks: derivatives/masks.")
+    return 0
+
+
+def _tell(scan: str, done: int, total: int) -> None:
+    if done == total or done % max(1, total // _LINES) == 0:
+        print(f"{done}/{total} {scan}", file=sys.stderr, flush=True)

@@ -1,0 +1,44 @@
+"""``lesioncount train``: a configuration → a trained network."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.epilog = "Writes best.ckpt, last.ckpt, config.json, scores.json and logs. Needs lesioncount[train]."
+    parser.add_argument("config", metavar="CONFIG", help="a TOML file, or a preset: smoke, laptop, paper")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the training")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the training, instead of the configuration's")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="go on from the last finished epoch")
+    again.add_argument("--overwrite", action="store_true", help="begin again, over what is there")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train, and print the scores of the test scans."""
+    from dataclasses import replace
+
+    from lesioncount.io.optional import optional
+    from lesioncount.training.config import TrainingConfig
+
+    config = TrainingConfig.load(options.config)
+    if options.seed is not None:
+        config = replace(config, run=replace(config.run, seed=options.seed))
+    for module in ("torch", "lightning", "monai"):
+        optional(module, "train", "Training")
+    from lesioncount.training.run import train
+
+    scores = train(
+        config, options.output, resume=options.resume, overwrite=options.overwrite, progress=not options.quiet
+    )
+    if not options.quiet:
+        for name, value in sorted(scores.items()):
+            print(f"{name:<20} {value:.4f}")
+        print(f"Written: {options.output}")
+    return 0

@@ -1,0 +1,34 @@
+"""Random changes of a scan that leave its number of lesions as it is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from monai.transforms import Compose, RandAffined, RandFlipd, ToTensord
+
+# As the authors of the paper have it.
+_ROTATION = math.radians(8)
+_SCALE = 0.1
+_SHEAR = 0.05
+
+
+def augmentation(spatial_dims: int) -> Any:
+    """Rotation up to 8°, scale 0.9 to 1.1, a little shear, and flips, of images and mask together."""
+    keys = ("images", "mask")
+    n_rotations = 3 if spatial_dims == 3 else 1
+    return Compose(
+        [
+            RandAffined(
+                keys,
+                prob=0.8,
+                rotate_range=[_ROTATION] * n_rotations,
+                scale_range=[_SCALE] * spatial_dims,
+                shear_range=[_SHEAR] * (6 if spatial_dims == 3 else 2),
+                mode=("bilinear", "nearest"),
+                padding_mode="border",
+            ),
+            *(RandFlipd(keys, prob=0.5, spatial_axis=axis) for axis in range(spatial_dims)),
+            ToTensord(keys, track_meta=False),
+        ]
+    )

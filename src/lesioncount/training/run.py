@@ -1,0 +1,132 @@
+"""A training from beginning to end: data, network, checkpoints, logs, and scores on scans it has not seen."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+
+from lesioncount.errors import ConfigError
+from lesioncount.io.atomic import write_text
+from lesioncount.training.config import TrainingConfig
+from lesioncount.training.data import loader
+from lesioncount.training.module import CountingModule
+from lesioncount.training.scans import ScanSource
+from lesioncount.training.sources import sources_of
+
+# Scans that the share of lesion voxels is taken from.
+_SCANS_FOR_PREVALENCE = 50
+
+
+def train(
+    config: TrainingConfig, out: Path, /, *, resume: bool = False, overwrite: bool = False, progress: bool = True
+) -> dict[str, float]:
+    """Train a network, keep its best epoch, and score that on the test part.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+    out : Path
+        Folder of checkpoints (``best.ckpt``, ``last.ckpt``), logs and ``scores.json``.
+    resume : bool, default False
+        Go on from the last finished epoch. The result is that of an undisturbed training.
+    overwrite : bool, default False
+        Begin again, over what is there.
+    progress : bool, default True
+        Show a bar.
+
+    Returns
+    -------
+    dict
+        Scores of the test part.
+    """
+    last = out / "last.ckpt"
+    _check_folder(config, out, last, resume=resume, overwrite=overwrite)
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+    parts = sources_of(config)
+    if len(parts["train"]) == 0:
+        raise ConfigError("There is no scan to learn from.")
+    trainer = _trainer(config, out, progress=progress)
+    loaders = {
+        part: loader(
+            scans,
+            batch_size=config.run.batch_size,
+            seed=config.run.seed,
+            training=part == "train",
+            augment=config.run.augment,
+            workers=config.run.workers,
+            rank=trainer.global_rank,
+            n_processes=trainer.world_size,
+        )
+        for part, scans in parts.items()
+    }
+    module = _module(config, parts["train"], len(loaders["train"]))
+    trainer.fit(
+        module, loaders["train"], loaders["val"], ckpt_path=str(last) if resume and last.exists() else None,
+        weights_only=True,
+    )  # fmt: skip
+    scores = trainer.test(module, loaders["test"], ckpt_path=str(out / "best.ckpt"), verbose=False, weights_only=True)[
+        0
+    ]
+    if trainer.is_global_zero:
+        write_text(out / "scores.json", json.dumps(dict(scores), indent=1) + "\n")
+    return {name: float(value) for name, value in scores.items()}
+
+
+def _check_folder(config: TrainingConfig, out: Path, last: Path, *, resume: bool, overwrite: bool) -> None:
+    kept = out / "config.json"
+    given = json.dumps(config.to_dict(), indent=1) + "\n"
+    if resume and kept.exists() and json.loads(kept.read_text("utf-8")) != json.loads(given):
+        raise ConfigError(
+            f"{out} holds a training with another configuration. Go on with the same, or begin elsewhere."
+        )
+    if last.exists() and not (resume or overwrite):
+        raise ConfigError(
+            f"{out} holds a training. Choose another folder, go on with it (--resume), or begin again (--overwrite)."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        for name in ("last.ckpt", "best.ckpt", "scores.json"):
+            (out / name).unlink(missing_ok=True)
+    write_text(kept, given)
+
+
+def _module(config: TrainingConfig, scans: ScanSource, steps_per_epoch: int) -> CountingModule:
+    some = [scans[i] for i in range(min(len(scans), _SCANS_FOR_PREVALENCE))]
+    masks = [scan.mask for scan in some if scan.mask is not None]
+    share = float(np.mean([mask.mean() for mask in masks])) if masks else 1e-3
+    return CountingModule(
+        config.to_dict(),
+        in_channels=some[0].images.shape[0],
+        prevalence=float(np.clip(share, 1e-5, 0.5)),
+        steps_per_epoch=steps_per_epoch,
+    )
+
+
+def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.Trainer:
+    loggers: list[Logger] = [CSVLogger(out, name="", version="logs")]
+    if find_spec("tensorboard") is not None:
+        loggers.append(TensorBoardLogger(str(out), name="", version="tensorboard"))
+    options: dict[str, Any] = {"dirpath": str(out), "enable_version_counter": False}
+    return lightning.Trainer(
+        max_epochs=config.run.pretrain_epochs + config.run.epochs,
+        accelerator="auto",
+        logger=loggers,
+        callbacks=[
+            ModelCheckpoint(**options, filename="best", monitor="val_voxel_f1", mode="max"),
+            ModelCheckpoint(**options, filename="last", save_on_train_epoch_end=True),
+        ],
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        log_every_n_steps=1_000_000,  # epochs are what is logged
+    )

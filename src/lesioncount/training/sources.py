@@ -1,0 +1,107 @@
+"""A configuration → the scans of its training, validation and test parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lesioncount.cohorts import SPLITS, Cohort, GadCohort
+from lesioncount.cohorts.folder import read_cohort
+from lesioncount.cohorts.leaf import Leaf, read_leaves
+from lesioncount.errors import CohortError, ConfigError
+from lesioncount.training.config import DataConfig, TrainingConfig
+from lesioncount.training.scans import MANY, Kept, LearningScan, Part, ScanSource
+
+
+def sources_of(config: TrainingConfig) -> dict[str, ScanSource]:
+    """Scans of each part, of which the training part may be cut down, or do without some of its masks."""
+    makers = {"synthetic": _synthetic, "folder": _folder, "leaf": _leaf}
+    if config.data.source not in makers:
+        raise ConfigError(f"Expected source to be one of {', '.join(makers)}, but got {config.data.source!r}.")
+    parts: dict[str, ScanSource] = {
+        name: Kept(scans) for name, scans in makers[config.data.source](config.data).items()
+    }
+    parts["train"] = _reduced(parts["train"], config.data, config.run.seed)
+    return parts
+
+
+class CohortScans:
+    """The scans of a cohort, as something to learn from."""
+
+    def __init__(self, cohort: Cohort) -> None:
+        self._cohort = cohort
+
+    def __len__(self) -> int:
+        return len(self._cohort)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        scan = self._cohort[index]
+        low = scan.count if scan.count is not None else scan.at_least
+        high = scan.count if scan.count is not None else scan.at_most
+        if scan.lesions is None and low is None and high is None:
+            raise CohortError(f"{scan.name} has neither a mask nor a count: there is nothing to learn from it.")
+        return LearningScan(
+            scan.name,
+            scan.patient,
+            scan.images,
+            None if scan.lesions is None else scan.lesions.astype(np.uint8),
+            0 if low is None else low,
+            MANY if high is None else high,
+        )
+
+
+def _synthetic(data: DataConfig) -> dict[str, ScanSource]:
+    if len(data.patients) != len(SPLITS) or len(data.shape) != 3:
+        raise ConfigError(
+            "Expected patients of training, validation and test, and three axes, but got "
+            f"{list(data.patients)} and {list(data.shape)}."
+        )
+    # Each part is a cohort of its own, so that none changes with the size of another.
+    return {
+        part: CohortScans(GadCohort(n, seed=data.seed * len(SPLITS) + i, shape=data.shape))
+        for i, (part, n) in enumerate(zip(SPLITS, data.patients, strict=True))
+    }
+
+
+def _folder(data: DataConfig) -> dict[str, ScanSource]:
+    cohort = read_cohort(Path(data.path))
+    return {part: CohortScans(cohort.split(part)) for part in ("train", "val", "test")}
+
+
+class LeafScans:
+    """Photographs of leaves, each a patient of its own."""
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self._leaves = leaves
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        leaf = self._leaves[index]
+        return LearningScan(leaf.name, leaf.name, leaf.images, leaf.lesions.astype(np.uint8), leaf.count, leaf.count)
+
+
+def _leaf(data: DataConfig) -> dict[str, ScanSource]:
+    if len(data.shape) != 2:
+        raise ConfigError(f"Expected height and width of photographs, but got {list(data.shape)}.")
+    leaves = read_leaves(Path(data.path), size=(data.shape[0], data.shape[1]))
+    return {part: LeafScans(leaves.split(part)) for part in ("train", "val", "test")}
+
+
+def _reduced(scans: ScanSource, data: DataConfig, seed: int) -> ScanSource:
+    """A share of the patients, and a share of the scans with masks."""
+    if data.share == 1 and data.mask_share == 1:
+        return scans
+    for name, share in (("share", data.share), ("mask_share", data.mask_share)):
+        if not 0 <= share <= 1 or (name == "share" and share == 0):
+            raise ConfigError(f"Expected {name} to be a share, but got {share}.")
+    patients = [scans[i].patient for i in range(len(scans))]
+    rng = np.random.default_rng([seed, 1])
+    names = sorted(set(patients))
+    kept = set(rng.permutation(names)[: max(1, round(data.share * len(names)))].tolist())
+    rows = [i for i, patient in enumerate(patients) if patient in kept]
+    masked = set(rng.permutation(rows)[: round(data.mask_share * len(rows))].tolist())
+    return Part(scans, rows, [row for row in rows if row not in masked])

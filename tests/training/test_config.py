@@ -1,0 +1,58 @@
+"""Configurations: presets, files, and what is said of mistakes."""
+
+import pytest
+
+from lesioncount.errors import ConfigError
+from lesioncount.training.config import PRESETS, TrainingConfig
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_load_and_survive_a_round_trip(name):
+    config = TrainingConfig.load(name)
+    assert TrainingConfig.from_dict(config.to_dict()) == config
+
+
+def test_paper_preset_is_the_protocol_of_the_paper():
+    config = TrainingConfig.load("paper")
+    assert (config.network.filters, config.network.levels) == (32, 5)
+    assert (config.run.pretrain_epochs, config.run.epochs) == (20, 100)
+    assert (config.optimizer.learning_rate, config.optimizer.weight_decay, config.optimizer.decay) == (
+        1e-4,
+        1e-5,
+        0.995,
+    )
+    assert (config.loss.positive_weight, config.loss.count_weight, config.loss.count_growth) == (3, 0.001, 0.06)
+
+
+def test_a_file_changes_some_of_a_preset(tmp_path):
+    (tmp_path / "mine.toml").write_text('preset = "laptop"\n[network]\nmethod = "bottleneck"\n[run]\nseed = 5\n')
+    config = TrainingConfig.load(tmp_path / "mine.toml")
+    laptop = TrainingConfig.load("laptop")
+    assert config.network.method == "bottleneck"
+    assert config.run.seed == 5
+    assert config.network.filters == laptop.network.filters
+    assert config.data == laptop.data
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[run]\nepoch = 3\n", "no key in \\[run\\] called 'epoch'. Did you mean 'epochs'?"),
+        ("[optimiser]\n", "no section called 'optimiser'. Did you mean 'optimizer'?"),
+        ("[run]\nxyz = 3\n", "called 'xyz'. Known are pretrain_epochs"),
+        ("[run]\nepochs = 'many'\n", "Expected epochs in \\[run\\] to be like 100, but got 'many'"),
+        ("[run]\nepochs = 1.5\n", "to be like 100, but got 1.5"),
+        ("[run]\nepochs = true\n", "but got True"),
+        ("[data]\nshape = 24\n", "to be like"),
+        ("run = 3\n", "Expected a section \\[run\\]"),
+        ("[run\n", "does not parse"),
+        ("preset = 'desktop'\n", "desktop is no preset"),
+    ],
+)
+def test_mistakes_are_named(text, message):
+    with pytest.raises(ConfigError, match=message):
+        TrainingConfig.from_toml(text)
+
+
+def test_a_whole_number_may_stand_for_another():
+    assert TrainingConfig.from_toml("[optimizer]\nlearning_rate = 1\n").optimizer.learning_rate == 1
