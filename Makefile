@@ -8,12 +8,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
 
-.PHONY: help demo test lint unit slow bench format clean
+.PHONY: help demo test lint unit slow nnunet bench format clean
 
 help:
 	@echo "make demo    count a small cohort of example scans and write a report"
 	@echo "make test    lint, types, import layers, tests"
 	@echo "make slow    the tests that take minutes: statistical claims over many seeds"
+	@echo "make nnunet  the trainer with a real nnU-Net, in an environment of its own"
 	@echo "make bench   speed, as ratios in one run (writes benchmarks/results.json)"
 	@echo "make format  format the code"
 	@echo "make clean   remove what the other targets made"
@@ -60,6 +61,19 @@ unit: $(VENV)/.test
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
 
+# nnU-Net has an environment of its own: it brings many packages, and holds some of them back.
+$(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
+	$(PYTHON) -m venv $(VENV)-nnunet
+	$(VENV)-nnunet/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-nnunet/bin/python -m pip install --quiet $(TORCH)
+	$(VENV)-nnunet/bin/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)-nnunet/held.txt
+	$(VENV)-nnunet/bin/python -m pip install --quiet -c $(VENV)-nnunet/held.txt 'nnunetv2>=2.8' --editable '.[torch]' --group test
+	cp tests/integrations/torchvision_ops.py $(VENV)-nnunet/lib/python*/site-packages/sitecustomize.py
+	@touch $@
+
+nnunet: $(VENV)-nnunet/.ready
+	$(VENV)-nnunet/bin/pytest tests/integrations/test_nnunet.py
+
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
@@ -68,4 +82,4 @@ format: $(VENV)/.test
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) build src/lesioncount.egg-info src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so
+	rm -rf $(VENV) $(VENV)-nnunet build src/lesioncount.egg-info src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so

@@ -1,4 +1,4 @@
-"""The command line: ``lesioncount count``, ``inspect``, ``protocols``. It parses, calls one function, and prints."""
+"""The command line: ``lesioncount count``, ``inspect`` and others. It parses, calls one function, and prints."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from lesioncount.errors import LesionCountError
 
 _COMMANDS = {
     "count": "count the lesions of maps in files",
+    "evaluate": "compare counts with the truth",
+    "calibrate": "make counts mean what they say, from scans whose truth is known",
+    "train": "train a network to segment and count",
+    "predict": "make probability maps with a trained network",
     "inspect": "say what is in a file, and whether it can be counted",
     "protocols": 'list the named definitions of "one lesion"',
+    "synthesize": "make a cohort of synthetic scans to learn from",
+    "nnunet-env": "print the line that lets nnU-Net find the trainer with a count loss",
 }
 
 
@@ -70,5 +76,5 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
         # Only the command that is called is imported: the others would cost start-up time.
         if name in arguments:
-            import_module(f"lesioncount.cli.{name}").add_arguments(command)
+            import_module(f"lesioncount.cli.{name.replace('-', '_')}").add_arguments(command)
     return parser
