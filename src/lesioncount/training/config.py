@@ -101,7 +101,21 @@ class LossConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """How long, in what steps, and with what seed."""
+    """How long, in what steps, and with what seed.
+
+    Attributes
+    ----------
+    pretrain_epochs, epochs : int
+        On segmentation alone, and then on segmentation and count.
+    batch_size : int
+        Of each process.
+    seed : int
+        Of weights, order, augmentation and dropout.
+    augment : bool
+        Rotate, scale, shear and flip.
+    threads, workers, processes : int
+        Threads of torch (0: as many as it likes), processes that load data, and processes that train.
+    """
 
     pretrain_epochs: int = 20
     epochs: int = 100
@@ -110,6 +124,7 @@ class RunConfig:
     augment: bool = True
     threads: int = 0
     workers: int = 0
+    processes: int = 1
 
 
 @dataclass(frozen=True)

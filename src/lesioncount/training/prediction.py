@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import cast
 
 import nibabel
@@ -30,8 +31,11 @@ def load_network(checkpoint: Path) -> tuple[CountingNetwork, tuple[int, ...]]:
         content = torch.load(checkpoint, map_location="cpu", weights_only=True)
         options, shape = content["network_options"], tuple(content["shape"])
         weights = content["network"]
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError) as error:
-        raise MapFileError(f"{checkpoint} is no checkpoint of lesioncount train: {error}.") from None
+    except FileNotFoundError:
+        raise MapFileError(f"There is no checkpoint {checkpoint}.") from None
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError):
+        # Not the message of torch, which advises to load such files without looking: they may run code.
+        raise MapFileError(f"{checkpoint} is no checkpoint of lesioncount train.") from None
     network = counting_network(**options)
     network.load_state_dict(weights)
     return network.eval(), shape

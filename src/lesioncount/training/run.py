@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -52,8 +56,9 @@ def train(
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
     parts = sources_of(config)
-    if len(parts["train"]) == 0:
-        raise ConfigError("There is no scan to learn from.")
+    for part, scans in parts.items():
+        if len(scans) == 0:
+            raise ConfigError(f"There is no scan in the part {part!r}.")
     trainer = _trainer(config, out, progress=progress)
     loaders = {
         part: loader(
@@ -69,16 +74,24 @@ def train(
         for part, scans in parts.items()
     }
     module = _module(config, parts["train"], len(loaders["train"]))
-    trainer.fit(
-        module, loaders["train"], loaders["val"], ckpt_path=str(last) if resume and last.exists() else None,
-        weights_only=True,
-    )  # fmt: skip
-    scores = trainer.test(module, loaders["test"], ckpt_path=str(out / "best.ckpt"), verbose=False, weights_only=True)[
-        0
-    ]
+    with _without_chatter():
+        begin_at = str(last) if resume and last.exists() else None
+        trainer.fit(module, loaders["train"], loaders["val"], ckpt_path=begin_at, weights_only=True)
+        best = str(out / "best.ckpt")
+        [scores] = trainer.test(module, loaders["test"], ckpt_path=best, verbose=False, weights_only=True)
     if trainer.is_global_zero:
         write_text(out / "scores.json", json.dumps(dict(scores), indent=1) + "\n")
     return {name: float(value) for name, value in scores.items()}
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Without what Lightning tells and warns of on every run, and nobody can do anything about."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for message in (".*logging interval.*", ".*exists and is not empty.*", ".*LeafSpec.*", ".*num_workers.*"):
+            warnings.filterwarnings("ignore", message)
+        yield
 
 
 def _check_folder(config: TrainingConfig, out: Path, last: Path, *, resume: bool, overwrite: bool) -> None:
@@ -118,7 +131,10 @@ def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.
     options: dict[str, Any] = {"dirpath": str(out), "enable_version_counter": False}
     return lightning.Trainer(
         max_epochs=config.run.pretrain_epochs + config.run.epochs,
-        accelerator="auto",
+        accelerator="auto" if config.run.processes == 1 else "cpu" if not torch.cuda.is_available() else "gpu",
+        devices="auto" if config.run.processes == 1 else config.run.processes,
+        # Pre-training does without the head, whose parameters then have no gradient.
+        strategy="auto" if config.run.processes == 1 else "ddp_find_unused_parameters_true",
         logger=loggers,
         callbacks=[
             ModelCheckpoint(**options, filename="best", monitor="val_voxel_f1", mode="max"),
