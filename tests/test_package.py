@@ -47,15 +47,20 @@ def test_import_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-def test_demo_counts_its_cohort_and_says_where_to_look(tmp_path, capsys):
-    assert demo.main(["--output", str(tmp_path / "demo")]) == 0
+def test_demo_counts_its_maps_and_says_how_close_they_came(tmp_path, capsys):
+    folder = tmp_path / "demo"
+    assert demo.main(["--output", str(folder)]) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"^clear +3 +3 +3 ", shown, re.MULTILINE)
-    assert re.search(r"^empty +0 +0 +0 ", shown, re.MULTILINE)
-    for name in ("report.html", "counts.tsv", "lesions.tsv", "many_lesions.nii.gz"):
-        assert (tmp_path / "demo" / "results" / name).stat().st_size > 0
-    assert "report.html" in shown
-    assert "docs/command-line.md" in shown
+    truth = (folder / "samples" / "counts.tsv").read_text().splitlines()[1:]
+    for line in truth:
+        name, count = line.split("\t")
+        assert re.search(rf"^{name} +{count} ", shown, re.MULTILINE)
+        assert (folder / "results" / f"{name}_lesions.nii.gz").stat().st_size > 0
+    assert len(truth) == 12
+    for page in ("results/report.html", "evaluation/evaluation.html"):
+        assert (folder / page).stat().st_size > 10_000
+        assert page in shown
+    assert demo.main(["--output", str(folder)]) == 0  # again, over what is there
 
 
 def test_example_maps_are_the_same_for_the_same_seed():

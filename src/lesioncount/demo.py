@@ -1,9 +1,12 @@
-"""A small cohort of example scans, counted with the command line: ``python -m lesioncount.demo``."""
+"""Maps of a real network, counted and compared with the truth on the command line: ``python -m lesioncount.demo``."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -40,15 +43,6 @@ def example_maps(seed: int = 2022) -> dict[str, NDArray[np.float32]]:
     return {name: _bumps(rng, bumps) for name, bumps in EXAMPLES.items()}
 
 
-def example_image(probabilities: NDArray[np.float32], seed: int = 2022) -> NDArray[np.float32]:
-    """A picture of a head in which an example map might have been found: bright spots in noisy tissue."""
-    rng = np.random.default_rng(seed)
-    centre = (np.array(SHAPE) - 1) / 2
-    radius = (np.abs((_grid() - centre) / (centre * 0.95)) ** 4).sum(axis=-1) ** 0.25
-    tissue = 0.55 + 0.15 * np.cos(9 * radius) + rng.normal(0, 0.04, SHAPE)
-    return np.where(radius < 1, tissue + 0.5 * probabilities, 0.02).astype(np.float32)
-
-
 def _grid() -> NDArray[np.int64]:
     return np.stack(np.meshgrid(*map(np.arange, SHAPE), indexing="ij"), axis=-1)
 
@@ -65,35 +59,41 @@ def _bumps(rng: np.random.Generator, bumps: tuple[tuple[float, float], ...]) -> 
     return probabilities.astype(np.float32)
 
 
-def write_cohort(folder: Path) -> None:
-    """Write the example maps and images as NIfTI files, into ``probabilities/`` and ``images/``."""
-    import nibabel
-
-    affine = np.diag([*SPACING_MM[::-1], 1.0])
-    affine[:3, 3] = [-20, -24, -36]
-    for name, probabilities in example_maps().items():
-        for kind, volume in (("probabilities", probabilities), ("images", example_image(probabilities))):
-            (folder / kind).mkdir(parents=True, exist_ok=True)
-            image = nibabel.Nifti1Image(volume.transpose(2, 1, 0), affine)  # NIfTI axes are x, y, z
-            nibabel.save(image, folder / kind / f"{name}.nii.gz")
-
-
 def main(arguments: list[str] | None = None) -> int:
-    """Write the cohort, count it, and say where to look."""
+    """Count the maps of a network, compare them with the truth, and say where to look."""
     from lesioncount.cli import main as command
 
     parser = argparse.ArgumentParser(prog="python -m lesioncount.demo", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("out/demo"), help="folder to write to (default: out/demo)")
     folder = parser.parse_args(arguments).output
-    write_cohort(folder)
-    maps, images, results = (folder / name for name in ("probabilities", "images", "results"))
-    line = ["count", str(maps), "-o", str(results), "--report", "--images", str(images), "--save-labels", "--overwrite"]
-    print(f"Six probability maps are in {maps}, as a segmentation network might make them. Counted with:\n")
-    print(f"    lesioncount {' '.join(line)}\n")
-    code = command(line)
-    print(f"\nLook at {results / 'report.html'} in a browser, and at {results / 'counts.tsv'}.")
+    shutil.copytree(str(files("lesioncount") / "samples"), folder / "samples", dirs_exist_ok=True)
+    maps, images, masks = (folder / "samples" / name for name in ("maps", "images", "masks"))
+    results, evaluation = folder / "results", folder / "evaluation"
+    print(f"In {maps} are twelve probability maps that a network has made of synthetic scans (bytes, 1/255).\n")
+    code = 0
+    for line in (
+        ["count", maps, "--scale", "1/255", "-o", results, "--report", "--images", images, "--save-labels"],
+        ["evaluate", results, "--truth", masks, "-o", evaluation],
+    ):
+        print(f"$ lesioncount {' '.join(map(str, line))}\n")
+        code = max(code, command([*map(str, line), "--overwrite"]))
+        print()
+    _print_truth(folder / "samples" / "counts.tsv", results)
+    print(f"\nLook at {results / 'report.html'} and {evaluation / 'evaluation.html'} in a browser.")
     print("Then: README.md for the tour, docs/command-line.md for files, docs/guide.md for Python.")
     return code
+
+
+def _print_truth(table: Path, results: Path) -> None:
+    """How close the counts came."""
+    truth = [line.split("\t") for line in table.read_text("utf-8").splitlines()[1:]]
+    print(f"{'scan':<18}{'truth':>6}{'most likely':>13}{'90 % interval':>16}{'P(truth)':>10}{'CC > 0.5':>10}")
+    for name, count in truth:
+        record = json.loads((results / f"{name}.json").read_text("utf-8"))
+        row, pmf = record["count"], record["pmf"]
+        p = pmf[int(count)] if int(count) < len(pmf) else 0.0
+        interval = f"{row['interval90_low']} to {row['interval90_high']}"
+        print(f"{name:<18}{count:>6}{row['count_mode']:>13}{interval:>16}{p:>10.2f}{row['cc_count']:>10}")
 
 
 if __name__ == "__main__":

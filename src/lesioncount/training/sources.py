@@ -52,7 +52,8 @@ class CohortScans:
         )
 
 
-def _synthetic(data: DataConfig) -> dict[str, ScanSource]:
+def synthetic_cohorts(data: DataConfig) -> dict[str, GadCohort]:
+    """The synthetic cohort of each part."""
     if len(data.patients) != len(SPLITS) or len(data.shape) != 3:
         raise ConfigError(
             "Expected patients of training, validation and test, and three axes, but got "
@@ -60,9 +61,13 @@ def _synthetic(data: DataConfig) -> dict[str, ScanSource]:
         )
     # Each part is a cohort of its own, so that none changes with the size of another.
     return {
-        part: CohortScans(GadCohort(n, seed=data.seed * len(SPLITS) + i, shape=data.shape))
+        part: GadCohort(n, seed=data.seed * len(SPLITS) + i, shape=data.shape)
         for i, (part, n) in enumerate(zip(SPLITS, data.patients, strict=True))
     }
+
+
+def _synthetic(data: DataConfig) -> dict[str, ScanSource]:
+    return {part: CohortScans(cohort) for part, cohort in synthetic_cohorts(data).items()}
 
 
 def _folder(data: DataConfig) -> dict[str, ScanSource]:
