@@ -67,8 +67,9 @@ $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
 	$(VENV)-nnunet/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-nnunet/bin/python -m pip install --quiet $(TORCH)
 	$(VENV)-nnunet/bin/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)-nnunet/held.txt
-	$(VENV)-nnunet/bin/python -m pip install --quiet -c $(VENV)-nnunet/held.txt 'nnunetv2>=2.8' --editable '.[torch]' --group test
-	cp tests/integrations/torchvision_ops.py $(VENV)-nnunet/lib/python*/site-packages/sitecustomize.py
+	$(VENV)-nnunet/bin/python -m pip install --quiet -c $(VENV)-nnunet/held.txt 'nnunetv2>=2.8' --editable '.[torch]' pytest hypothesis
+	$(VENV)-nnunet/bin/python -c 'import torchvision' 2> /dev/null || \
+	  cp tests/integrations/torchvision_ops.py $(VENV)-nnunet/lib/python*/site-packages/sitecustomize.py
 	@touch $@
 
 nnunet: $(VENV)-nnunet/.ready
