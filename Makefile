@@ -11,7 +11,7 @@ KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.
 .PHONY: help demo test lint unit slow nnunet bench format clean
 
 help:
-	@echo "make demo    count a small cohort of example scans and write a report"
+	@echo "make demo    count maps of a network, compare them with the truth, write reports"
 	@echo "make test    lint, types, import layers, tests"
 	@echo "make slow    the tests that take minutes: statistical claims over many seeds"
 	@echo "make nnunet  the trainer with a real nnU-Net, in an environment of its own"
