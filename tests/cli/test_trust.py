@@ -250,6 +250,14 @@ def test_a_chosen_label_of_a_mask_is_the_lesion(cohort, tmp_path):
     assert [row["truth"] for row in content["scans"]] == [int(row["count"]) for row in rows(cohort / "counts.tsv")]
 
 
+def test_masks_may_have_a_suffix(cohort, tmp_path):
+    for path in (cohort / "masks").iterdir():
+        name = path.name.replace(".nii", "_label-lesion_mask.nii")
+        save(tmp_path / "m" / name, np.asarray(nibabel.load(path).dataobj))
+    options = ["--truth", tmp_path / "m", "--truth-suffix", "_label-lesion_mask", "--counts-only", "--quiet"]
+    assert run("evaluate", cohort / "out", "-o", tmp_path / "e", *options) == 0
+
+
 def test_maps_that_are_gone_or_changed_are_noticed(tmp_path, capsys):
     p = np.full((9, 9, 9), 0.01, np.float32)
     p[4, 4, 4] = 0.8

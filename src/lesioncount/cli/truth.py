@@ -18,6 +18,12 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     kind.add_argument("--truth-counts", type=Path, metavar="FILE", help="a table (.tsv, .csv) with a count per scan")
     truth.add_argument("--truth-label", type=int, metavar="N", help="which value of the masks is a lesion")
     truth.add_argument(
+        "--truth-suffix",
+        default="",
+        metavar="TEXT",
+        help="what follows the name of the map in that of its mask, such as _label-lesion_mask",
+    )
+    truth.add_argument(
         "--scan-column", default="scan", metavar="NAME", help="column of the table with the names (default: scan)"
     )
     truth.add_argument(
@@ -40,6 +46,7 @@ def truth_options(options: argparse.Namespace) -> TruthOptions:
         masks=options.truth,
         table=options.truth_counts,
         label=options.truth_label,
+        suffix=options.truth_suffix,
         scan_column=options.scan_column,
         count_column=options.count_column,
         group_by=options.group_by,

@@ -38,6 +38,8 @@ class TruthOptions:
         Table with a count per scan.
     label : int, optional
         Which value of the masks is a lesion.
+    suffix : str
+        What follows the name of the map in the name of its mask, such as "_label-lesion_mask".
     scan_column, count_column : str
         Of the table.
     group_by : str, optional
@@ -49,6 +51,7 @@ class TruthOptions:
     masks: Path | None = None
     table: Path | None = None
     label: int | None = None
+    suffix: str = ""
     scan_column: str = "scan"
     count_column: str = "count"
     group_by: str | None = None
@@ -146,16 +149,16 @@ class _Masks:
 
     def __init__(self, options: TruthOptions) -> None:
         self.path = options.masks or Path()
-        self._label = options.label
+        self._label, self._suffix = options.label, options.suffix
 
     def names(self) -> Iterable[str]:
         return (scan_name(path) for path in find_maps([self.path]))
 
     def knows(self, scan: ScanResult) -> bool:
-        return not self.path.is_dir() or bool(namesakes(self.path, scan.grid.path))
+        return not self.path.is_dir() or bool(namesakes(self.path, scan.grid.path, suffix=self._suffix))
 
     def of(self, scan: ScanResult, *, protocol: CountingProtocol, read_maps: bool) -> ScanTruth:
-        mask = counterpart(self.path, scan.grid.path)
+        mask = counterpart(self.path, scan.grid.path, suffix=self._suffix)
         lesions = true_lesions(mask, scan.grid, protocol, label=self._label, within=scan.within)
         if not read_maps:
             return ScanTruth(len(lesions))

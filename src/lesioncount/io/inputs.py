@@ -100,20 +100,22 @@ def _clean(name: str) -> str:
     return re.sub(r"[^\w.+=-]", "_", name.encode("utf-8", "replace").decode())
 
 
-def counterpart(beside: Path, of: Path) -> Path:
-    """The file that belongs to a map: the given one, or the one of the same name in a folder."""
+def counterpart(beside: Path, of: Path, *, suffix: str = "") -> Path:
+    """The file that belongs to a map: the given one, or the one of the same name, and a suffix, in a folder."""
     if not beside.is_dir():
         return beside
-    matches = namesakes(beside, of)
+    matches = namesakes(beside, of, suffix=suffix)
     if len(matches) != 1:
         count = "no file" if not matches else f"{len(matches)} files"
-        raise MapFileError(f"Expected one file called {scan_name(of)} in {beside}, but there is {count} of that name.")
+        raise MapFileError(
+            f"Expected one file called {scan_name(of)}{suffix} in {beside}, but there is {count} of that name."
+        )
     return matches[0]
 
 
-def namesakes(folder: Path, of: Path) -> list[Path]:
-    """The maps in a folder that have the name of a map."""
-    return _maps_by_name(folder, folder.stat().st_mtime_ns).get(scan_name(of), [])
+def namesakes(folder: Path, of: Path, *, suffix: str = "") -> list[Path]:
+    """The maps in a folder that have the name of a map, and a suffix."""
+    return _maps_by_name(folder, folder.stat().st_mtime_ns).get(scan_name(of) + suffix, [])
 
 
 def _is_below(path: Path, folder: Path) -> bool:

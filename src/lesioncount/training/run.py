@@ -59,7 +59,8 @@ def train(
     for part, scans in parts.items():
         if len(scans) == 0:
             raise ConfigError(f"There is no scan in the part {part!r}.")
-    trainer = _trainer(config, out, progress=progress)
+    with _without_chatter():
+        trainer = _trainer(config, out, progress=progress)
     loaders = {
         part: loader(
             scans,
