@@ -3,11 +3,11 @@
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import nibabel as nib
 import numpy as np
 import pytest
+from html_page import Page
 
 from lesioncount import Calibration, ConformalCounts, PoissonBinomial
 from lesioncount.batch import count_batch
@@ -25,31 +25,6 @@ SHAPE = (16, 40, 36)
 PEAKS = {(4, 10, 10): 0.9, (11, 30, 8): 0.5, (8, 20, 28): 0.3}
 WEIGHT_3 = CalibrationFit(Calibration.for_positive_weight(3))
 WITH_MISSED = CalibrationFit(Calibration(0.8, -0.5, 0.25, origin="the counts of <20> scans"))
-
-
-class Page(HTMLParser):
-    """The tags of a page, and its text without style and script."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.words, self._inside = [], [], None
-        self.feed(text)
-        self.text = " ".join(" ".join(self.words).split())
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        self._inside = tag
-
-    def handle_endtag(self, tag):  # noqa: ARG002 - the name is HTMLParser's
-        self._inside = None
-
-    def handle_data(self, data):
-        if self._inside not in ("style", "script"):
-            self.words.append(data)
-
-    def all(self, tag, **attributes):
-        wanted = {name.rstrip("_"): value for name, value in attributes.items()}
-        return [found for name, found in self.tags if name == tag and wanted.items() <= found.items()]
 
 
 def save(path, peaks):

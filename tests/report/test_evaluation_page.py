@@ -2,11 +2,11 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from html_page import Page
 
 from lesioncount import CountingProtocol, PoissonBinomial, scores
 from lesioncount.errors import MapFileError
@@ -30,34 +30,6 @@ NAMES = {
     "raw": "lesioncount", "calibrated": "lesioncount, calibrated", "cc": "components above 0.5",
     "cc_tuned": "components above 0.7", "all_zero": "all-zero",
 }  # fmt: skip
-
-
-class Page(HTMLParser):
-    """The tags of a page, and its text without style."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.source, self.tags, self.words, self._inside = text, [], [], None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        self._inside = tag
-
-    def handle_endtag(self, tag):  # noqa: ARG002 - the name is HTMLParser's
-        self._inside = None
-
-    def handle_data(self, data):
-        if self._inside != "style":
-            self.words.append(data)
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.words).split())
-
-    @property
-    def headings(self):
-        return re.findall(r"<h2[^>]*>(.*?)</h2>", self.source)
 
 
 def around(value, half=0.05):

@@ -4,11 +4,11 @@ import json
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import nibabel as nib
 import numpy as np
 import pytest
+from html_page import Page
 
 from lesioncount import CountingProtocol
 from lesioncount.batch import count_batch
@@ -23,34 +23,6 @@ from lesioncount.report import write_report
 AFFINE = np.diag([3.0, 1.0, 1.0, 1.0])
 SHAPE = (16, 40, 36)
 PEAKS = {(4, 10, 10): 0.9, (11, 30, 8): 0.5, (8, 20, 28): 0.3}
-
-
-class Page(HTMLParser):
-    """The tags of a page, and its text without style and script."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.words, self._inside = [], [], None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        self._inside = tag
-
-    def handle_endtag(self, tag):  # noqa: ARG002 - the name is HTMLParser's
-        self._inside = None
-
-    def handle_data(self, data):
-        if self._inside not in ("style", "script"):
-            self.words.append(data)
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.words).split())
-
-    def all(self, tag, **attributes):
-        wanted = {name.rstrip("_"): value for name, value in attributes.items()}
-        return [found for name, found in self.tags if name == tag and wanted.items() <= found.items()]
 
 
 def bumps(shape=SHAPE, peaks=PEAKS):
