@@ -130,6 +130,8 @@ def _check_calibration(settings: Settings, *, members: bool) -> None:
             "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount calibrate, "
             "not with --positive-weight), and --calibration FILE."
         )
+    if settings.conformal and fit is not None and fit.conformal is not None:
+        fit.conformal.conformal.check(0.9)
     if settings.conformal and members:
         raise CalibrationError(
             "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "

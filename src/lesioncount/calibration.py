@@ -84,12 +84,12 @@ class Calibration:
         p = np.asarray(probabilities, dtype=np.float64)
         if self.slope == 1 and self.offset == 0:
             return p
-        return np.asarray(1 / (1 + np.exp(-(self.slope * logit(p) + self.offset))))
+        return np.asarray(_sigmoid(self.slope * logit(p) + self.offset))
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one: a threshold on corrected maps is this one on raw maps."""
         raw = (float(logit(np.float64(probability))) - self.offset) / self.slope
-        return 1 / (1 + math.exp(-raw))
+        return float(_sigmoid(raw))
 
     def distribution(self, probabilities: ArrayLike, /) -> CountDistribution:
         """Distribution of the count, from uncorrected existence probabilities."""
@@ -124,6 +124,11 @@ class Calibration:
             f"slope {self.slope:.3g}, offset {self.offset:+.3g} on the logit, {self.missed_rate:.3g} missed lesions "
             f"per scan (from {self.origin})"
         )
+
+
+def _sigmoid(x: Any) -> Any:
+    """The logistic function, which overflows for no argument."""
+    return np.exp(-np.logaddexp(0, -x))
 
 
 def logit(probabilities: ArrayLike) -> NDArray[np.float64]:

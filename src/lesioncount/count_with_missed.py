@@ -105,7 +105,9 @@ class CountWithMissed(CountDistribution):
 
     def _log_of(self, count: float) -> float:
         low, high = self.found.support()
-        if count != math.floor(count) or count < low:
+        if math.isnan(count):
+            raise DistributionError("Expected counts, but got NaN.")
+        if math.isinf(count) or count != math.floor(count) or count < low:
             return -math.inf
         found = np.arange(low, min(count, high) + 1)
         terms = self.found.logpmf(found) + self._log_missed(count - found)

@@ -287,3 +287,62 @@ def test_truth_outside_the_mask_of_the_count_does_not_count(tmp_path):
     assert run("evaluate", out, "--truth", tmp_path / "masks", "-o", tmp_path / "e", "--quiet") == 0
     content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
     assert content["scans"][0]["truth"] == content["scans"][0]["predicted"] == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "scan, count\ns0, 1\ns1, n/a\n",
+        "scan;count\ns0;1\n;\n;\n",
+        "\ufeffscan\tcount\r\ns0 \t1\r\n",
+        "scan,count\ns0,1\ns1,nan\n",
+    ],
+)
+def test_tables_as_programs_write_them(tmp_path, text):
+    p = np.full((9, 9, 9), 0.01, np.float32)
+    p[4, 4, 4] = 0.8
+    for name in ("s0", "s1"):
+        save(tmp_path / "maps" / f"{name}.nii.gz", p)
+    (tmp_path / "t.txt").write_text(text, encoding="utf-8", newline="")
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet") == 0
+    evaluate = ["evaluate", tmp_path / "out", "--truth-counts", tmp_path / "t.txt", "-o", tmp_path / "e", "--quiet"]
+    assert run(*evaluate, "--skip-missing") == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert [row["scan"] for row in content["scans"]] == ["s0"]
+    assert run(*evaluate, "--overwrite") == 2  # the other one has no count
+
+
+def test_one_mask_is_not_that_of_many_scans(cohort, tmp_path, capsys):
+    arguments = ["evaluate", cohort / "out", "-o", tmp_path / "e"]
+    assert run(*arguments, "--truth", cohort / "masks" / "p00_v0.nii.gz") == 2
+    assert "Expected a folder with a mask for each of 60 scans" in capsys.readouterr().err
+    assert run(*arguments, "--truth", cohort / "masks", "--truth-label", "7") == 2
+    assert "No voxel of any mask has the value 7" in capsys.readouterr().err
+
+
+def test_masks_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    p = np.full((9, 9, 9), 0.01, np.float32)
+    for n, folder in enumerate(("a", "b"), start=1):
+        p[2 * n, 4, 4] = 0.9
+        save(tmp_path / "maps" / folder / "x.nii.gz", p)
+        save(tmp_path / "masks" / folder / "x.nii.gz", (p > 0.5).astype(np.uint8))
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet") == 0
+    assert run("evaluate", tmp_path / "out", "--truth", tmp_path / "masks", "-o", tmp_path / "e", "--quiet") == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert [row["truth"] for row in content["scans"]] == [1, 2]
+
+
+def test_few_patients_have_intervals_only_where_they_can_be_guaranteed(cohort, tmp_path, capsys):
+    """Thirty patients in pairs of visits: one scan of each makes the intervals; eight patients are too few."""
+    table = cohort / "counts.tsv"
+    assert (
+        run("calibrate", cohort / "out", "--truth-counts", table, "--group-by", "patient", "-o", tmp_path / "c.json")
+        == 0
+    )
+    assert "from 30 scans, for count --interval conformal" in capsys.readouterr().out
+    options = ["--truth-counts", table, "--group-by", "p(.).*_", "-o", tmp_path / "d.json"]
+    assert run("calibrate", cohort / "out", *options) == 0
+    assert "too few for 90 %" in capsys.readouterr().out
+    count = ["count", cohort / "maps", "-o", tmp_path / "out", "--interval", "conformal", "--calibration"]
+    assert run(*count, tmp_path / "d.json") == 2
+    assert not (tmp_path / "out").exists()

@@ -113,6 +113,12 @@ def test_few_scans_have_intervals_of_counts_as_they_are():
     assert sum(map(len, fit.conformal.conformal.scores)) == 30
 
 
+def test_counts_that_were_perfect_already():
+    fit = CalibrationFit.fit(KnownTruth.of([[1.0] * (i % 4) for i in range(40)], [i % 4 for i in range(40)]))
+    assert "held-out counts" in fit.held_out.verdict
+    assert CalibrationFit.from_json(fit.to_json()).fingerprint == fit.fingerprint
+
+
 def test_patients_stay_together():
     truth = cohort(90, groups=[i // 3 for i in range(90)])
     parts = truth.parts(5, seed=0)
@@ -152,6 +158,10 @@ def test_a_file_that_is_not_there_is_refused():
     [
         (([[0.5]], [1, 2]), {}, "a count of at least 0 for each of 1 scans"),
         (([[0.5]], [-1]), {}, "a count of at least 0"),
+        (([[7.0]], [1]), {}, "in \\[0, 1\\]"),
+        (([[float("nan")]], [1]), {}, "in \\[0, 1\\]"),
+        (([0.5], [1]), {}, "one dimension"),
+        (([[0.5]], ["many"]), {}, "a count for each scan"),
         (([[0.5]], [1]), {"owns": [[True, False]]}, "each candidate"),
         (([[0.5]], [1]), {"groups": ["a", "b"]}, "a group for each"),
     ],

@@ -153,6 +153,17 @@ def test_larger_overlaps_own_first():
     assert match.touches.tolist() == [True, True]
 
 
+def test_a_lesion_is_found_by_whichever_candidate_touches_it():
+    match = match_lesions(labels("1111102"), labels("1102203"), n_candidates=2, n_lesions=3)
+    assert match.n_found_by(np.array([True, True])) == 3
+    assert match.n_found_by(np.array([True, False])) == 2  # two lesions merged under one candidate are both found
+
+
+def test_improbable_is_not_impossible():
+    method = Predictions.of_distributions([lc.PoissonBinomial([0.001] * 200)] * 2, [200, 201])
+    assert method.means["zero_mass"].tolist() == [0, 1]
+
+
 def test_label_maps_of_other_shapes_are_refused():
     with pytest.raises(ScoreError, match="one shape"):
         match_lesions(labels("11"), labels("111"), n_candidates=1, n_lesions=1)

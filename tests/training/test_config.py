@@ -46,7 +46,14 @@ def test_a_file_changes_some_of_a_preset(tmp_path):
         ("[data]\nshape = 24\n", "to be like"),
         ("run = 3\n", "Expected a section \\[run\\]"),
         ("[run\n", "does not parse"),
-        ("preset = 'desktop'\n", "desktop is no preset"),
+        ("preset = 'desktop'\n", "'desktop' is no preset"),
+        ("preset = 3\n", "3 is no preset"),
+        ("[optimizer]\nschedule = 'exponentail'\n", "schedule in \\[optimizer\\] makes no sense"),
+        ("[network]\nmethod = 'our'\n", "method in \\[network\\] makes no sense"),
+        ("[network]\ndropout = 2.0\n", "dropout"),
+        ("[run]\nbatch_size = 0\n", "batch_size"),
+        ("[run]\nepochs = 0\npretrain_epochs = 0\n", "epochs"),
+        ("[data]\npatients = ['a', 2, 2]\n", "patients"),
     ],
 )
 def test_mistakes_are_named(text, message):

@@ -70,6 +70,12 @@ def test_what_cannot_predict_is_refused(trained, tmp_path, capsys):
     assert run("predict", trained / "net" / "config.json", trained / "cohort", "-o", tmp_path / "m") == 2
     assert "no checkpoint of lesioncount train" in capsys.readouterr().err
     assert run("predict", trained / "net" / "best.ckpt", tmp_path, "-o", tmp_path / "m") == 2
+    start = ["predict", trained / "net" / "best.ckpt", trained / "cohort", "-o"]
+    assert run(*start, tmp_path / "m", "--mc-dropout", "1") == 2
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    assert run(*start, tmp_path / "full") == 2
+    assert "--overwrite" in capsys.readouterr().err
 
 
 def test_a_cohort_on_disk_can_be_learned_from(tmp_path):

@@ -115,6 +115,14 @@ def test_folders_with_a_training_are_not_written_over(tmp_path):
     train(tiny(run={"epochs": 0}), tmp_path / "t", overwrite=True, progress=False)
 
 
+def test_a_configuration_that_fails_leaves_the_old_training_alone(tmp_path):
+    train(tiny(run={"epochs": 0}), tmp_path / "t", progress=False)
+    with pytest.raises(ConfigError):
+        train(tiny(data={"source": "tape"}), tmp_path / "t", overwrite=True, progress=False)
+    assert (tmp_path / "t" / "best.ckpt").exists()
+    assert json.loads((tmp_path / "t" / "config.json").read_text())["data"]["source"] == "synthetic"
+
+
 def test_order_and_changes_depend_on_seed_and_epoch_alone():
     first, again = (ScanDataset(some_scans(), augment=True, seed=3) for _ in range(2))
     again[4], again[1]

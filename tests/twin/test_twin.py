@@ -294,3 +294,12 @@ def test_rescue_takes_a_plateau_once_and_a_flat_map_not_at_all():
     loss(logits, torch.tensor([1, 1])).backward()
     assert torch.nonzero(logits.grad).tolist() == [[0, 3, 3, 3]]
     assert loss.n_impossible == 1
+
+
+def test_bounds_far_above_the_number_of_candidates_cost_nothing():
+    logits = logits_with(1.0, 0.5)[None]
+    many = torch.tensor([1 << 30])
+    loss = CountLoss(spatial_dims=3)
+    assert loss(logits, at_least=torch.tensor([0]), at_most=many).item() == pytest.approx(0, abs=1e-6)
+    assert loss(logits, many).item() == 100
+    assert loss.n_impossible == 1

@@ -6,11 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.truth import add_truth_arguments, at_least_one, truth_options
+from lesioncount.cli.truth import add_truth_arguments, at_least_one, at_least_zero, truth_options
 from lesioncount.errors import CalibrationError
 
 if TYPE_CHECKING:
     from lesioncount.fitting import CalibrationFit
+
+
+# A guaranteed interval of 90 % needs one scan less than 1 / 0.1.
+_SCANS_FOR_90 = 9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="undo the weight that the loss gave to lesion voxels; nothing is fitted, and no truth is needed",
     )
     fit.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
-    fit.add_argument("--seed", type=int, default=0, metavar="N", help="seed of folds and halves (default: 0)")
+    fit.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of folds and halves (default: 0)")
     fit.add_argument("--overwrite", action="store_true", help="write over a calibration that is there")
     fit.add_argument("--quiet", action="store_true", help="print errors only")
     fit.add_argument("--debug", action="store_true", help="show where an error came from")
@@ -52,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
     """Fit, write, and say what it is worth."""
     from lesioncount.io.atomic import write_text
 
+    if options.output.is_dir():
+        raise CalibrationError(f"{options.output} is a folder. Name the file: {options.output / 'calibration.json'}.")
     if options.output.exists() and not options.overwrite:
         raise CalibrationError(f"{options.output} exists. Choose another name, or write over it (--overwrite).")
     fit = _fit(options)
@@ -95,5 +101,9 @@ def _print(fit: CalibrationFit, path: Path) -> None:
     elif fit.conformal is not None:
         print("There are too few scans to see, on held-out ones, what it is worth.")
     if fit.conformal is not None:
-        print(f"Guaranteed intervals: {fit.conformal.conformal}, for count --interval conformal.")
+        n = sum(map(len, fit.conformal.conformal.scores))
+        use = (
+            "for count --interval conformal" if n >= _SCANS_FOR_90 else f"too few for 90 %, which needs {_SCANS_FOR_90}"
+        )
+        print(f"Guaranteed intervals, which have a calibration of their own: from {n} scans, {use}.")
     print(f"Written: {path}")

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from lesioncount.cli.truth import add_truth_arguments, at_least_one, truth_options
+from lesioncount.cli.truth import add_truth_arguments, at_least_one, at_least_zero, truth_options
 
 # What is printed, the first two with intervals, so that it fits into 80 letters; all scores are in scores.tsv.
+_WIDTH = 100
 _WITH_INTERVAL = {"rps": "RPS", "accuracy": "accuracy"}
 _SHOWN = {"f1": "F1", "ece": "ECE", "coverage90": "covered"}
 
@@ -23,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work = parser.add_argument_group("the run")
     work.add_argument("--counts-only", action="store_true", help="do not read the maps again: no comparison of lesions")
     work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
-    work.add_argument("--seed", type=int, default=0, metavar="N", help="seed of resamples and folds (default: 0)")
+    work.add_argument(
+        "--seed", type=at_least_zero, default=0, metavar="N", help="seed of resamples and folds (default: 0)"
+    )
     work.add_argument("--overwrite", action="store_true", help="write over an evaluation that is there")
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
@@ -66,11 +69,11 @@ def _print(content: dict[str, Any], page: str, out: Path) -> None:
         intervals = (_with_interval(scores[name]) for name in _WITH_INTERVAL)
         table.add_row(method["name"], *intervals, *(f"{scores[name]['estimate']:.3f}" for name in _SHOWN))
     console = Console(soft_wrap=True)
-    console.print(table)
+    console.print(table, width=max(console.width, _WIDTH))
     for note in content["notes"]:
         console.print(f"note: {note}", markup=False, highlight=False)
     n, groups = content["n_scans"], content["n_groups"]
-    of = "" if n == groups else f" of {groups} groups"
+    of = "" if n == groups else f" of {groups} group{'' if groups == 1 else 's'}"
     console.print(
         f"{n} scans{of}, 95 % intervals from {content['n_resamples']} resamples. Results: {out}", markup=False,
         highlight=False,

@@ -5,31 +5,39 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from lesioncount.cli.truth import at_least_zero
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What can be said to this command."""
     parser.set_defaults(run=run)
     parser.epilog = "Then: lesioncount count OUT -o COUNTS, or --count does it too. Needs lesioncount[train]."
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="that of a training, best.ckpt")
-    parser.add_argument("images", type=Path, metavar="IMAGES", help="BIDS-like folder of scans")
+    parser.add_argument(
+        "images", type=Path, metavar="IMAGES", help="BIDS-like folder of scans, with scans.tsv, as synthesize writes it"
+    )
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the maps")
     members = parser.add_mutually_exclusive_group()
     members.add_argument("--mc-dropout", type=int, default=0, metavar="N", help="write N members, by dropout")
     members.add_argument("--tta", action="store_true", help="write a member for each flip of the images")
     parser.add_argument("--count", type=Path, metavar="FOLDER", help="count the maps, with a report, into this folder")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the dropout (default: 0)")
+    parser.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of the dropout (default: 0)")
+    parser.add_argument("--overwrite", action="store_true", help="write over maps and counts that are there")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
 
 
 def run(options: argparse.Namespace) -> int:
     """Predict, and count if asked to."""
+    from lesioncount.errors import MapFileError
     from lesioncount.io.optional import optional
 
     for module in ("torch", "monai"):
         optional(module, "train", "Predicting")
     from lesioncount.training.prediction import predict
 
+    if options.count is not None and (options.count / "run.json").exists() and not options.overwrite:
+        raise MapFileError(f"{options.count} holds counts. Choose another folder, or write over it (--overwrite).")
     written = predict(
         options.checkpoint,
         options.images,
@@ -37,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
         mc_dropout=options.mc_dropout,
         tta=options.tta,
         seed=options.seed,
+        overwrite=options.overwrite,
     )
     if not options.quiet:
         print(
@@ -48,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.report import write_report
 
     has_members = bool(options.mc_dropout or options.tta)
-    result = count_batch(written, options.count, members=has_members)
+    result = count_batch(written, options.count, members=has_members, overwrite=options.overwrite)
     page = write_report(result.out)
     if not options.quiet:
         print(f"Counts: {result.out}. Report: {page}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from lesioncount.cli.truth import at_least_zero
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What can be said to this command."""
@@ -12,7 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Writes best.ckpt, last.ckpt, config.json, scores.json and logs. Needs lesioncount[train]."
     parser.add_argument("config", metavar="CONFIG", help="a TOML file, or a preset: smoke, laptop, paper")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the training")
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of the training, instead of the configuration's")
+    parser.add_argument(
+        "--seed", type=at_least_zero, metavar="N", help="seed of the training, instead of the configuration's"
+    )
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="go on from the last finished epoch")
     again.add_argument("--overwrite", action="store_true", help="begin again, over what is there")

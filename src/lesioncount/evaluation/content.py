@@ -65,9 +65,9 @@ def notes_on(compared: Compared, methods: dict[str, Predictions]) -> list[str]:
     """What a reader must know, in plain sentences."""
     notes = []
     if compared.results.n_failed:
-        notes.append(f"{compared.results.n_failed} scans could not be counted and are not part of this.")
+        notes.append(f"Not part of this, because they could not be counted: {compared.results.n_failed} scan(s).")
     if compared.n_without_truth:
-        notes.append(f"{compared.n_without_truth} scans have no truth and are not part of this.")
+        notes.append(f"Not part of this, because they have no truth: {compared.n_without_truth} scan(s).")
     candidates = np.concatenate([p for scan in compared.results.scans for p in scan.existence])
     sure = float(np.mean((candidates < _NEAR_CERTAIN) | (candidates > 1 - _NEAR_CERTAIN))) if len(candidates) else 0.0
     if sure > _POLARISED_SHARE:
@@ -96,8 +96,11 @@ def notes_on(compared: Compared, methods: dict[str, Predictions]) -> list[str]:
             "Ensembles are compared by their counts only" if compared.results.has_members else "The maps were not read"
         )
         notes.append(f"{why}: lesions are not compared, and the threshold of CC is not tuned.")
-    if len(compared.truths) < 2 * N_FOLDS:
-        notes.append(f"There are only {len(compared.truths)} scans: intervals from so few are rough.")
+    n_groups = len(set(compared.groups))
+    if n_groups < 2 * N_FOLDS:
+        notes.append(f"Intervals are rough: they come from {n_groups} scan(s), or groups of scans, only.")
+    if n_groups < N_FOLDS and cc_table(compared) is not None:
+        notes.append("The threshold of CC is not tuned: there are fewer groups than folds.")
     return notes
 
 

@@ -29,7 +29,7 @@ def lesion_level(compared: Compared, seed: int) -> dict[str, Any] | None:
     columns = {
         "sensitivity": (np.array([m.n_lesions - m.n_missed for m in matches]), n),
         "false_positives_per_scan": (np.array([(~m.touches).sum() for m in matches]), np.ones(len(n))),
-        "sensitivity_above_half": (np.array([(m.owns & s).sum() for m, s in zip(matches, strong, strict=True)]), n),
+        "sensitivity_above_half": (np.array([m.n_found_by(s) for m, s in zip(matches, strong, strict=True)]), n),
         "false_positives_per_scan_above_half": (
             np.array([(~m.touches & s).sum() for m, s in zip(matches, strong, strict=True)]),
             np.ones(len(n)),

@@ -48,10 +48,9 @@ class HeldOut:
         if change.high < 0:
             return f"The calibration made held-out counts better (ranked probability score {figures})."
         if change.low > 0:
-            worse = change.estimate / self.before["rps"].estimate
             return (
-                f"The calibration made held-out counts worse, by {worse:.0%} (ranked probability score {figures}): "
-                "leave them as they are."
+                f"The calibration made held-out counts worse (ranked probability score {figures}, before "
+                f"{self.before['rps'].estimate:.3f}): leave them as they are."
             )
         return f"The calibration gained nothing that can be told from chance (ranked probability score {figures})."
 
@@ -173,7 +172,8 @@ def _held_out(truth: KnownTruth, seed: int) -> HeldOut | None:
     parts = truth.parts(N_FOLDS, seed=seed)
     calibrated: list[CountDistribution | None] = [None] * len(truth)
     for part in parts:
-        rest = [row for row in range(len(truth)) if row not in set(part)]
+        held_out = set(part)
+        rest = [row for row in range(len(truth)) if row not in held_out]
         try:
             calibration = fit_calibration(truth[rest])
         except CalibrationError:
@@ -197,7 +197,8 @@ def _conformal(truth: KnownTruth, protocol: CountingProtocol | None, seed: int) 
     """
     fitted, judged = truth.parts(2, seed=seed + 1)
     calibration, scored = Calibration(protocol=protocol), truth
-    if len(fitted) >= MIN_SCANS and int(truth[fitted].counts.sum()) >= MIN_LESIONS:
+    enough = len({truth.groups[row] for row in judged}) >= MIN_SCANS
+    if enough and len(fitted) >= MIN_SCANS and int(truth[fitted].counts.sum()) >= MIN_LESIONS:
         calibration, scored = fit_calibration(truth[fitted], protocol=protocol), truth[judged]
     scored = scored[scored.one_per_group(seed=seed)]
     distributions = [calibration.distribution(p) for p in scored.existence]

@@ -43,8 +43,13 @@ class KnownTruth:
         groups: Sequence[Hashable] | None = None,
     ) -> Self:
         """Check, and bring into shape."""
-        arrays = tuple(np.asarray(p, dtype=np.float64) for p in existence)
-        truth = np.asarray(counts)
+        try:
+            arrays = tuple(np.asarray(p, dtype=np.float64) for p in existence)
+            truth = np.asarray(counts, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise CalibrationError("Expected an array of probabilities and a count for each scan.") from None
+        if not all(p.ndim == 1 and np.all((p >= 0) & (p <= 1)) for p in arrays):
+            raise CalibrationError("Expected existence probabilities in [0, 1], in one dimension for each scan.")
         if truth.shape != (len(arrays),) or not np.all(truth == np.floor(truth)) or not np.all(truth >= 0):
             raise CalibrationError(
                 f"Expected a count of at least 0 for each of {len(arrays)} scans, but got {counts!r}."

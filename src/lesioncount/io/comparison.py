@@ -106,6 +106,10 @@ def compare(results: Results, options: TruthOptions, *, read_maps: bool, jobs: i
     jobs : int, default 1
         Number of processes.
     """
+    if options.masks is not None and options.masks.is_file() and len(results.scans) > 1:
+        raise TruthError(
+            f"Expected a folder with a mask for each of {len(results.scans)} scans, but {options.masks} is one."
+        )
     truth: _Table | _Masks = _Masks(options) if options.table is None else _Table(options)
     known = tuple(scan for scan in results.scans if truth.knows(scan))
     if not options.skip_missing or not known:
@@ -118,6 +122,8 @@ def compare(results: Results, options: TruthOptions, *, read_maps: bool, jobs: i
         # A fresh interpreter per worker: forking one that has threads may lock up.
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
             truths = list(executor.map(look, known, chunksize=max(1, len(known) // (8 * jobs))))
+    if options.label is not None and not any(found.count for found in truths):
+        raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
     groups = truth.groups([scan.name for scan in known], options.group_by)
     return Compared(replace(results, scans=known), tuple(truths), tuple(groups), len(results.scans) - len(known))
 
@@ -133,10 +139,10 @@ class _Table:
         return self._table.rows
 
     def knows(self, scan: ScanResult) -> bool:
-        return scan.name in self._table.rows
+        return self._table.knows(scan.name, scan_name(scan.grid.path))
 
     def of(self, scan: ScanResult, *, protocol: CountingProtocol, read_maps: bool) -> ScanTruth:
-        count = self._table.count_of(scan.name)
+        count = self._table.count_of(scan.name, scan_name(scan.grid.path))
         return ScanTruth(count, cc_counts=_cc_counts(scan, protocol) if read_maps else None)
 
     def groups(self, names: Sequence[str], group_by: str | None) -> Sequence[str]:

@@ -105,10 +105,12 @@ def counterpart(beside: Path, of: Path, *, suffix: str = "") -> Path:
     if not beside.is_dir():
         return beside
     matches = namesakes(beside, of, suffix=suffix)
+    if len(matches) > 1:  # the same name in several folders: the one whose folder is called as that of the map
+        matches = [match for match in matches if match.parent.name == of.absolute().parent.name] or matches
     if len(matches) != 1:
-        count = "no file" if not matches else f"{len(matches)} files"
+        there = "is no file" if not matches else f"are {len(matches)} files"
         raise MapFileError(
-            f"Expected one file called {scan_name(of)}{suffix} in {beside}, but there is {count} of that name."
+            f"Expected one file called {scan_name(of)}{suffix} in {beside}, but there {there} of that name."
         )
     return matches[0]
 

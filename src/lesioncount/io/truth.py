@@ -20,6 +20,12 @@ from lesioncount.protocol import CountingProtocol
 # Values of a mask that is not one, named in the message.
 _NAMED = 6
 
+# How tables say that something is not known.
+_UNKNOWN = ("", "n/a", "na", "nan", "none")
+
+# No scan has more lesions than this.
+_MOST = 1 << 31
+
 # Scans named in a message; more help nobody.
 _SHOWN = 5
 
@@ -33,14 +39,21 @@ class TruthTable:
     scan_column: str = "scan"
     count_column: str = "count"
 
-    def count_of(self, scan: str) -> int:
-        """The true count of a scan."""
-        text = self.rows[scan][self.count_column].strip()
+    def knows(self, *names: str) -> bool:
+        """Whether there is a count under one of these names."""
+        return self._row(*names).get(self.count_column, "").strip().lower() not in _UNKNOWN
+
+    def _row(self, *names: str) -> Mapping[str, str]:
+        return next((self.rows[name] for name in names if name in self.rows), {})
+
+    def count_of(self, scan: str, *other_names: str) -> int:
+        """The true count of a scan, which may have more than one name."""
+        text = self._row(scan, *other_names)[self.count_column].strip()
         try:
             count = float(text)
         except ValueError:
             count = -1.0
-        if count < 0 or count != int(count):
+        if not 0 <= count < _MOST or count != int(count):
             raise TruthError(f"{self.path}: expected a count of at least 0 for {scan}, but got {text!r}.")
         return int(count)
 
@@ -50,14 +63,17 @@ class TruthTable:
 
 
 def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str = "count") -> TruthTable:
-    """Read a table of counts, separated by tabs or commas."""
+    """Read a table of counts, separated by tabs, commas or semicolons."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             first = stream.readline()
             stream.seek(0)
             reader = csv.DictReader(stream, delimiter="\t" if "\t" in first else ";" if ";" in first else ",")
-            content = list(reader)
-            names = reader.fieldnames or ()
+            reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+            content = [
+                row for row in reader if any(cell and cell.strip() for cell in row.values() if isinstance(cell, str))
+            ]
+            names = reader.fieldnames
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise MapFileError(f"The table {path} cannot be read: {error}.") from None
     for column in (scan_column, count_column):
@@ -70,9 +86,10 @@ def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str
     for row in content:
         if None in row or None in row.values():
             raise TruthError(f"{path}: the row of {row.get(scan_column)!r} has not as many cells as the header.")
-        if row[scan_column] in rows:
-            raise TruthError(f"{path}: {row[scan_column]!r} has more than one row.")
-        rows[row[scan_column]] = row
+        name = row[scan_column].strip()
+        if name in rows:
+            raise TruthError(f"{path}: {name!r} has more than one row.")
+        rows[name] = row
     return TruthTable(path, rows, scan_column, count_column)
 
 
@@ -113,7 +130,9 @@ def true_lesions(
         values = values * source.scale + source.offset
     lesions = values == label if label is not None else _as_binary(values, path)
     inside = None if within is None else open_map(within).array() != 0
-    return find_candidates(lesions, protocol=protocol, mask=inside, spacing_mm=source.spacing_mm, warn=False)
+    return find_candidates(
+        lesions, protocol=protocol, mask=inside, spacing_mm=source.spacing_mm or grid.spacing_mm, warn=False
+    )
 
 
 def _as_binary(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:

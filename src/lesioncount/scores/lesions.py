@@ -25,6 +25,8 @@ class LesionMatch:
     owns : array of bool, shape (n_candidates,)
         Whether it has one for itself: each lesion goes to one candidate and each candidate gets one lesion at most, the
         largest overlaps first. These are the candidates that a count should count.
+    pairs : array of int, shape (n_pairs, 2)
+        Candidate and lesion, counted from 0, of each pair that shares a voxel.
     n_missed : int
         Lesions that no candidate touches.
     n_split : int
@@ -36,9 +38,14 @@ class LesionMatch:
     n_lesions: int
     touches: NDArray[np.bool_]
     owns: NDArray[np.bool_]
+    pairs: NDArray[np.int64]
     n_missed: int
     n_split: int
     n_merged: int
+
+    def n_found_by(self, chosen: NDArray[np.bool_]) -> int:
+        """Lesions that some of these candidates touch."""
+        return len(np.unique(self.pairs[chosen[self.pairs[:, 0]], 1]))
 
     @property
     def n_without_own(self) -> int:
@@ -75,6 +82,7 @@ def match_lesions(
         n_lesions,
         per_candidate > 0,
         owns,
+        np.stack([candidate, lesion], axis=1),
         int((per_lesion == 0).sum()),
         int((per_lesion > 1).sum()),
         int((per_candidate > 1).sum()),

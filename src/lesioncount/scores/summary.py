@@ -46,6 +46,8 @@ class Predictions:
         90 % interval.
     p_truth : array of float, shape (n,)
         Probability of the true count itself, without bins.
+    impossible : array of bool, shape (n,)
+        Whether the true count was held impossible.
     entropy : array of float, shape (n,), or None
         Of the bins; None for a method that gives one number and no distribution.
     truth : array of int, shape (n,)
@@ -57,6 +59,7 @@ class Predictions:
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     p_truth: NDArray[np.float64]
+    impossible: NDArray[np.bool_]
     entropy: NDArray[np.float64] | None
     truth: NDArray[np.int64]
 
@@ -74,6 +77,7 @@ class Predictions:
             intervals[:, 0],
             intervals[:, 1],
             np.array([d.pmf(int(c)) for d, c in zip(distributions, truth, strict=True)]),
+            np.array([np.isneginf(d.logpmf(int(c))) for d, c in zip(distributions, truth, strict=True)], dtype=bool),
             np.maximum(0.0, -(bins * logs).sum(axis=1)),
             truth,
         )
@@ -85,7 +89,7 @@ class Predictions:
         guess = checked_counts(predicted, len(truth))
         bins = np.eye(MAX_COUNT + 1)[np.minimum(guess, MAX_COUNT)]
         number = guess.astype(np.float64)
-        return cls(bins, number, number, guess, guess, (guess == truth).astype(np.float64), None, truth)
+        return cls(bins, number, number, guess, guess, (guess == truth).astype(np.float64), guess != truth, None, truth)
 
     @property
     def hits(self) -> NDArray[np.bool_]:
@@ -111,7 +115,7 @@ class Predictions:
             "mae": np.abs(self.predicted - self.truth),
             "bias": self.expected - self.truth,
             "nll": nll(self.bins, self.truth),
-            "zero_mass": (self.p_truth == 0).astype(np.float64),
+            "zero_mass": self.impossible.astype(np.float64),
             "coverage90": ((self.low <= self.truth) & (self.truth <= self.high)).astype(np.float64),
             "width90": (self.high - self.low).astype(np.float64),
         }

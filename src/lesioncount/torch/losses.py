@@ -107,8 +107,9 @@ class CountLoss(nn.Module):
             probabilities=self.probabilities,
             rescue=self._wanted(low) if self.rescue else None,
         )
-        low = torch.zeros(distribution.batch_shape, dtype=torch.long) if low is None else low
-        highest = int(low.max()) if high is None else int(torch.maximum(low, high).max())
+        low = torch.zeros(distribution.batch_shape, dtype=torch.long, device=maps.device) if low is None else low
+        highest = int(low.max()) if high is None else max(int(low.max()), int(high.max()))
+        highest = min(highest, distribution.logits.shape[-1])  # larger counts are all impossible
         loss, impossible = bounded_nll(
             distribution.log_bins(highest + 1 if self.max_count is None else self.max_count), low, high
         )

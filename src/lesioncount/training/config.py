@@ -137,6 +137,27 @@ class TrainingConfig:
     loss: LossConfig = field(default_factory=LossConfig)
     run: RunConfig = field(default_factory=RunConfig)
 
+    def __post_init__(self) -> None:
+        """Check what the sections do not know of themselves."""
+        wrong = {
+            "schedule in [optimizer]": self.optimizer.schedule not in ("exponential", "one_cycle"),
+            "method in [network]": self.network.method not in ("ours", "bottleneck", "multihead", "downstream"),
+            "dropout in [network]": not 0 <= self.network.dropout < 1,
+            "filters and levels in [network]": self.network.filters < 1 or self.network.levels < 2,
+            "epochs in [run]": min(self.run.epochs, self.run.pretrain_epochs) < 0
+            or self.run.epochs + self.run.pretrain_epochs < 1,
+            "batch_size in [run]": self.run.batch_size < 1,
+            "seed in [run] and [data]": min(self.run.seed, self.data.seed) < 0,
+            "processes in [run]": self.run.processes < 1,
+            "shape in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.shape),
+            "patients in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.patients),
+        }
+        for what, is_wrong in wrong.items():
+            if is_wrong:
+                raise ConfigError(
+                    f"The value of {what} makes no sense: {self.to_dict()[what.split('[')[1].strip(']')]}."
+                )
+
     @classmethod
     def load(cls, given: str | Path) -> Self:
         """From the name of a preset, or a TOML file, which may say ``preset = "laptop"`` and change some of it."""
@@ -156,7 +177,10 @@ class TrainingConfig:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"Expected a training as TOML, but it does not parse: {error}.") from None
-        base = asdict(cls.load(content.pop("preset"))) if "preset" in content else {}
+        preset = content.pop("preset", None)
+        if preset is not None and preset not in PRESETS:
+            raise ConfigError(f"{preset!r} is no preset. Known are {', '.join(PRESETS)}.")
+        base = asdict(cls.load(preset)) if preset else {}
         return cls.from_dict(
             {name: base.get(name, {}) | _table(name, content.get(name, {})) for name in (*base, *content)}
         )

@@ -42,7 +42,15 @@ def load_network(checkpoint: Path) -> tuple[CountingNetwork, tuple[int, ...]]:
 
 
 def predict(
-    checkpoint: Path, images: Path, out: Path, /, *, mc_dropout: int = 0, tta: bool = False, seed: int = 0
+    checkpoint: Path,
+    images: Path,
+    out: Path,
+    /,
+    *,
+    mc_dropout: int = 0,
+    tta: bool = False,
+    seed: int = 0,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write a probability map for each scan of a BIDS-like folder.
 
@@ -60,6 +68,8 @@ def predict(
         Write a member for each flip of the image.
     seed : int, default 0
         Of the dropout.
+    overwrite : bool, default False
+        Write over maps that are there.
 
     Returns
     -------
@@ -68,6 +78,12 @@ def predict(
     """
     if mc_dropout and tta:
         raise ConfigError("Expected either --mc-dropout or --tta, and not both.")
+    if mc_dropout == 1 or mc_dropout < 0:
+        raise ConfigError(f"Expected at least 2 members, but got --mc-dropout {mc_dropout}.")
+    if not overwrite and out.is_dir() and any(out.iterdir()):
+        raise ConfigError(f"{out} is not empty. Choose another folder, or write over it (--overwrite).")
+    for old in out.glob("member[0-9][0-9]/*.nii.gz"):
+        old.unlink()  # of an earlier prediction, which may have had more members
     network, shape = load_network(checkpoint)
     members = _members(network, shape, mc_dropout, tta, seed)
     cohort = read_cohort(images)

@@ -59,6 +59,8 @@ def train(
     for part, scans in parts.items():
         if len(scans) == 0:
             raise ConfigError(f"There is no scan in the part {part!r}.")
+    if all(parts["val"][i].mask is None for i in range(len(parts["val"]))):
+        raise ConfigError("No validation scan has a mask, and without one no epoch can be chosen by its voxel F1.")
     with _without_chatter():
         trainer = _trainer(config, out, progress=progress)
     loaders = {
@@ -75,6 +77,7 @@ def train(
         for part, scans in parts.items()
     }
     module = _module(config, parts["train"], len(loaders["train"]))
+    _begin(config, out, resume=resume)  # not before: whatever was wrong with the configuration has shown by now
     with _without_chatter():
         begin_at = str(last) if resume and last.exists() else None
         trainer.fit(module, loaders["train"], loaders["val"], ckpt_path=begin_at, weights_only=True)
@@ -106,11 +109,14 @@ def _check_folder(config: TrainingConfig, out: Path, last: Path, *, resume: bool
         raise ConfigError(
             f"{out} holds a training. Choose another folder, go on with it (--resume), or begin again (--overwrite)."
         )
+
+
+def _begin(config: TrainingConfig, out: Path, *, resume: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if not resume:
         for name in ("last.ckpt", "best.ckpt", "scores.json"):
             (out / name).unlink(missing_ok=True)
-    write_text(kept, given)
+    write_text(out / "config.json", json.dumps(config.to_dict(), indent=1) + "\n")
 
 
 def _module(config: TrainingConfig, scans: ScanSource, steps_per_epoch: int) -> CountingModule:

@@ -10,6 +10,7 @@ import numpy as np
 from lesioncount.cohorts import SPLITS, Cohort, GadCohort
 from lesioncount.cohorts.folder import read_cohort
 from lesioncount.cohorts.leaf import Leaf, read_leaves
+from lesioncount.cohorts.scan import count_of
 from lesioncount.errors import CohortError, ConfigError
 from lesioncount.training.config import DataConfig, TrainingConfig
 from lesioncount.training.scans import MANY, Kept, LearningScan, Part, ScanSource
@@ -38,8 +39,11 @@ class CohortScans:
 
     def __getitem__(self, index: int) -> LearningScan:
         scan = self._cohort[index]
-        low = scan.count if scan.count is not None else scan.at_least
-        high = scan.count if scan.count is not None else scan.at_most
+        count = scan.count
+        if count is None and scan.lesions is not None:
+            count = count_of(scan.lesions)
+        low = count if count is not None else scan.at_least
+        high = count if count is not None else scan.at_most
         if scan.lesions is None and low is None and high is None:
             raise CohortError(f"{scan.name} has neither a mask nor a count: there is nothing to learn from it.")
         return LearningScan(
