@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.truth import add_truth_arguments, at_least_one, at_least_zero, truth_options
+from lesioncount.cli.numbers import at_least_one, at_least_zero
+from lesioncount.cli.truth import add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli.truth import at_least_one
+from lesioncount.cli.numbers import at_least_one
 from lesioncount.errors import ProtocolError
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 

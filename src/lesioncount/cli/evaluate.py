@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from lesioncount.cli.truth import add_truth_arguments, at_least_one, at_least_zero, truth_options
+from lesioncount.cli.numbers import at_least_one, at_least_zero
+from lesioncount.cli.truth import add_truth_arguments, truth_options
 
 # What is printed, the first two with intervals, so that it fits into 80 letters; all scores are in scores.tsv.
 _WIDTH = 100

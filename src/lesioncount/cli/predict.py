@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lesioncount.cli.truth import at_least_zero
+from lesioncount.cli.numbers import at_least_zero
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from lesioncount.cli.truth import at_least_one
+from lesioncount.cli.numbers import at_least_one
 
 # Lines of progress in a whole run.
 _LINES = 20

@@ -52,17 +52,3 @@ def truth_options(options: argparse.Namespace) -> TruthOptions:
         group_by=options.group_by,
         skip_missing=options.skip_missing,
     )
-
-
-def at_least_one(text: str) -> int:
-    """A number of processes."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return int(text)
-
-
-def at_least_zero(text: str) -> int:
-    """A seed."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
-    return int(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,9 @@ class CountMetric(Metric):
     def _sums(self) -> dict[str, tuple[int, ...]]:
         return {"total": (), "n": ()}
 
+    @abstractmethod
     def _sums_of(self, p: NDArray[np.float64], counts: NDArray[np.int64]) -> _Sums:
-        raise NotImplementedError
+        """What a batch adds to each of the sums."""
 
     def _add(self, *sums: NDArray[Any] | float) -> None:
         for name, value in zip(self._sums(), sums, strict=True):

@@ -80,22 +80,34 @@ class Results:
 
 def read_results(out: Path) -> Results:
     """Read what a run has left in its folder."""
+    run = read_run(out)
+    applied = {key: value for key, value in (run["settings"].get("calibration") or {}).items() if key != "fingerprint"}
+    counted = [_scan_result(out, item["scan"]) for item in run["inputs"] if item["status"] == "ok"]
+    if not counted:
+        raise MapFileError(f"There is no scan in {out} that was counted.")
+    return Results(
+        out,
+        CountingProtocol.from_dict(run["settings"]["protocol"]),
+        Calibration.from_dict(applied) if applied else None,
+        tuple(counted),
+        len(run["inputs"]) - len(counted),
+    )
+
+
+def read_run(out: Path) -> dict[str, Any]:
+    """What ``run.json`` in a folder of results says: settings, and a scan, status and error for each input."""
     try:
         run = json.loads((out / "run.json").read_text("utf-8"))
-        inputs = [(str(item["scan"]), str(item["status"])) for item in run["inputs"]]
-        settings = run["settings"]
-        protocol = CountingProtocol.from_dict(settings["protocol"])
-        applied = {key: value for key, value in (settings.get("calibration") or {}).items() if key != "fingerprint"}
-        calibration = Calibration.from_dict(applied) if applied else None
+        CountingProtocol.from_dict(run["settings"]["protocol"])
+        is_run = all({"scan", "status"} <= set(item) for item in run["inputs"])
     except (OSError, ValueError, KeyError, TypeError):
+        is_run = False
+    if not is_run:
         raise MapFileError(
             f"Expected the results of a run in {out}, but its run.json is not there or cannot be read. Count first: "
             f"lesioncount count MAPS -o {out}"
-        ) from None
-    counted = [_scan_result(out, name) for name, status in inputs if status == "ok"]
-    if not counted:
-        raise MapFileError(f"There is no scan in {out} that was counted.")
-    return Results(out, protocol, calibration, tuple(counted), len(inputs) - len(counted))
+        )
+    return dict(run)
 
 
 def _scan_result(out: Path, name: str) -> ScanResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,10 +13,9 @@ from numpy.typing import NDArray
 
 from lesioncount.calibration import Calibration
 from lesioncount.count_distribution import CountDistribution
-from lesioncount.errors import MapFileError
 from lesioncount.io.count_content import combined
 from lesioncount.io.records import read_record
-from lesioncount.io.results import existence_by_member
+from lesioncount.io.results import existence_by_member, read_run
 from lesioncount.protocol import CountingProtocol
 
 # Members disagree when their means lie this far apart: a standard deviation of half a lesion between them, so that the
@@ -147,14 +145,8 @@ class Cohort:
 
 def read_cohort(out: Path) -> Cohort:
     """Read what a run has left in its folder."""
-    try:
-        run = json.loads((out / "run.json").read_text("utf-8"))
-        inputs = [(str(item["scan"]), item.get("error")) for item in run["inputs"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise MapFileError(
-            f"Expected the results of a run in {out}, but its run.json is not there or cannot be read. Count first: "
-            f"lesioncount count MAPS -o {out}"
-        ) from None
+    run = read_run(out)
+    inputs = [(str(item["scan"]), item.get("error")) for item in run["inputs"]]
     return Cohort(out, run, tuple(_summaries(out, inputs)))
 
 
