@@ -17,6 +17,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
     ├── ConfigError (ValueError)          a training that is not described as one
     ├── CohortError (ValueError)          a cohort that cannot be made, or whose files do not fit together
+    ├── ExperimentError (RuntimeError)    an experiment whose parts failed, or results that are not there
     ├── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
     ├── MapFileError (OSError)            a file that cannot be read as a map, or a result that cannot be written
     ├── ChannelError (ValueError)         several maps in one file and none chosen, or one that is not there
@@ -82,6 +83,10 @@ class TruthError(LesionCountError, ValueError):
 
 class ConfigError(LesionCountError, ValueError):
     """A training that is not described as one."""
+
+
+class ExperimentError(LesionCountError, RuntimeError):
+    """An experiment of which some part failed, or whose results are not there."""
 
 
 class RunsNotKeptError(LesionCountError, RuntimeError):

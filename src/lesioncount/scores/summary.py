@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.count_distribution import CountDistribution
 from lesioncount.scores.bootstrap import N_RESAMPLES, interval_of, resampled_weights
-from lesioncount.scores.checks import checked_counts
+from lesioncount.scores.checks import checked_bins, checked_counts
 from lesioncount.scores.classification import Confusion, confusion, ratio
 from lesioncount.scores.proper import nll, rps
 from lesioncount.scores.reliability import Reliability, bin_of, count_reliability
@@ -69,7 +69,6 @@ class Predictions:
         truth = checked_counts(counts, len(distributions))
         bins = np.array([d.binned(MAX_COUNT) for d in distributions]).reshape(-1, MAX_COUNT + 1)
         intervals = np.array([d.interval(_COVERAGE) for d in distributions], dtype=np.int64).reshape(-1, 2)
-        logs = np.log(np.where(bins > 0, bins, 1.0))
         return cls(
             bins,
             np.array([d.mode() for d in distributions], dtype=np.float64),
@@ -78,7 +77,7 @@ class Predictions:
             intervals[:, 1],
             np.array([d.pmf(int(c)) for d, c in zip(distributions, truth, strict=True)]),
             np.array([np.isneginf(d.logpmf(int(c))) for d, c in zip(distributions, truth, strict=True)], dtype=bool),
-            np.maximum(0.0, -(bins * logs).sum(axis=1)),
+            _entropy(bins),
             truth,
         )
 
@@ -90,6 +89,25 @@ class Predictions:
         bins = np.eye(MAX_COUNT + 1)[np.minimum(guess, MAX_COUNT)]
         number = guess.astype(np.float64)
         return cls(bins, number, number, guess, guess, (guess == truth).astype(np.float64), guess != truth, None, truth)
+
+    @classmethod
+    def of_bins(cls, bins: ArrayLike, counts: ArrayLike, /) -> Predictions:
+        """Of probabilities of the five classes 0, 1, 2, 3, 4 or more per scan: true counts are such classes as well."""
+        p, truth = checked_bins(bins, counts)
+        classes, total = np.arange(MAX_COUNT + 1), np.cumsum(p, axis=1)
+        tail = (1 - _COVERAGE) / 2
+        p_truth = p[np.arange(len(truth)), truth]
+        return cls(
+            p,
+            p.argmax(axis=1).astype(np.float64),
+            p @ classes,
+            (total < tail).sum(axis=1),
+            np.minimum((total < 1 - tail).sum(axis=1), MAX_COUNT),
+            p_truth,
+            p_truth == 0,
+            _entropy(p),
+            truth,
+        )
 
     @property
     def hits(self) -> NDArray[np.bool_]:
@@ -144,6 +162,10 @@ class Predictions:
         confidence = np.clip(self.bins.max(axis=1), 0.0, 1.0)
         where = np.eye(_BINS)[bin_of(confidence, _BINS)]
         return where, where * confidence[:, None], where * self.hits[:, None]
+
+
+def _entropy(bins: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.maximum(0.0, -(bins * np.log(np.where(bins > 0, bins, 1.0))).sum(axis=1)))
 
 
 def score_all(

@@ -12,6 +12,7 @@ from typing import Any, Self, get_type_hints
 from lesioncount.errors import ConfigError
 
 PRESETS = ("smoke", "laptop", "paper")
+SCHEDULES = ("exponential", "one_cycle", "cosine")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class DataConfig:
         Of the training patients that are used: 0.1 is the paper's low-data experiment.
     mask_share : float
         Of the training scans whose mask is used; the others have a count only.
+    folds, fold : int
+        Instead of the parts that the data come in, the fold of a cross-validation: of ``folds`` equal parts with like
+        counts, number ``fold`` is the test part. 0 folds: the parts as they come.
     """
 
     source: str = "synthetic"
@@ -43,16 +47,30 @@ class DataConfig:
     seed: int = 1
     share: float = 1.0
     mask_share: float = 1.0
+    folds: int = 0
+    fold: int = 0
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Which network: how it counts, how wide, how deep."""
+    """Which network: how it counts, how wide, how deep.
+
+    Attributes
+    ----------
+    method : {"ours", "bottleneck", "multihead", "downstream"}
+    filters, levels : int
+        Of the UNet.
+    dropout : float
+        Of the UNet.
+    head_dropout : float
+        Of a parametric head; below 0, as in the authors' published code, which is much for a head of few filters.
+    """
 
     method: str = "ours"
     filters: int = 32
     levels: int = 5
     dropout: float = 0.1
+    head_dropout: float = -1.0
 
 
 @dataclass(frozen=True)
@@ -66,8 +84,8 @@ class OptimizerConfig:
     head_learning_rate : float
         Of the counting head; 0 is the same as the network's. The paper has 1e-5 for multi-head.
     schedule : str
-        "exponential", by ``decay`` each epoch, as the paper has it; or "one_cycle", up and down to almost 0 over the
-        whole training.
+        "exponential", by ``decay`` each epoch, as the paper has it; "one_cycle", up and down to almost 0 over the
+        whole training; or "cosine", from the top down to almost 0, for a network that has learned before.
     decay : float
     """
 
@@ -105,8 +123,12 @@ class RunConfig:
 
     Attributes
     ----------
-    pretrain_epochs, epochs : int
-        On segmentation alone, and then on segmentation and count.
+    start : str
+        A checkpoint whose UNet to begin with, instead of random weights.
+    pretrain_epochs, warmup_epochs, epochs : int
+        On segmentation alone; then of the counting head alone, on what the UNet gives; then on segmentation and count.
+    validate_every : int
+        Epochs from one validation to the next: with few scans to learn from, more time goes there than into learning.
     batch_size : int
         Of each process.
     seed : int
@@ -117,14 +139,22 @@ class RunConfig:
         Threads of torch (0: as many as it likes), processes that load data, and processes that train.
     """
 
+    start: str = ""
     pretrain_epochs: int = 20
+    warmup_epochs: int = 0
     epochs: int = 100
+    validate_every: int = 1
     batch_size: int = 4
     seed: int = 0
     augment: bool = True
     threads: int = 0
     workers: int = 0
     processes: int = 1
+
+    @property
+    def n_epochs(self) -> int:
+        """All epochs."""
+        return self.pretrain_epochs + self.warmup_epochs + self.epochs
 
 
 @dataclass(frozen=True)
@@ -140,12 +170,16 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         """Check what the sections do not know of themselves."""
         wrong = {
-            "schedule in [optimizer]": self.optimizer.schedule not in ("exponential", "one_cycle"),
+            "schedule in [optimizer]": self.optimizer.schedule not in SCHEDULES,
             "method in [network]": self.network.method not in ("ours", "bottleneck", "multihead", "downstream"),
-            "dropout in [network]": not 0 <= self.network.dropout < 1,
+            "dropout in [network]": not 0 <= self.network.dropout < 1 or self.network.head_dropout >= 1,
             "filters and levels in [network]": self.network.filters < 1 or self.network.levels < 2,
-            "epochs in [run]": min(self.run.epochs, self.run.pretrain_epochs) < 0
-            or self.run.epochs + self.run.pretrain_epochs < 1,
+            "epochs in [run]": min(self.run.epochs, self.run.warmup_epochs, self.run.pretrain_epochs) < 0
+            or self.run.n_epochs < 1,
+            "warmup_epochs in [run]": self.run.warmup_epochs > 0 and self.network.method == "ours",
+            "validate_every in [run]": not 1 <= self.run.validate_every <= max(self.run.n_epochs, 1),
+            "fold in [data]": self.data.folds != 0
+            and not (self.data.folds > 1 and 0 <= self.data.fold < self.data.folds),
             "batch_size in [run]": self.run.batch_size < 1,
             "seed in [run] and [data]": min(self.run.seed, self.data.seed) < 0,
             "processes in [run]": self.run.processes < 1,

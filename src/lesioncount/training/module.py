@@ -38,7 +38,8 @@ class CountingModule(lightning.LightningModule):
     -----
     Losses of appendix B: cross-entropy with a positive weight, averaged over the voxels of scans that have a mask;
     plus, after pre-training, the negative log-likelihood of the count (or of its bounds), averaged over scans, with
-    weight α e^{β t}. It is not divided by the number of bins: the same α counts alike for all methods.
+    weight α e^{β t}. It is not divided by the number of bins: the same α counts alike for all methods. While a head is
+    warmed up, the UNet stays as it is and the loss of the count is the only one.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CountingModule(lightning.LightningModule):
             filters=self.config.network.filters,
             levels=self.config.network.levels,
             dropout=self.config.network.dropout,
+            head_dropout=self.config.network.head_dropout if self.config.network.head_dropout >= 0 else None,
             prevalence=prevalence,
             positive_weight=self.config.loss.positive_weight,
             max_count=self.config.loss.max_count,
@@ -82,18 +84,23 @@ class CountingModule(lightning.LightningModule):
         checkpoint["network"] = self.network.state_dict()
         checkpoint["shape"] = list(self.config.data.shape)
 
-    @property
-    def n_epochs(self) -> int:
-        """All epochs, of pre-training and after."""
-        return self.config.run.pretrain_epochs + self.config.run.epochs
-
     def count_weight(self, epoch: int) -> float:
         """The weight of the count loss in an epoch."""
-        after = epoch - self.config.run.pretrain_epochs
-        if after < 0:
+        run, loss = self.config.run, self.config.loss
+        if epoch < run.pretrain_epochs:
             return 0.0
-        loss = self.config.loss
-        return loss.count_weight * math.exp(loss.count_growth * _PAPER_EPOCHS * after / max(self.config.run.epochs, 1))
+        if self.is_warmup(epoch):
+            return 1.0
+        after = epoch - run.pretrain_epochs - run.warmup_epochs
+        return loss.count_weight * math.exp(loss.count_growth * _PAPER_EPOCHS * after / max(run.epochs, 1))
+
+    def is_warmup(self, epoch: int) -> bool:
+        """Whether in this epoch the head learns alone."""
+        return 0 <= epoch - self.config.run.pretrain_epochs < self.config.run.warmup_epochs
+
+    def on_train_epoch_start(self) -> None:
+        """Let learn what should."""
+        self.network.freeze_segmentation(self.is_warmup(self.current_epoch))
 
     def on_train_batch_start(self, _: Any, batch_idx: int) -> None:
         """Make what is dropped depend on seed, epoch and batch alone: going on is the same as never having stopped."""
@@ -112,7 +119,7 @@ class CountingModule(lightning.LightningModule):
         loss = voxel
         if log_probs is not None:
             counts, impossible = bounded_nll(log_probs, batch["at_least"], batch["at_most"])
-            loss = voxel + weight * counts.mean()
+            loss = weight * counts.mean() + (0.0 if self.is_warmup(self.current_epoch) else voxel)
             self.log_dict(
                 {"count_loss": counts.mean(), "impossible": impossible.float().mean()}, on_epoch=True, on_step=False
             )
@@ -172,9 +179,11 @@ class CountingModule(lightning.LightningModule):
                 optimizer, lambda step: wanted.decay ** (step // self.steps_per_epoch)
             )
             return [optimizer], [{"scheduler": by_epoch, "interval": "step"}]
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer,
-            max_lr=[group["lr"] for group in groups],
-            total_steps=max(2, self.n_epochs * self.steps_per_epoch),
-        )
+        n_steps = max(2, self.config.run.n_epochs * self.steps_per_epoch)
+        schedule: torch.optim.lr_scheduler.LRScheduler
+        if wanted.schedule == "cosine":
+            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
+        else:
+            rates = [group["lr"] for group in groups]
+            schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rates, total_steps=n_steps)
         return [optimizer], [{"scheduler": schedule, "interval": "step"}]

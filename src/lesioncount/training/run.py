@@ -22,6 +22,7 @@ from lesioncount.io.atomic import write_text
 from lesioncount.training.config import TrainingConfig
 from lesioncount.training.data import loader
 from lesioncount.training.module import CountingModule
+from lesioncount.training.prediction import load_network
 from lesioncount.training.scans import ScanSource
 from lesioncount.training.sources import sources_of
 
@@ -30,7 +31,14 @@ _SCANS_FOR_PREVALENCE = 50
 
 
 def train(
-    config: TrainingConfig, out: Path, /, *, resume: bool = False, overwrite: bool = False, progress: bool = True
+    config: TrainingConfig,
+    out: Path,
+    /,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+    parts: dict[str, ScanSource] | None = None,
 ) -> dict[str, float]:
     """Train a network, keep its best epoch, and score that on the test part.
 
@@ -45,6 +53,9 @@ def train(
         Begin again, over what is there.
     progress : bool, default True
         Show a bar.
+    parts : dict, optional
+        Scans of "train", "val" and, unless the network should not be tested, "test", as `sources_of` gives them: for
+        several trainings on the same scans in one process.
 
     Returns
     -------
@@ -55,7 +66,7 @@ def train(
     _check_folder(config, out, last, resume=resume, overwrite=overwrite)
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
-    parts = sources_of(config)
+    parts = sources_of(config) if parts is None else parts
     for part, scans in parts.items():
         if len(scans) == 0:
             raise ConfigError(f"There is no scan in the part {part!r}.")
@@ -81,6 +92,8 @@ def train(
     with _without_chatter():
         begin_at = str(last) if resume and last.exists() else None
         trainer.fit(module, loaders["train"], loaders["val"], ckpt_path=begin_at, weights_only=True)
+        if "test" not in loaders:
+            return {}
         best = str(out / "best.ckpt")
         [scores] = trainer.test(module, loaders["test"], ckpt_path=best, verbose=False, weights_only=True)
     if trainer.is_global_zero:
@@ -123,12 +136,39 @@ def _module(config: TrainingConfig, scans: ScanSource, steps_per_epoch: int) -> 
     some = [scans[i] for i in range(min(len(scans), _SCANS_FOR_PREVALENCE))]
     masks = [scan.mask for scan in some if scan.mask is not None]
     share = float(np.mean([mask.mean() for mask in masks])) if masks else 1e-3
-    return CountingModule(
+    module = CountingModule(
         config.to_dict(),
         in_channels=some[0].images.shape[0],
         prevalence=float(np.clip(share, 1e-5, 0.5)),
         steps_per_epoch=steps_per_epoch,
     )
+    if config.run.start:
+        _begin_with(module, Path(config.run.start))
+    return module
+
+
+def _begin_with(module: CountingModule, checkpoint: Path) -> None:
+    network, _ = load_network(checkpoint)
+    try:
+        module.network.unet.load_state_dict(network.unet.state_dict())
+    except RuntimeError:
+        raise ConfigError(
+            f"The network of {checkpoint} is of another kind than the one to be trained: give it the same number of "
+            "filters, levels and channels."
+        ) from None
+
+
+class _BestEpoch(ModelCheckpoint):
+    """Keeps the best epoch of those that count: before them a head has not learned, or not what it will be given."""
+
+    def __init__(self, *, first: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._first = first
+
+    def on_validation_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Keep this epoch if it is better."""
+        if trainer.current_epoch >= self._first:
+            super().on_validation_end(trainer, pl_module)
 
 
 def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.Trainer:
@@ -137,14 +177,21 @@ def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.
         loggers.append(TensorBoardLogger(str(out), name="", version="tensorboard"))
     options: dict[str, Any] = {"dirpath": str(out), "enable_version_counter": False}
     return lightning.Trainer(
-        max_epochs=config.run.pretrain_epochs + config.run.epochs,
+        max_epochs=config.run.n_epochs,
+        check_val_every_n_epoch=config.run.validate_every,
         accelerator="auto" if config.run.processes == 1 else "cpu" if not torch.cuda.is_available() else "gpu",
         devices="auto" if config.run.processes == 1 else config.run.processes,
         # Pre-training does without the head, whose parameters then have no gradient.
         strategy="auto" if config.run.processes == 1 else "ddp_find_unused_parameters_true",
         logger=loggers,
         callbacks=[
-            ModelCheckpoint(**options, filename="best", monitor="val_voxel_f1", mode="max"),
+            _BestEpoch(
+                first=config.run.n_epochs - config.run.epochs if config.run.epochs else 0,
+                **options,
+                filename="best",
+                monitor="val_voxel_f1",
+                mode="max",
+            ),
             ModelCheckpoint(**options, filename="last", save_on_train_epoch_end=True),
         ],
         enable_progress_bar=progress,

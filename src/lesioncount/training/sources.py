@@ -15,17 +15,69 @@ from lesioncount.errors import CohortError, ConfigError
 from lesioncount.training.config import DataConfig, TrainingConfig
 from lesioncount.training.scans import MANY, Kept, LearningScan, Part, ScanSource
 
+# Counts from here on are held alike when folds are made.
+_ALIKE = 4
 
-def sources_of(config: TrainingConfig) -> dict[str, ScanSource]:
-    """Scans of each part, of which the training part may be cut down, or do without some of its masks."""
-    makers = {"synthetic": _synthetic, "folder": _folder, "leaf": _leaf}
-    if config.data.source not in makers:
-        raise ConfigError(f"Expected source to be one of {', '.join(makers)}, but got {config.data.source!r}.")
-    parts: dict[str, ScanSource] = {
-        name: Kept(scans) for name, scans in makers[config.data.source](config.data).items()
-    }
+
+def sources_of(config: TrainingConfig, parts: dict[str, ScanSource] | None = None, /) -> dict[str, ScanSource]:
+    """Scans of each part, of which the training part may be cut down, or do without some of its masks.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+    parts : dict, optional
+        All scans of these data where they are there already, so that they are not made or read again.
+    """
+    parts = dict(_whole_parts(config.data) if parts is None else parts)
     parts["train"] = _reduced(parts["train"], config.data, config.run.seed)
     return parts
+
+
+def _whole_parts(data: DataConfig) -> dict[str, ScanSource]:
+    makers = {"synthetic": _synthetic, "folder": _folder, "leaf": _leaf}
+    if data.source not in makers:
+        raise ConfigError(f"Expected source to be one of {', '.join(makers)}, but got {data.source!r}.")
+    parts: dict[str, ScanSource] = {name: Kept(scans) for name, scans in makers[data.source](data).items()}
+    return crossed(parts, data) if data.folds else parts
+
+
+def crossed(parts: dict[str, ScanSource], data: DataConfig) -> dict[str, ScanSource]:
+    """All scans of a cohort, parted anew: each patient is tested in one fold, and counts are alike in all of them.
+
+    Of twice as many pieces as there are folds, two are for testing, the next one for validation.
+    """
+    every = _Joined(list(parts.values()))
+    rows: dict[str, list[int]] = {}
+    most: dict[str, int] = {}
+    for row in range(len(every)):
+        scan = every[row]
+        rows.setdefault(scan.patient, []).append(row)
+        most[scan.patient] = max(most.get(scan.patient, 0), min(scan.at_least, _ALIKE))
+    shuffled = np.random.default_rng([data.seed, data.folds]).permutation(sorted(rows)).tolist()
+    pieces: list[list[int]] = [[] for _ in range(2 * data.folds)]
+    for place, patient in enumerate(sorted(shuffled, key=most.__getitem__)):
+        pieces[place % len(pieces)] += rows[patient]
+    test, val = (2 * data.fold, 2 * data.fold + 1), (2 * data.fold + 2) % len(pieces)
+    chosen = {
+        "train": [i for i in range(len(pieces)) if i not in (*test, val)],
+        "val": [val],
+        "test": list(test),
+    }
+    return {part: Part(every, sorted(row for i in of for row in pieces[i])) for part, of in chosen.items()}
+
+
+class _Joined:
+    """Several series of scans, one after the other."""
+
+    def __init__(self, parts: Sequence[ScanSource]) -> None:
+        self._places = [(part, i) for part in parts for i in range(len(part))]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        part, place = self._places[index]
+        return part[place]
 
 
 class CohortScans:

@@ -1,0 +1,54 @@
+"""All methods with a tenth of the training patients (appendix C.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lesioncount.experiments import paper
+from lesioncount.experiments.arms import LOW_DATA
+from lesioncount.experiments.claims import Claim, Evidence
+from lesioncount.experiments.estimates import Estimate
+from lesioncount.experiments.jobs import Job
+from lesioncount.experiments.methods import NAMES
+from lesioncount.experiments.multitask import (
+    best_head,
+    compared,
+    comparison_needs,
+    comparison_table,
+    differences_table,
+    estimates,
+)
+from lesioncount.experiments.multitask_figures import comparison_figure
+from lesioncount.experiments.result import Column, Result, Table
+from lesioncount.experiments.study import Study
+
+
+def needs(study: Study) -> Iterator[Job]:
+    """What must be trained and predicted."""
+    return comparison_needs(study, share=LOW_DATA)
+
+
+def run(study: Study) -> Result:
+    """Compare count and map of all methods."""
+    counts, maps = compared(study, share=LOW_DATA)
+    title = f"With {LOW_DATA:.0%} of the training patients"
+    tables = (comparison_table(counts, maps, "lowdata", title), differences_table(counts), _paper_table())
+    figure = comparison_figure(estimates(counts, maps, ("accuracy", "rps"), ("voxel_f1", "voxel_ece")), "lowdata")
+    result = study.result("lowdata", tables, (figure,))
+    best = best_head(counts)
+    evidence = tuple(
+        Evidence(
+            f"accuracy, {NAMES[ours]} minus the best head ({NAMES[best]})",
+            Estimate.of(counts[ours]["accuracy"] - counts[best]["accuracy"]),
+            "points",
+            "above",
+        )
+        for ours in ("ours", "ours_post_hoc")
+    )
+    return result.with_claims(Claim(8, study.data_set, evidence, result.basis))
+
+
+def _paper_table() -> Table:
+    heads = ("accuracy, %", "F1, %", "voxel F1, %", "voxel ECE, 1e-5", "voxel MCE")
+    rows = tuple((NAMES[method], *(f"{number}" for number in of)) for method, of in paper.LOW_DATA.items())
+    return Table("paper", "The paper's table C.2", (Column("method"), *(Column(head) for head in heads)), rows)

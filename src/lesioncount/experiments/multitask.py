@@ -1,0 +1,216 @@
+"""Counting as a task of the network: ours beside three parametric heads (section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lesioncount.experiments import paper
+from lesioncount.experiments.adversarial import TABLE_1_WEIGHT, withstood
+from lesioncount.experiments.arms import HEADS, SEGMENTATION
+from lesioncount.experiments.claims import EQUAL, Claim, Evidence
+from lesioncount.experiments.estimates import Estimate, Resampling, Samples
+from lesioncount.experiments.jobs import Job
+from lesioncount.experiments.methods import NAMES, learned, post_hoc, segmented
+from lesioncount.experiments.multitask_figures import comparison_figure
+from lesioncount.experiments.result import Column, Result, Row, Table
+from lesioncount.experiments.study import EVERY_METHOD, MULTITASK, Study
+
+COUNT_COLUMNS = {
+    "accuracy": Column("accuracy, %", "percent"),
+    "f1": Column("F1, %", "percent"),
+    "rps": Column("RPS", "score"),
+    "ece": Column("count ECE", "score"),
+}
+VOXEL_COLUMNS = {
+    "voxel_f1": Column("voxel F1, %", "percent"),
+    "voxel_ece": Column("voxel ECE, 1e-5", "1e-5"),
+    "voxel_mce": Column("voxel MCE", "score"),
+    "false_positives_above_half": Column("false positives per scan", "number"),
+}
+_CONTROLS = ("ours_post_hoc", "ours_unweighted", "ours_fitted", "cc", "cc_tuned", "all_zero")
+
+_BySamples = dict[str, dict[str, Samples]]
+
+
+def needs(study: Study) -> Iterator[Job]:
+    """What must be trained, predicted and attacked."""
+    yield from comparison_needs(study)
+    for method in MULTITASK:
+        yield from study.predictions(method, epoch="last")
+    for method in EVERY_METHOD:
+        yield from study.attacks(method, TABLE_1_WEIGHT)
+
+
+def comparison_needs(study: Study, *, share: float = 1.0) -> Iterator[Job]:
+    """What the comparison of all methods needs."""
+    for method in EVERY_METHOD:
+        for part in ("test", "val"):
+            yield from study.predictions(method, part=part, share=share)
+
+
+def run(study: Study) -> Result:
+    """Compare count, map and robustness of all methods."""
+    counts, maps = compared(study)
+    attacked = {method: withstood(study, method, TABLE_1_WEIGHT) for method in EVERY_METHOD}
+    tables = (
+        comparison_table(
+            counts, maps, "multitask", "Multi-task methods, and counting from the map of segmentation alone"
+        ),
+        _paper_table(attacked),
+        _epochs_table(study, counts),
+        differences_table(counts),
+    )
+    result = study.result("multitask", tables, (comparison_figure(_estimates(counts, maps), "multitask"),))
+    best = best_head(counts)
+    return result.with_claims(
+        Claim(
+            6,
+            study.data_set,
+            (
+                Evidence(
+                    f"accuracy, ours multi-task minus the best head ({NAMES[best]})",
+                    Estimate.of(counts["ours"]["accuracy"] - counts[best]["accuracy"]),
+                    "points",
+                    "above",
+                    -EQUAL,
+                ),
+            ),
+            result.basis,
+            _against_post_hoc(counts),
+        ),
+        Claim(7, study.data_set, tuple(_calibration_evidence(maps)), result.basis),
+    )
+
+
+def compared(study: Study, *, share: float = 1.0) -> tuple[_BySamples, _BySamples]:
+    """Samples of the scores of counts and of maps, by method."""
+    counted = post_hoc(study, share=share)
+    resampling = Resampling.of([one.groups for one in counted["cc"]])
+    counts = {name: resampling.samples(counted[name]) for name in _CONTROLS}
+    counts |= {method: resampling.samples(learned(study, method, share=share)) for method in MULTITASK}
+    maps = {method: resampling.samples(segmented(study, method, share=share)) for method in EVERY_METHOD}
+    return counts, maps
+
+
+def comparison_table(counts: _BySamples, maps: _BySamples, name: str, title: str) -> Table:
+    """All methods and controls; the scores of a map stand beside the method that it belongs to."""
+    rows: list[Row] = []
+    for method in (*MULTITASK, *_CONTROLS):
+        of_map = maps.get(SEGMENTATION if method == "ours_post_hoc" else method, {})
+        rows.append(
+            (
+                NAMES[method],
+                *(Estimate.of(counts[method][score]) for score in COUNT_COLUMNS),
+                *(Estimate.of(of_map[score]) if score in of_map else None for score in VOXEL_COLUMNS),
+            )
+        )
+    note = (
+        "All networks begin with the same pre-trained segmentation and learn for as long after it. Voxel F1 at the "
+        "threshold that is best on validation; false positives are candidates above 0.5 that touch no lesion. The last "
+        "six rows count from the map of the network that learned segmentation only."
+    )
+    columns = (Column("method"), *COUNT_COLUMNS.values(), *VOXEL_COLUMNS.values())
+    return Table(name, title, columns, tuple(rows), note)
+
+
+def _paper_table(attacked: _BySamples) -> Table:
+    columns = (
+        Column("method"),
+        Column("success rate of attacks, %", "percent"),
+        Column("accuracy drop, %", "percent"),
+        *(
+            Column(f"paper: {head}")
+            for head in ("accuracy", "F1", "voxel F1", "voxel ECE, 1e-5", "voxel MCE", "success rate", "drop")
+        ),
+    )
+    rows: list[Row] = []
+    for method in (*MULTITASK, SEGMENTATION):
+        numbers = paper.MULTITASK.get(method, ("", "", "", "", paper.SEGMENTATION_MCE, "", ""))
+        name = NAMES["ours_post_hoc"] if method == SEGMENTATION else NAMES[method]
+        of = (Estimate.of(attacked[method][score]) for score in ("success_rate", "accuracy_drop"))
+        rows.append((name, *of, *(f"{number}" for number in numbers)))
+    title = f"Robustness (λ = {TABLE_1_WEIGHT:g}), and the paper's table 1"
+    return Table("paper", title, columns, tuple(rows))
+
+
+def _epochs_table(study: Study, counts: _BySamples) -> Table:
+    """Selected by the voxel F1 of validation scans, and the last epoch."""
+    last = {method: learned(study, method, epoch="last") for method in MULTITASK}
+    resampling = Resampling.of([one.groups for one in last["ours"]])
+    rows: list[Row] = []
+    for method in MULTITASK:
+        of_last = resampling.samples(last[method])
+        chosen = (Estimate.of(counts[method][score]) for score in ("accuracy", "f1", "rps"))
+        rows.append((NAMES[method], *chosen, *(Estimate.of(of_last[score]) for score in ("accuracy", "f1", "rps"))))
+    columns = [Column("method")]
+    for epoch in ("selected", "last"):
+        columns += [
+            Column(f"accuracy, {epoch}, %", "percent"),
+            Column(f"F1, {epoch}, %", "percent"),
+            Column(f"RPS, {epoch}", "score"),
+        ]
+    return Table("epochs", "The selected and the last epoch", tuple(columns), tuple(rows))
+
+
+def differences_table(counts: _BySamples) -> Table:
+    """What counting as a task gains over counting from the map of segmentation alone, paired."""
+    columns = (
+        Column("ours, multi-task, minus"),
+        Column("accuracy, points", "percent"),
+        Column("RPS", "score"),
+        Column("count ECE", "score"),
+    )
+    rows: tuple[Row, ...] = tuple(
+        (NAMES[other], *(Estimate.of(counts["ours"][s] - counts[other][s]) for s in ("accuracy", "rps", "ece")))
+        for other in ("ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_tuned", *HEADS)
+    )
+    note = "RPS and ECE below 0 are in favour of ours, multi-task; accuracy above 0 is."
+    return Table("differences", "What count training gains, paired differences", columns, rows, note)
+
+
+def best_head(counts: _BySamples) -> str:
+    """The head that counts best on the test scans: chosen in its favour."""
+    return max(HEADS, key=lambda head: float(counts[head]["accuracy"][:, 0].mean()))
+
+
+def _against_post_hoc(counts: _BySamples) -> str:
+    against = {
+        name: Column("", "points").text(Estimate.of(counts["ours"]["accuracy"] - counts[name]["accuracy"]))
+        for name in ("ours_post_hoc", "ours_unweighted")
+    }
+    return (
+        f"Accuracy of ours multi-task minus post hoc {against['ours_post_hoc']}, minus post hoc with the positive "
+        f"weight undone {against['ours_unweighted']}."
+    )
+
+
+def _calibration_evidence(maps: _BySamples) -> Iterator[Evidence]:
+    for other in (SEGMENTATION, *HEADS):
+        yield Evidence(
+            f"voxel ECE (1e-5), ours multi-task minus {NAMES[other]}",
+            Estimate.of(maps["ours"]["voxel_ece"] - maps[other]["voxel_ece"]),
+            "1e-5",
+            "below",
+        )
+
+
+def _estimates(counts: _BySamples, maps: _BySamples) -> dict[str, dict[str, Estimate]]:
+    return estimates(counts, maps, ("accuracy", "rps"), ("voxel_f1", "voxel_ece"))
+
+
+def estimates(
+    counts: _BySamples, maps: _BySamples, of_counts: Sequence[str], of_maps: Sequence[str]
+) -> dict[str, dict[str, Estimate]]:
+    """Scores by name and method, for a figure."""
+    found: dict[str, dict[str, Estimate]] = {
+        score: {
+            method: Estimate.of(counts[method][score])
+            for method in (*MULTITASK, "ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_tuned", "all_zero")
+        }
+        for score in of_counts
+    }
+    for score in of_maps:
+        found[score] = {
+            "ours_post_hoc" if method == SEGMENTATION else method: Estimate.of(of[score]) for method, of in maps.items()
+        }
+    return found

@@ -1,0 +1,111 @@
+"""Jobs that need each other → done, side by side on the cores; what was done before is not done again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+from lesioncount.errors import ExperimentError
+from lesioncount.experiments.jobs import Job
+
+
+def run_jobs(
+    wanted: Iterable[Job], cache: Path, /, *, n_processes: int = 1, report: Callable[[str], None] = lambda _: None
+) -> None:
+    """Do all jobs and what they need.
+
+    Parameters
+    ----------
+    wanted : iterable of Job
+        In the order in which they should be done, as far as possible.
+    cache : Path
+        Folder of results.
+    n_processes : int, default 1
+        Jobs that run side by side, each in a process with one thread.
+    report : callable, optional
+        Is told of each job that is done.
+
+    Raises
+    ------
+    ExperimentError
+        When jobs failed, after all others that can be done are done.
+    """
+    waiting = {job.key: job for job in _in_order(wanted) if not job.is_done(cache)}
+    n_all, failed = len(waiting), dict[str, str]()
+    if not waiting:
+        return
+    cache.mkdir(parents=True, exist_ok=True)
+    running: dict[Future[float], Job] = {}
+    # A fresh interpreter per worker: forking one that has threads may lock up.
+    with ProcessPoolExecutor(n_processes, mp_context=get_context("spawn")) as executor:
+        try:
+            while waiting or running:
+                for job in _ready(waiting, running, failed, n_processes):
+                    running[executor.submit(_timed, job, cache)] = waiting.pop(job.key)
+                if not running:
+                    break  # all that is left needs something that failed
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    job = running.pop(future)
+                    how = _outcome(future, job, failed)
+                    n_done = n_all - len(waiting) - len(running)
+                    report(f"[{n_done}/{n_all}] {job.title}: {how}")
+        except (KeyboardInterrupt, GeneratorExit):
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise
+    if failed:
+        raise ExperimentError(
+            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} were not begun that need them; the others are "
+            f"kept. First: {next(iter(failed.values()))}"
+        )
+
+
+def _in_order(wanted: Iterable[Job]) -> Iterable[Job]:
+    """Each job once, after what it needs."""
+    seen: set[str] = set()
+
+    def visit(job: Job) -> Iterable[Job]:
+        if job.key not in seen:
+            seen.add(job.key)
+            for need in job.needs:
+                yield from visit(need)
+            yield job
+
+    for job in wanted:
+        yield from visit(job)
+
+
+def _ready(
+    waiting: dict[str, Job], running: dict[Future[float], Job], failed: dict[str, str], n_processes: int
+) -> list[Job]:
+    """Jobs to begin now: as many as processes are free, of those whose needs are met."""
+    open_keys = waiting.keys() | {job.key for job in running.values()} | failed.keys()
+    free = n_processes - len(running)
+    ready = (job for job in waiting.values() if not any(need.key in open_keys for need in job.needs))
+    return [job for job, _ in zip(ready, range(free), strict=False)]
+
+
+def _timed(job: Job, cache: Path) -> float:
+    import torch
+
+    torch.set_num_threads(1)
+    began = time.monotonic()
+    job.run(cache)
+    return time.monotonic() - began
+
+
+def _outcome(future: Future[float], job: Job, failed: dict[str, str]) -> str:
+    try:
+        seconds = future.result()
+    except BrokenProcessPool:
+        raise ExperimentError(
+            "A process died, possibly for want of memory. What was finished is kept: the same command goes on there."
+        ) from None
+    except Exception as error:  # noqa: BLE001 - whatever it was, the other jobs go on
+        failed[job.key] = f"{job.title}: {type(error).__name__}: {error}"
+        return f"failed ({type(error).__name__}: {error})"
+    return f"{seconds:.0f} s"

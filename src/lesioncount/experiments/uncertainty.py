@@ -1,0 +1,96 @@
+"""Whether a method knows which of its counts are wrong (appendix C.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lesioncount.experiments import paper
+from lesioncount.experiments.arms import SEGMENTATION
+from lesioncount.experiments.claims import GOOD_AUROC, NEARLY_ALL, Claim, Evidence
+from lesioncount.experiments.estimates import Estimate, Resampling
+from lesioncount.experiments.jobs import DropoutCounted, Job
+from lesioncount.experiments.methods import NAMES, post_hoc, sampled
+from lesioncount.experiments.result import Column, Result, Row, Table
+from lesioncount.experiments.scored import Counted
+from lesioncount.experiments.study import Study
+from lesioncount.experiments.uncertainty_figures import certainty_figure, entropy_figure
+
+_COLUMNS = {
+    "accuracy": Column("accuracy, %", "percent"),
+    "auroc": Column("AUROC(entropy → error)", "score"),
+    "certain_accuracy": Column("most certain quarter, % right", "percent"),
+    "uncertain_accuracy": Column("most uncertain quarter, % right", "percent"),
+    "no_entropy": Column("entropy 0, % of scans", "percent"),
+}
+_SHOWN = ("ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_dropout")
+
+
+def needs(study: Study) -> Iterator[Job]:
+    """What must be trained and predicted."""
+    for part in ("test", "val"):
+        yield from study.predictions(SEGMENTATION, part=part)
+    yield from study.dropout()
+
+
+def run(study: Study) -> Result:
+    """Compare the entropy of counts with their errors, beside Monte Carlo dropout."""
+    counted = post_hoc(study) | {"cc_dropout": with_dropout(study)}
+    resampling = Resampling.of([one.groups for one in counted["cc_dropout"]])
+    samples = {name: resampling.samples(counted[name]) for name in _SHOWN}
+    rows: tuple[Row, ...] = tuple(
+        (NAMES[name], *(Estimate.of(samples[name][score]) for score in _COLUMNS)) for name in _SHOWN
+    )
+    note = (
+        f"Monte Carlo dropout: {study.protocol.mc_samples} samples of the map, connected components above 0.5 of each. "
+        f"In the paper, on about {paper.ALWAYS_THE_SAME:.0f} % of scans all samples gave the same count. Ties of the "
+        "entropy count alike, whatever their order."
+    )
+    table = Table("uncertainty", "What entropy is worth", (Column("method"), *_COLUMNS.values()), rows, note)
+    figures = (
+        certainty_figure({name: counted[name] for name in _SHOWN}),
+        entropy_figure({name: counted[name] for name in ("ours_post_hoc", "cc_dropout")}),
+    )
+    result = study.result("uncertainty", (table,), figures)
+    ours, theirs = samples["ours_post_hoc"], samples["cc_dropout"]
+    return result.with_claims(
+        Claim(
+            3,
+            study.data_set,
+            (
+                Evidence("AUROC(entropy → error) of ours", Estimate.of(ours["auroc"]), "score", "above", GOOD_AUROC),
+                Evidence(
+                    "accuracy on the most certain quarter",
+                    Estimate.of(ours["certain_accuracy"]),
+                    "percent",
+                    "above",
+                    NEARLY_ALL,
+                ),
+            ),
+            result.basis,
+        ),
+        Claim(
+            4,
+            study.data_set,
+            (
+                Evidence(
+                    "AUROC(entropy → error), ours minus Monte Carlo dropout",
+                    Estimate.of(ours["auroc"] - theirs["auroc"]),
+                    "score",
+                    "above",
+                ),
+            ),
+            result.basis,
+        ),
+    )
+
+
+def with_dropout(study: Study) -> list[Counted]:
+    """Connected components with Monte Carlo dropout, for each seed."""
+    found = []
+    for seed, stats in zip(study.seeds, study.stats(SEGMENTATION), strict=True):
+        arms = study.arms_of_seed(SEGMENTATION, seed)
+        counts = np.concatenate([DropoutCounted(arm, study.protocol.mc_samples).load(study.cache) for arm in arms])
+        found.append(Counted(sampled(counts, stats.counts), stats.patients))
+    return found
