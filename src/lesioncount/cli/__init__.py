@@ -18,6 +18,7 @@ _COMMANDS = {
     "calibrate": "make counts mean what they say, from scans whose truth is known",
     "train": "train a network to segment and count",
     "predict": "make probability maps with a trained network",
+    "reproduce": "run the experiments of the paper, and say which of its claims hold",
     "inspect": "say what is in a file, and whether it can be counted",
     "protocols": 'list the named definitions of "one lesion"',
     "synthesize": "make a cohort of synthetic scans to learn from",

@@ -19,6 +19,7 @@ from lesioncount.experiments.methods import NAMES
 from lesioncount.experiments.result import Cell, Column, Result, Table
 from lesioncount.experiments.scored import Withstood
 from lesioncount.experiments.study import EVERY_METHOD, MULTITASK, Study
+from lesioncount.experiments.writing import written
 from lesioncount.report.drawing import Figure
 
 WEIGHTS = (0.1, 0.5, 0.9)
@@ -133,9 +134,9 @@ def _evidence(found: _Found, adaptive: _Adaptive) -> Iterator[Evidence]:
 
 
 def _remark(found: _Found, adaptive: _Adaptive) -> str:
-    blind = Column("", "percent").text(Estimate.of(found["ours", TABLE_1_WEIGHT]["blind"]))
-    seen = Column("", "percent").text(Estimate.of(adaptive["ours"]["success_rate"]))
-    return f"The paper's attack has no gradient on {blind} % of scans; the adaptive one succeeds on {seen} %."
+    blind = written(Estimate.of(found["ours", TABLE_1_WEIGHT]["blind"]), "percent", unit=True)
+    seen = written(Estimate.of(adaptive["ours"]["success_rate"]), "percent", unit=True)
+    return f"Share of scans on which the paper's attack has no gradient: {blind}; the adaptive one succeeds on {seen}."
 
 
 def _figures(study: Study, found: _Found, adaptive: _Adaptive) -> Iterator[Figure]:

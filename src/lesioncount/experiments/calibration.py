@@ -20,6 +20,7 @@ from lesioncount.experiments.result import Column, Result, Row, Table
 from lesioncount.experiments.scored import Counted
 from lesioncount.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount.experiments.study import Study
+from lesioncount.experiments.writing import written
 from lesioncount.scores.reliability import Reliability, reliability
 
 _OURS = ("ours_post_hoc", "ours_unweighted", "ours_fitted")
@@ -67,7 +68,7 @@ def run(study: Study) -> Result:
 
 
 def _claim(study: Study, ece: dict[str, NDArray[np.float64]], basis: str) -> Claim:
-    undone_, fitted_ = (Column("", "score").text(Estimate.of(ece[name])) for name in _OURS[1:])
+    undone_, fitted_ = (written(Estimate.of(ece[name]), "score") for name in _OURS[1:])
     return Claim(
         5,
         study.data_set,

@@ -25,6 +25,9 @@ STATEMENTS = {
 # What counts as equal: methods within 5 points are not ranked.
 EQUAL = 0.05
 
+# Claims that compare networks which were trained in different ways. Fewer seeds than this do not rank them.
+COMPARE_TRAININGS, FEWEST_SEEDS = (6, 7, 8, 9), 3
+
 # What counts as nearly all, as a good ranking of errors, and as calibrated.
 NEARLY_ALL, GOOD_AUROC, CALIBRATED = 0.95, 0.7, 0.1
 
@@ -62,8 +65,8 @@ class Evidence:
     @property
     def text(self) -> str:
         """In one line."""
-        bound = written(self.bound, self.kind)
-        return f"{self.measured}: {written(self.estimate, self.kind)}, should be {self.side} {bound}"
+        measured, bound = (written(one, self.kind, unit=True) for one in (self.estimate, self.bound))
+        return f"{self.measured}: {measured}, should be {self.side} {bound}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -105,8 +108,16 @@ class Claim:
         return STATEMENTS[self.number]
 
     @property
+    def needs_seeds(self) -> bool:
+        """Whether trainings are compared, and there are too few of them to tell methods from luck."""
+        fewest = min(len(one.estimate.seeds) for one in self.evidence)
+        return self.number in COMPARE_TRAININGS and fewest < FEWEST_SEEDS
+
+    @property
     def verdict(self) -> Verdict:
         """It holds if all evidence says so, and does not if any says that."""
+        if self.needs_seeds:
+            return "undecided"
         verdicts = {one.verdict for one in self.evidence}
         if "does not hold" in verdicts:
             return "does not hold"

@@ -7,6 +7,7 @@ from lesioncount.experiments.estimates import Estimate, Resampling
 from lesioncount.experiments.methods import NAMES, post_hoc, segmented
 from lesioncount.experiments.result import Column, Row, Table
 from lesioncount.experiments.study import Study
+from lesioncount.experiments.writing import written
 
 _COLUMNS = {
     "accuracy": Column("accuracy, %", "percent"),
@@ -30,7 +31,7 @@ def controls_table(study: Study, resampling: Resampling) -> Table:
     note = (
         "All from the same maps. RPS, the ranked probability score, is the headline: lower is better, and it also "
         "exists where a method holds the truth impossible. NLL is cut at a probability of 1e-6. False positives per "
-        f"scan: {Column('', 'number').text(mean)} of all candidates, {Column('', 'number').text(above)} of those "
+        f"scan: {written(mean, 'number')} of all candidates, {written(above, 'number')} of those "
         "above 0.5."
     )
     return Table("controls", "Ways to count from one map", (Column("method"), *_COLUMNS.values()), tuple(rows), note)

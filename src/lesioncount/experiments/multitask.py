@@ -14,6 +14,7 @@ from lesioncount.experiments.methods import NAMES, learned, post_hoc, segmented
 from lesioncount.experiments.multitask_figures import comparison_figure
 from lesioncount.experiments.result import Column, Result, Row, Table
 from lesioncount.experiments.study import EVERY_METHOD, MULTITASK, Study
+from lesioncount.experiments.writing import written
 
 COUNT_COLUMNS = {
     "accuracy": Column("accuracy, %", "percent"),
@@ -175,7 +176,7 @@ def best_head(counts: _BySamples) -> str:
 
 def _against_post_hoc(counts: _BySamples) -> str:
     against = {
-        name: Column("", "points").text(Estimate.of(counts["ours"]["accuracy"] - counts[name]["accuracy"]))
+        name: written(Estimate.of(counts["ours"]["accuracy"] - counts[name]["accuracy"]), "points", unit=True)
         for name in ("ours_post_hoc", "ours_unweighted")
     }
     return (
@@ -187,7 +188,7 @@ def _against_post_hoc(counts: _BySamples) -> str:
 def _calibration_evidence(maps: _BySamples) -> Iterator[Evidence]:
     for other in (SEGMENTATION, *HEADS):
         yield Evidence(
-            f"voxel ECE (1e-5), ours multi-task minus {NAMES[other]}",
+            f"voxel ECE, ours multi-task minus {NAMES[other]}",
             Estimate.of(maps["ours"]["voxel_ece"] - maps[other]["voxel_ece"]),
             "1e-5",
             "below",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -9,8 +11,13 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
+import torch
+
 from lesioncount.errors import ExperimentError
 from lesioncount.experiments.jobs import Job
+
+# How often a worker looks whether the run that it belongs to is still there.
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 
 def run_jobs(
@@ -41,7 +48,9 @@ def run_jobs(
     cache.mkdir(parents=True, exist_ok=True)
     running: dict[Future[float], Job] = {}
     # A fresh interpreter per worker: forking one that has threads may lock up.
-    with ProcessPoolExecutor(n_processes, mp_context=get_context("spawn")) as executor:
+    with ProcessPoolExecutor(
+        n_processes, mp_context=get_context("spawn"), initializer=_begin_worker, initargs=(os.getpid(),)
+    ) as executor:
         try:
             while waiting or running:
                 for job in _ready(waiting, running, failed, n_processes):
@@ -89,10 +98,19 @@ def _ready(
     return [job for job, _ in zip(ready, range(free), strict=False)]
 
 
-def _timed(job: Job, cache: Path) -> float:
-    import torch
-
+def _begin_worker(parent: int) -> None:
+    """One thread for each worker; and none outlives its parent: two runs must not write to one training."""
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
+
+
+def _timed(job: Job, cache: Path) -> float:
     began = time.monotonic()
     job.run(cache)
     return time.monotonic() - began

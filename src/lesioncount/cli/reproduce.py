@@ -1,0 +1,96 @@
+"""``lesioncount reproduce``: the experiments of the paper → tables, figures, and which of its claims hold."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lesioncount.cli.numbers import at_least_one
+
+# Trainings with other seeds, unless it is said: fewer than three show no spread, and a smoke test needs none.
+_SEEDS = {"smoke": 1}
+_USUAL_SEEDS = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said to this command."""
+    parser.set_defaults(run=run)
+    parser.epilog = (
+        "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial; all of them unless some "
+        "are named. What was trained is kept in FOLDER/cache: stopped and called again, it goes on where it was. "
+        "Needs lesioncount[train,report]. Example: lesioncount reproduce --preset smoke"
+    )
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
+    parser.add_argument("--preset", default="laptop", help="smoke (a minute) or laptop (hours; default)")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FOLDER", help="folder of results (default: reproduce-PRESET)"
+    )
+    parser.add_argument(
+        "--data",
+        action="append",
+        metavar="NAME[=FOLDER]",
+        help="synthetic (default), or leaf=FOLDER of the coffee leaf photographs; may be given twice",
+    )
+    parser.add_argument("--seeds", type=at_least_one, metavar="N", help="trainings with other seeds (default: 3)")
+    parser.add_argument("--jobs", type=at_least_one, metavar="N", help="trainings side by side (default: one per core)")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where trained networks are kept")
+    parser.add_argument(
+        "--report", type=Path, metavar="FOLDER", help="only write the page of results that are there, and stop"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run experiments, write the page, and print the verdicts."""
+    from lesioncount.io.optional import optional
+
+    for module, extra in (("torch", "train"), ("lightning", "train"), ("monai", "train"), ("matplotlib", "report")):
+        if options.report is None or extra == "report":
+            optional(module, extra, "Reproducing the paper")
+    if options.report is None:
+        _run_experiments(options)
+    from lesioncount.experiments.page import write_page
+    from lesioncount.experiments.result import load_results
+    from lesioncount.experiments.verdicts import verdict_lines
+
+    out = _folder(options) if options.report is None else options.report
+    results = load_results(out)
+    page = write_page(out, results)
+    if not options.quiet:
+        print("\n".join(verdict_lines(results)))
+        print(f"Written: {page}")
+    return 0
+
+
+def _run_experiments(options: argparse.Namespace) -> None:
+    import os
+
+    from lesioncount.experiments.reproduce import reproduce
+
+    reproduce(
+        _folder(options),
+        experiments=options.experiments,
+        preset=options.preset,
+        data=_data(options.data or ["synthetic"]),
+        n_seeds=options.seeds or _SEEDS.get(options.preset, _USUAL_SEEDS),
+        jobs=options.jobs or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(1)),
+        cache=options.cache,
+        report=(lambda _: None) if options.quiet else lambda line: print(line, flush=True),
+    )
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    folder: Path = options.output or Path(f"reproduce-{options.preset}")
+    return folder
+
+
+def _data(given: list[str]) -> dict[str, str]:
+    from lesioncount.errors import ConfigError
+
+    parted = [one.partition("=") for one in given]
+    for name, _, path in parted:
+        if (name == "synthetic") == bool(path):
+            wanted = "--data leaf=FOLDER" if name != "synthetic" else "--data synthetic, without a folder"
+            raise ConfigError(f"Expected {wanted}.")
+    return {name: path for name, _, path in parted}

@@ -1,0 +1,57 @@
+"""Results → the table of claims: what was measured, on what, and whether the claim holds."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from lesioncount.experiments.claims import FEWEST_SEEDS, STATEMENTS, Claim
+from lesioncount.experiments.result import Column, Result, Row, Table
+
+_LINE = 100
+
+
+def claims_of(results: Sequence[Result]) -> list[Claim]:
+    """All claims that the results say something about, by number and data set."""
+    found = [claim for result in results for claim in result.claims]
+    return sorted(found, key=lambda claim: (claim.number, claim.data_set != "synthetic", claim.data_set))
+
+
+def claims_table(results: Sequence[Result]) -> Table:
+    """A row per claim and data set."""
+    rows: list[Row] = [
+        (
+            str(claim.number),
+            claim.statement,
+            claim.data_set,
+            "; ".join(one.text for one in claim.evidence) + ".",
+            claim.verdict,
+            claim.basis,
+        )
+        for claim in claims_of(results)
+    ]
+    columns = tuple(Column(head) for head in ("", "claim", "data", "measured", "verdict", "on"))
+    note = (
+        "Estimates are means over training seeds, with 95 % intervals over patients. A claim holds, or does not, where "
+        "the interval and every seed lie on one side of the bound; else it is undecided."
+    )
+    return Table("claims", "Nine claims of the paper", columns, tuple(rows), note)
+
+
+def verdict_lines(results: Sequence[Result]) -> list[str]:
+    """The same for a terminal."""
+    if all(result.preset == "smoke" for result in results):
+        return ["Everything runs. A smoke test says nothing about the claims."]
+    claims = claims_of(results)
+    lines = []
+    for number, statement in STATEMENTS.items():
+        of_number = [claim for claim in claims if claim.number == number]
+        if not of_number:
+            continue
+        lines += ["", f"{number}. {statement}."]
+        for claim in of_number:
+            why = f", fewer than {FEWEST_SEEDS}" if claim.needs_seeds else ""
+            lines.append(f"   {claim.data_set}: {claim.verdict.upper()}  ({claim.basis}{why})")
+            for one in claim.evidence:
+                lines += textwrap.wrap(one.text, _LINE, initial_indent="     ", subsequent_indent="       ")
+    return [*lines, ""]
