@@ -8,16 +8,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
 
-.PHONY: help demo test lint unit slow nnunet bench format clean
+.PHONY: help demo test lint unit slow nnunet bench reproduce format clean
 
 help:
-	@echo "make demo    count maps of a network, compare them with the truth, write reports"
-	@echo "make test    lint, types, import layers, tests"
-	@echo "make slow    the tests that take minutes: statistical claims over many seeds"
-	@echo "make nnunet  the trainer with a real nnU-Net, in an environment of its own"
-	@echo "make bench   speed, as ratios in one run (writes benchmarks/results.json)"
-	@echo "make format  format the code"
-	@echo "make clean   remove what the other targets made"
+	@echo "make demo       count maps of a network, compare them with the truth, write reports"
+	@echo "make test       lint, types, import layers, tests"
+	@echo "make slow       the tests that take minutes: statistical claims over many seeds"
+	@echo "make nnunet     the trainer with a real nnU-Net, in an environment of its own"
+	@echo "make bench      speed, as ratios in one run (writes benchmarks/results.json)"
+	@echo "make reproduce  the experiments of the paper, hours; LEAF=folder adds the photographs of leaves"
+	@echo "make format     format the code"
+	@echo "make clean      remove what the other targets made"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -77,6 +78,9 @@ nnunet: $(VENV)-nnunet/.ready
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
+
+reproduce: $(VENV)/.test
+	$(BIN)/lesioncount reproduce --preset laptop --seeds 3 -o reproduce-laptop $(if $(LEAF),--data synthetic --data leaf=$(LEAF))
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix

@@ -39,7 +39,7 @@ def test_a_file_changes_some_of_a_preset(tmp_path):
     [
         ("[run]\nepoch = 3\n", "no key in \\[run\\] called 'epoch'. Did you mean 'epochs'?"),
         ("[optimiser]\n", "no section called 'optimiser'. Did you mean 'optimizer'?"),
-        ("[run]\nxyz = 3\n", "called 'xyz'. Known are pretrain_epochs"),
+        ("[run]\nxyz = 3\n", "called 'xyz'. Known are start, pretrain_epochs"),
         ("[run]\nepochs = 'many'\n", "Expected epochs in \\[run\\] to be like 100, but got 'many'"),
         ("[run]\nepochs = 1.5\n", "to be like 100, but got 1.5"),
         ("[run]\nepochs = true\n", "but got True"),
@@ -54,6 +54,16 @@ def test_a_file_changes_some_of_a_preset(tmp_path):
         ("[run]\nbatch_size = 0\n", "batch_size"),
         ("[run]\nepochs = 0\npretrain_epochs = 0\n", "epochs"),
         ("[data]\npatients = ['a', 2, 2]\n", "patients"),
+        ("[data]\nfolds = 1\n", "fold in \\[data\\] makes no sense"),
+        ("[data]\nfolds = 5\nfold = 5\n", "fold in \\[data\\] makes no sense"),
+        ("[data]\nfolds = 5\nfold = -1\n", "fold in \\[data\\] makes no sense"),
+        ("[data]\nfolds = -2\n", "fold in \\[data\\] makes no sense"),
+        ("[network]\nhead_dropout = 1.0\n", "dropout in \\[network\\] makes no sense"),
+        ("[run]\nwarmup_epochs = -1\n", "epochs in \\[run\\] makes no sense"),
+        ("[run]\nwarmup_epochs = 2\n", "warmup_epochs in \\[run\\] makes no sense"),  # ours has no head that learns
+        ("[run]\nvalidate_every = 0\n", "validate_every in \\[run\\] makes no sense"),
+        ("[run]\nepochs = 3\npretrain_epochs = 2\nvalidate_every = 6\n", "validate_every in \\[run\\]"),
+        ("[run]\nepochs = 1\npretrain_epochs = 2\nvalidate_every = 2\n", "validate_every in \\[run\\]"),
     ],
 )
 def test_mistakes_are_named(text, message):
@@ -63,3 +73,17 @@ def test_mistakes_are_named(text, message):
 
 def test_a_whole_number_may_stand_for_another():
     assert TrainingConfig.from_toml("[optimizer]\nlearning_rate = 1\n").optimizer.learning_rate == 1
+
+
+def test_all_epochs_are_those_of_the_three_stages():
+    config = TrainingConfig.from_toml(
+        "[network]\nmethod = 'downstream'\n[run]\npretrain_epochs = 2\nwarmup_epochs = 3\nepochs = 4\n"
+    )
+    assert config.run.n_epochs == 9
+
+
+def test_folds_dropout_of_heads_and_schedules_survive_a_round_trip():
+    text = "[data]\nfolds = 5\nfold = 4\n[network]\nhead_dropout = 0\n[optimizer]\nschedule = 'cosine'\n"
+    config = TrainingConfig.from_toml(text + "[run]\nstart = 'before.ckpt'\nvalidate_every = 4\n")
+    assert (config.data.folds, config.data.fold) == (5, 4)
+    assert TrainingConfig.from_dict(config.to_dict()) == config

@@ -206,12 +206,13 @@ def estimates(
     found: dict[str, dict[str, Estimate]] = {
         score: {
             method: Estimate.of(counts[method][score])
-            for method in (*MULTITASK, "ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_tuned", "all_zero")
+            for method in (*MULTITASK, "ours_post_hoc", "ours_unweighted", "ours_fitted", "cc", "cc_tuned", "all_zero")
         }
         for score in of_counts
     }
     for score in of_maps:
         found[score] = {
-            "ours_post_hoc" if method == SEGMENTATION else method: Estimate.of(of[score]) for method, of in maps.items()
+            "ours_post_hoc" if method == SEGMENTATION else method: Estimate.of(maps[method][score])
+            for method in (*MULTITASK, SEGMENTATION)
         }
     return found

@@ -19,22 +19,27 @@ _AXES = {
 
 def comparison_figure(scores: dict[str, dict[str, Estimate]], name: str) -> Figure:
     """A panel per score, a line per method."""
-    methods = list(scores["accuracy"])
+    names = list(scores)
+    lines = [len(scores[names[0]]), len(scores[names[2]])]
 
     def draw(figure: Any) -> None:
-        grid = figure.subplots(2, 2, sharey=True)
-        for axes, (score, of) in zip(grid.flat, scores.items(), strict=True):
+        grid = figure.subplots(2, 2, sharey="row", height_ratios=lines)
+        for axes, score in zip(grid.flat, names, strict=True):
             label, factor, better = _AXES[score]
-            for row, method in enumerate(methods):
-                if method in of:
-                    _line(axes, row, of[method], factor, method)
-            axes.set(xlabel=f"{label}  ({better})", ylim=(len(methods) - 0.5, -0.5))
-            axes.set_yticks(range(len(methods)), [SHORT[method] for method in methods])
+            for row, (method, estimate) in enumerate(scores[score].items()):
+                _line(axes, row, estimate, factor, method)
+            axes.set(xlabel=f"{label}  ({better})", ylim=(len(scores[score]) - 0.4, -0.5))
+            axes.set_yticks(range(len(scores[score])), [_name(method, score) for method in scores[score]])
             axes.tick_params(axis="y", length=0)
             axes.grid(axis="x", linewidth=0.3, alpha=0.5)
 
     label = "Scores of all methods: mean over seeds, 95 % interval over patients, and small marks for single seeds."
-    return Figure(name, label, svg(draw, height_inch=5.6, width_inch=6.4))
+    return Figure(name, label, svg(draw, height_inch=1.6 + 0.25 * sum(lines), width_inch=6.4))
+
+
+def _name(method: str, score: str) -> str:
+    """A map that learned segmentation only belongs to no way to count."""
+    return "segmentation only" if method == "ours_post_hoc" and score.startswith("voxel") else SHORT[method]
 
 
 def _line(axes: Any, row: int, estimate: Estimate, factor: float, method: str) -> None:

@@ -97,14 +97,15 @@ _LEAF = Protocol(
 
 
 def _tiny(protocol: Protocol, data: DataConfig) -> Protocol:
-    """Does it all run? Says nothing about accuracy."""
+    """Does it all run? Enough is learned for candidates to be there, and nothing is said about accuracy."""
     return replace(
         protocol,
         data=data,
         network=NetworkConfig(filters=4, levels=3),
-        pretrain_epochs=1,
+        pretrain_epochs=8,
         warmup_epochs=1,
-        epochs=1,
+        epochs=2,
+        pretrain_rate=1.5e-2,
         low_data_epochs=1,
         attack=AttackSettings(n_scans=4, max_steps=5, rate=5e-3),
         mc_samples=3,
@@ -113,7 +114,7 @@ def _tiny(protocol: Protocol, data: DataConfig) -> Protocol:
 
 PRESETS = {
     "smoke": {
-        "synthetic": _tiny(_SYNTHETIC, DataConfig(patients=(12, 14, 12), shape=(12, 24, 24), seed=2022)),
+        "synthetic": _tiny(_SYNTHETIC, DataConfig(patients=(24, 14, 12), shape=(12, 24, 20), seed=2022)),
         "leaf": _tiny(_LEAF, replace(_LEAF.data, shape=(32, 64), folds=2)),
     },
     "laptop": {"synthetic": _SYNTHETIC, "leaf": _LEAF},

@@ -35,6 +35,14 @@ class Column:
             return cell
         return "–" if cell is None else written(cell, self.kind)
 
+    def value(self, cell: Cell) -> str:
+        """The same without the interval."""
+        return self.text(cell.value if isinstance(cell, Estimate) else cell)
+
+    def interval(self, cell: Cell) -> str:
+        """The interval alone."""
+        return self.text(cell)[len(self.value(cell)) :].strip()
+
     def seeds(self, cell: Cell) -> str:
         """The values of single seeds, where there are several."""
         if not isinstance(cell, Estimate) or len(cell.seeds) < 2:
@@ -143,7 +151,7 @@ class Result:
         figures = folder / "figures"
         figures.mkdir(parents=True, exist_ok=True)
         for figure in self.figures:
-            write_text(figures / f"{stem}-{figure.name}.svg", figure.document)
+            write_text(figures / f"{stem}-{figure.name}.svg", on_white(figure.file))
         content = {
             "format": FORMAT_VERSION,
             **{name: getattr(self, name) for name in ("experiment", "data_set", "preset", "n_scans", "n_patients")},
@@ -183,6 +191,11 @@ def load_results(folder: Path) -> list[Result]:
     if not found:
         raise ExperimentError(f"There are no results of lesioncount reproduce in {folder}.")
     return found
+
+
+def on_white(document: str) -> str:
+    """An SVG that is legible on dark pages as well."""
+    return document.replace("<defs>", '<rect width="100%" height="100%" fill="#ffffff"/>\n <defs>', 1)
 
 
 def _drawing(folder: Path, stem: str, name: str) -> str:

@@ -61,13 +61,14 @@ def run(study: Study) -> Result:
 
 
 _Samples = dict[str, dict[float, dict[str, Samples]]]
+_HEADS = {"accuracy": "accuracy", "f1": "F1", "precision": "precision", "recall": "recall"}
 
 
 def _table(samples: _Samples, scores: Sequence[str], name: str, title: str) -> Table:
     columns = [Column("τ", "number")]
     for score in scores:
         for head in ("CC", "ours"):
-            columns += [Column(f"{score} {head}", "percent"), Column(f"paper {head}")]
+            columns += [Column(f"{_HEADS[score]} {head}", "percent"), Column(f"paper {head}")]
     rows = []
     for i, at in enumerate(THRESHOLDS):
         row: list[Cell] = [at]

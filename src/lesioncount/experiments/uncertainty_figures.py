@@ -50,9 +50,7 @@ def entropy_figure(methods: dict[str, list[Counted]]) -> Figure:
                 middle + width / 2, shares[1], width, color="none", edgecolor="#d55e00", hatch="////",
                 label="wrong counts",
             )  # fmt: skip
-            axes.set_title(
-                f"{SHORT[method]}\n{hits.sum():,} right, {(~hits).sum():,} wrong".replace(",", " "), fontsize=9
-            )
+            axes.set_title(f"{SHORT[method]}\n{hits.sum()} right, {(~hits).sum()} wrong", fontsize=9)
             axes.set_xlabel("normalised entropy")
         grid[0].set_ylabel("share of scans")
         in_percent(grid[0].yaxis)

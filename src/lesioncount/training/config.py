@@ -156,6 +156,16 @@ class RunConfig:
         """All epochs."""
         return self.pretrain_epochs + self.warmup_epochs + self.epochs
 
+    @property
+    def first_kept(self) -> int:
+        """The first epoch, from 0, that may be chosen as the best: one with segmentation and count, if there are any."""
+        return self.n_epochs - self.epochs if self.epochs else 0
+
+    @property
+    def last_validated(self) -> int:
+        """The last epoch, from 0, with a validation after it; -1 if there is none."""
+        return self.n_epochs // self.validate_every * self.validate_every - 1
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -177,7 +187,7 @@ class TrainingConfig:
             "epochs in [run]": min(self.run.epochs, self.run.warmup_epochs, self.run.pretrain_epochs) < 0
             or self.run.n_epochs < 1,
             "warmup_epochs in [run]": self.run.warmup_epochs > 0 and self.network.method == "ours",
-            "validate_every in [run]": not 1 <= self.run.validate_every <= max(self.run.n_epochs, 1),
+            "validate_every in [run]": self.run.validate_every < 1 or self.run.last_validated < self.run.first_kept,
             "fold in [data]": self.data.folds != 0
             and not (self.data.folds > 1 and 0 <= self.data.fold < self.data.folds),
             "batch_size in [run]": self.run.batch_size < 1,

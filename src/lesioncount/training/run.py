@@ -162,7 +162,8 @@ class _BestEpoch(ModelCheckpoint):
     """Keeps the best epoch of those that count: before them a head has not learned, or not what it will be given."""
 
     def __init__(self, *, first: int, **options: Any) -> None:
-        super().__init__(**options)
+        # Left to itself, it saves when the training part of an epoch ends, where nobody asks which epoch it is.
+        super().__init__(**options, save_on_train_epoch_end=False)
         self._first = first
 
     def on_validation_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
@@ -186,7 +187,7 @@ def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.
         logger=loggers,
         callbacks=[
             _BestEpoch(
-                first=config.run.n_epochs - config.run.epochs if config.run.epochs else 0,
+                first=config.run.first_kept,
                 **options,
                 filename="best",
                 monitor="val_voxel_f1",
