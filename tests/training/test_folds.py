@@ -77,7 +77,8 @@ def test_another_seed_gives_other_folds(parts):
 
 
 def test_a_share_of_the_patients_is_taken_from_the_training_part_of_a_fold_only():
-    whole, some = (sources_of(tiny(data={"folds": 2, "fold": 1, "share": share})) for share in (1.0, 0.5))
+    data = {"patients": (12, 2, 2), "folds": 2, "fold": 1}
+    whole, some = (sources_of(tiny(data=data | {"share": share})) for share in (1.0, 0.5))
     for part in ("val", "test"):
         assert [one.name for one in every(whole[part])] == [one.name for one in every(some[part])]
     kept = {one.patient for one in every(some["train"])}

@@ -54,9 +54,12 @@ def run(study: Study) -> Result:
     """Attack all methods, and ours once more with an attack that sees what it would be blind to."""
     found = {(method, weight): withstood(study, method, weight) for weight in WEIGHTS for method in EVERY_METHOD}
     adaptive = {method: withstood(study, method, TABLE_1_WEIGHT, ADAPTIVE_THRESHOLD) for method in _ADAPTIVE}
-    n_scans, patients = _attacked_scans(study)
-    result = study.result("adversarial", (_table(study, found, adaptive),), tuple(_figures(study, found, adaptive)))
-    result = result.on(n_scans, len(patients))
+    result = study.result(
+        "adversarial",
+        _attacked_patients(study),
+        (_table(study, found, adaptive),),
+        tuple(_figures(study, found, adaptive)),
+    )
     return result.with_claims(
         Claim(9, study.data_set, tuple(_evidence(found, adaptive)), result.basis, _remark(found, adaptive))
     )
@@ -84,9 +87,10 @@ _Found = dict[tuple[str, float], dict[str, Samples]]
 _Adaptive = dict[str, dict[str, Samples]]
 
 
-def _attacked_scans(study: Study) -> tuple[int, set[str]]:
+def _attacked_patients(study: Study) -> list[str]:
+    """The patient of each attacked scan; with every seed, others are attacked."""
     outcomes = [AttackOutcome.load(job.path(study.cache)) for job in study.attacks("ours", TABLE_1_WEIGHT)]
-    return sum(len(one.labels) for one in outcomes), {patient for one in outcomes for patient in one.patients.tolist()}
+    return [patient for one in outcomes for patient in one.patients.tolist()]
 
 
 def _name(method: str) -> str:

@@ -51,9 +51,9 @@ def run(study: Study) -> Result:
         rows.append((f"connected components (τ = {at:g})", *(Estimate.of(of[score]) for score in _COLUMNS)))
     rows.append((NAMES["all_zero"], *(Estimate.of(samples["all_zero"][score]) for score in _COLUMNS)))
     note = (
-        "ECE and MCE of the most probable count, ten bins. A method that gives one number has confidence 1: its ECE is "
-        "its share of errors. Lesions that left no candidate are outside the model: where the truth has more lesions "
-        "than there are candidates, its probability is 0."
+        "ECE and MCE of the most probable count, ten bins; both are biased upwards where scans are few. A method that "
+        "gives one number has confidence 1: its ECE is its share of errors. Lesions that left no candidate are outside "
+        "the model: where the truth has more lesions than there are candidates, its probability is 0."
     )
     tables = (
         Table("calibration", "Calibration of the count", (Column("method"), *_COLUMNS.values()), tuple(rows), note),
@@ -63,7 +63,7 @@ def run(study: Study) -> Result:
         reliability_figure({name: _joined(counted[name]) for name in _OURS}, _components(study)),
         existence_figure({name: _pooled(of) for name, of in existence_of(study).items()}),
     )
-    result = study.result("calibration", tables, figures)
+    result = study.result("calibration", counted["cc"][0].groups, tables, figures)
     return result.with_claims(_claim(study, {name: samples[name]["ece"] for name in _OURS}, result.basis))
 
 

@@ -102,7 +102,10 @@ class Trained(Job):
             start = Trained(self.arm.before).folder(cache) / "last.ckpt"
             config = replace(config, run=replace(config.run, start=str(start)))
         parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
-        train(config, self.folder(cache), resume=True, progress=False, parts=parts)
+        begun = self.folder(cache) / "config.json"
+        # Begun with files elsewhere, since the folder of results or data was moved: begin again.
+        is_moved = begun.exists() and json.loads(begun.read_text("utf-8")) != json.loads(json.dumps(config.to_dict()))
+        train(config, self.folder(cache), resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
         minutes = (time.monotonic() - began) / 60
         write_text(self.path(cache), json.dumps({"title": self.arm.title, "minutes": round(minutes, 2)}) + "\n")
 

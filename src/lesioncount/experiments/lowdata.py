@@ -30,11 +30,11 @@ def needs(study: Study) -> Iterator[Job]:
 
 def run(study: Study) -> Result:
     """Compare count and map of all methods."""
-    counts, maps = compared(study, share=LOW_DATA)
+    counts, maps, patients = compared(study, share=LOW_DATA)
     title = f"With {LOW_DATA:.0%} of the training patients"
     tables = (comparison_table(counts, maps, "lowdata", title), differences_table(counts), _paper_table())
     figure = comparison_figure(estimates(counts, maps, ("accuracy", "rps"), ("voxel_f1", "voxel_ece")), "lowdata")
-    result = study.result("lowdata", tables, (figure,))
+    result = study.result("lowdata", patients, tables, (figure,))
     best = best_head(counts)
     evidence = tuple(
         Evidence(

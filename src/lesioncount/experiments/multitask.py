@@ -51,7 +51,7 @@ def comparison_needs(study: Study, *, share: float = 1.0) -> Iterator[Job]:
 
 def run(study: Study) -> Result:
     """Compare count, map and robustness of all methods."""
-    counts, maps = compared(study)
+    counts, maps, patients = compared(study)
     attacked = {method: withstood(study, method, TABLE_1_WEIGHT) for method in EVERY_METHOD}
     tables = (
         comparison_table(
@@ -61,7 +61,7 @@ def run(study: Study) -> Result:
         _epochs_table(study, counts),
         differences_table(counts),
     )
-    result = study.result("multitask", tables, (comparison_figure(_estimates(counts, maps), "multitask"),))
+    result = study.result("multitask", patients, tables, (comparison_figure(_estimates(counts, maps), "multitask"),))
     best = best_head(counts)
     return result.with_claims(
         Claim(
@@ -83,14 +83,14 @@ def run(study: Study) -> Result:
     )
 
 
-def compared(study: Study, *, share: float = 1.0) -> tuple[_BySamples, _BySamples]:
-    """Samples of the scores of counts and of maps, by method."""
+def compared(study: Study, *, share: float = 1.0) -> tuple[_BySamples, _BySamples, Sequence[str]]:
+    """Samples of the scores of counts and of maps, by method; and the patient of each test scan."""
     counted = post_hoc(study, share=share)
     resampling = Resampling.of([one.groups for one in counted["cc"]])
     counts = {name: resampling.samples(counted[name]) for name in _CONTROLS}
     counts |= {method: resampling.samples(learned(study, method, share=share)) for method in MULTITASK}
     maps = {method: resampling.samples(segmented(study, method, share=share)) for method in EVERY_METHOD}
-    return counts, maps
+    return counts, maps, counted["cc"][0].groups
 
 
 def comparison_table(counts: _BySamples, maps: _BySamples, name: str, title: str) -> Table:

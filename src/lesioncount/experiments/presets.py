@@ -79,8 +79,8 @@ _SYNTHETIC = Protocol(
     pretrain_rate=5e-3,
     rate=3e-3,
     head_rates=_HEAD_RATES,
-    low_data_epochs=4,
-    attack=AttackSettings(n_scans=16, max_steps=100, rate=5e-4),
+    low_data_epochs=3,
+    attack=AttackSettings(n_scans=10, max_steps=100, rate=5e-4),
 )
 _LEAF = Protocol(
     data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2022, folds=5),
@@ -91,8 +91,8 @@ _LEAF = Protocol(
     pretrain_rate=5e-3,
     rate=3e-3,
     head_rates=_HEAD_RATES,
-    low_data_epochs=4,
-    attack=AttackSettings(n_scans=4),
+    low_data_epochs=3,
+    attack=AttackSettings(n_scans=3),
 )
 
 

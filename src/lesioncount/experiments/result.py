@@ -113,7 +113,7 @@ class Result:
     ----------
     experiment, data_set, preset : str
     n_scans, n_patients : int
-        Of the test part.
+        That it was tested on.
     seeds : tuple of int
         Of trainings.
     tables : tuple of Table
@@ -140,10 +140,6 @@ class Result:
     def with_claims(self, *claims: Claim) -> Self:
         """With verdicts on claims."""
         return replace(self, claims=claims)
-
-    def on(self, n_scans: int, n_patients: int) -> Self:
-        """On some scans of the test part only."""
-        return replace(self, n_scans=n_scans, n_patients=n_patients)
 
     def save(self, folder: Path) -> None:
         """Write JSON, tables as text and figures as files."""

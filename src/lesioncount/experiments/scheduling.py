@@ -30,7 +30,7 @@ def run_jobs(
     wanted : iterable of Job
         In the order in which they should be done, as far as possible.
     cache : Path
-        Folder of results.
+        Folder of results. ``times.tsv`` in it says how many seconds each job took.
     n_processes : int, default 1
         Jobs that run side by side, each in a process with one thread.
     report : callable, optional
@@ -60,7 +60,7 @@ def run_jobs(
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     job = running.pop(future)
-                    how = _outcome(future, job, failed)
+                    how = _outcome(future, job, failed, cache / "times.tsv")
                     n_done = n_all - len(waiting) - len(running)
                     report(f"[{n_done}/{n_all}] {job.title}: {how}")
         except (KeyboardInterrupt, GeneratorExit):
@@ -116,7 +116,7 @@ def _timed(job: Job, cache: Path) -> float:
     return time.monotonic() - began
 
 
-def _outcome(future: Future[float], job: Job, failed: dict[str, str]) -> str:
+def _outcome(future: Future[float], job: Job, failed: dict[str, str], times: Path) -> str:
     try:
         seconds = future.result()
     except BrokenProcessPool:
@@ -126,4 +126,6 @@ def _outcome(future: Future[float], job: Job, failed: dict[str, str]) -> str:
     except Exception as error:  # noqa: BLE001 - whatever it was, the other jobs go on
         failed[job.key] = f"{job.title}: {type(error).__name__}: {error}"
         return f"failed ({type(error).__name__}: {error})"
+    with times.open("a", encoding="utf-8") as log:
+        log.write(f"{job.key}\t{job.title}\t{seconds:.1f}\n")
     return f"{seconds:.0f} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,9 +77,9 @@ class Study:
             for seed in self.seeds
         ]
 
-    def result(self, experiment: str, tables: tuple[Table, ...], figures: tuple[Figure, ...]) -> Result:
-        """What an experiment found on all test scans."""
-        [first, *_] = self.stats(SEGMENTATION if experiment != "adversarial" else "ours")
-        return Result(
-            experiment, self.data_set, self.preset, len(first), len(set(first.patients)), self.seeds, tables, figures
-        )
+    def result(
+        self, experiment: str, patients: Sequence[str], tables: tuple[Table, ...], figures: tuple[Figure, ...]
+    ) -> Result:
+        """What an experiment found, on scans of these patients."""
+        n_patients = len(set(patients))
+        return Result(experiment, self.data_set, self.preset, len(patients), n_patients, self.seeds, tables, figures)

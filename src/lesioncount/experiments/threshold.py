@@ -53,7 +53,7 @@ def run(study: Study) -> Result:
         confusion_figure({m: [_matrix(of[at]) for at in _SHOWN] for m, of in found.items()}, _SHOWN),
         *_example(stats),
     )
-    result = study.result("threshold", tables, figures)
+    result = study.result("threshold", stats[0].patients, tables, figures)
     return result.with_claims(
         Claim(1, study.data_set, _stable(samples), result.basis),
         Claim(2, study.data_set, _equal(samples), result.basis),

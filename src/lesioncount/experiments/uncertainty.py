@@ -52,7 +52,7 @@ def run(study: Study) -> Result:
         certainty_figure({name: counted[name] for name in _SHOWN}),
         entropy_figure({name: counted[name] for name in ("ours_post_hoc", "cc_dropout")}),
     )
-    result = study.result("uncertainty", (table,), figures)
+    result = study.result("uncertainty", counted["cc_dropout"][0].groups, (table,), figures)
     ours, theirs = samples["ours_post_hoc"], samples["cc_dropout"]
     return result.with_claims(
         Claim(
