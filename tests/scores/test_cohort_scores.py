@@ -90,6 +90,34 @@ def test_point_counts_score_their_error():
     assert np.isnan(found["auroc"])
 
 
+def test_bins_score_as_the_distributions_they_come_from():
+    """As long as no count is above the last bin: from there on, bins know no more than that."""
+    rng = np.random.default_rng(3)
+    existence = [rng.random(rng.integers(0, 5)) for _ in range(300)]
+    counts = [int((rng.random(len(p)) < p).sum()) for p in existence]
+    counts[:5] = [4, 3, 4, 0, 2]  # some are held impossible
+    whole = Predictions.of_distributions([lc.PoissonBinomial(p) for p in existence], counts)
+    binned = Predictions.of_bins(whole.bins, counts)
+    assert (whole.low < whole.high).any()
+    assert whole.impossible.any()
+    for name in ("bins", "predicted", "expected", "low", "high", "p_truth", "impossible", "entropy", "truth"):
+        np.testing.assert_allclose(getattr(binned, name), getattr(whole, name), atol=1e-12, err_msg=name)
+    weights = next(resampled_weights(range(300), n_resamples=4))
+    expected = whole.scores(weights)
+    for name, values in binned.scores(weights).items():
+        np.testing.assert_allclose(values, expected[name], atol=1e-9, err_msg=name)
+
+
+def test_true_counts_above_the_last_bin_are_in_it():
+    method = Predictions.of_bins([[0, 0, 0, 0.2, 0.8], [1, 0, 0, 0, 0]], [9, 4])
+    assert method.truth.tolist() == [4, 4]
+    assert method.p_truth.tolist() == [0.8, 0]
+    assert method.impossible.tolist() == [False, True]
+    assert (method.low.tolist(), method.high.tolist()) == ([3, 0], [4, 0])
+    with pytest.raises(ScoreError, match="add up to 1"):
+        Predictions.of_bins([[0.5, 0, 0, 0, 0]], [0])
+
+
 def test_ten_thousand_scans_take_seconds():
     method = predictions(10_000)
     begin = time.perf_counter()

@@ -36,7 +36,7 @@ def every(source):
 
 
 def folds_of(parts, folds, seed=3):
-    data = DataConfig(folds=folds, seed=seed)
+    data = DataConfig(source="folder", folds=folds, seed=seed)
     return [crossed(parts, replace(data, fold=fold)) for fold in range(folds)]
 
 
@@ -57,7 +57,7 @@ def test_parts_of_a_fold_hold_all_patients_and_share_none(parts, folds):
 
 
 def test_folds_have_like_counts(parts):
-    """Patients in the order of their highest count are dealt out like cards: each class differs by two cards at most."""
+    """Patients are dealt out like cards, in the order of their highest count: classes differ by two cards at most."""
     classes = []
     for fold in folds_of(parts, 5):
         highest = {}
@@ -92,3 +92,11 @@ def test_scans_that_are_there_are_not_made_again():
     assert cut["test"] is made["test"]
     assert {id(one) for one in every(cut["train"])} < {id(one) for one in every(made["train"])}
     assert [one.name for one in every(cut["train"])] == [one.name for one in every(sources_of(config)["train"])]
+
+
+def test_synthetic_patients_of_two_parts_are_not_taken_for_one():
+    data = {"patients": (12, 2, 2), "folds": 2}
+    folds = [sources_of(tiny(data=data | {"fold": fold})) for fold in (0, 1)]
+    tested = [len(fold["test"]) for fold in folds]
+    assert sum(tested) == sum(len(part) for part in sources_of(tiny(data={"patients": (12, 2, 2)})).values())
+    assert max(tested) - min(tested) <= 4

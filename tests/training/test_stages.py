@@ -16,7 +16,7 @@ from lesioncount.training.module import CountingModule  # noqa: E402
 from lesioncount.training.run import _module, train  # noqa: E402
 from lesioncount.training.sources import sources_of  # noqa: E402
 
-# So many that all validation voxels are above no threshold: whatever comes after an epoch with it is worse.
+# A learning rate that ruins a network: later epochs do worse than the first.
 HARMFUL = 30.0
 
 
@@ -71,7 +71,7 @@ def test_after_the_warm_up_all_of_it_learns(pretrained, tmp_path):
 @pytest.mark.parametrize("network", [{"filters": 3}, {"levels": 3}])
 def test_a_network_of_another_kind_is_no_beginning(pretrained, tmp_path, network):
     config = tiny(network=network, run={"start": str(pretrained / "last.ckpt")})
-    with pytest.raises(ConfigError, match="of another kind.*same number of filters, levels and channels"):
+    with pytest.raises(ConfigError, match=r"of another kind.*same number of filters, levels and channels"):
         train(config, tmp_path / "t", progress=False)
     assert not (tmp_path / "t" / "config.json").exists()
 

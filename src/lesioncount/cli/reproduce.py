@@ -93,4 +93,7 @@ def _data(given: list[str]) -> dict[str, str]:
         if (name == "synthetic") == bool(path):
             wanted = "--data leaf=FOLDER" if name != "synthetic" else "--data synthetic, without a folder"
             raise ConfigError(f"Expected {wanted}.")
-    return {name: path for name, _, path in parted}
+    found = {name: path for name, _, path in parted}
+    if len(found) < len(given):
+        raise ConfigError(f"Expected each data set once, but got {', '.join(given)}.")
+    return found

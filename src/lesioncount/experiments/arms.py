@@ -71,7 +71,7 @@ def content_key(*parts: Any) -> str:
 
 @lru_cache(maxsize=8)
 def _fingerprint(path: str) -> str:
-    """Of the table that lists a data set and its counts."""
+    """Of the table that lists a data set and its counts: pictures are not looked at, of which there may be many."""
     try:
         return hashlib.sha256((Path(path) / "counts.csv").read_bytes()).hexdigest()[:16]
     except OSError as error:

@@ -134,4 +134,6 @@ class Claim:
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """From plain values."""
         evidence = tuple(Evidence.from_dict(one) for one in content["evidence"])
+        if content["number"] not in STATEMENTS or not evidence:
+            raise ValueError(f"there is no claim {content['number']!r}, or no evidence for it")
         return cls(content["number"], content["data_set"], evidence, content["basis"], content["remark"])

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lesioncount.experiments.claims import STATEMENTS
-from lesioncount.experiments.result import Result
+from lesioncount.experiments.result import EXPERIMENT_NAMES, Result
 from lesioncount.experiments.verdicts import claims_of
 from lesioncount.io.atomic import write_text
 from lesioncount.io.optional import optional
@@ -42,11 +42,10 @@ def write_page(folder: Path, results: Sequence[Result]) -> Path:
         Of the page.
     """
     optional("jinja2", "report", "Writing the report")
-    order = list(QUESTIONS)
     text = template("reproduce.html.j2").render(
         claims=claims_of(results),
         statements=STATEMENTS,
-        results=sorted(results, key=lambda one: (order.index(one.experiment), one.data_set != "synthetic")),
+        results=sorted(results, key=lambda one: (EXPERIMENT_NAMES.index(one.experiment), one.data_set != "synthetic")),
         questions=QUESTIONS,
         picture=_picture,
         version=__version__,

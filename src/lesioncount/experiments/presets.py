@@ -79,20 +79,20 @@ _SYNTHETIC = Protocol(
     pretrain_rate=5e-3,
     rate=3e-3,
     head_rates=_HEAD_RATES,
-    low_data_epochs=3,
-    attack=AttackSettings(n_scans=10, max_steps=100, rate=5e-4),
+    low_data_epochs=2,
+    attack=AttackSettings(n_scans=20, max_steps=50, rate=1e-3),
 )
 _LEAF = Protocol(
     data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2022, folds=5),
     network=_SMALL,
-    pretrain_epochs=8,
-    warmup_epochs=4,
-    epochs=6,
+    pretrain_epochs=7,
+    warmup_epochs=3,
+    epochs=5,
     pretrain_rate=5e-3,
     rate=3e-3,
     head_rates=_HEAD_RATES,
-    low_data_epochs=3,
-    attack=AttackSettings(n_scans=3),
+    low_data_epochs=2,
+    attack=AttackSettings(n_scans=2),
 )
 
 

@@ -18,6 +18,9 @@ from lesioncount.report.drawing import Figure
 
 FORMAT_VERSION = 1
 
+# In the order of the paper.
+EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial")
+
 Cell = str | float | int | Estimate | None
 Row = tuple[Cell, ...]
 
@@ -102,7 +105,11 @@ class Table:
             tuple(Estimate.from_dict(cell) if isinstance(cell, dict) else cell for cell in row)
             for row in content["rows"]
         )
-        return cls(content["name"], content["title"], columns, rows, content["note"])
+        found = cls(content["name"], content["title"], columns, rows, content["note"])
+        if any(len(row) != len(columns) for row in rows):
+            raise ValueError(f"a row of the table {found.name!r} has not as many cells as there are columns")
+        _ = found.texts  # a kind of column, or a cell, that cannot be written shows here
+        return found
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,7 @@ class Result:
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote."""
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = _checked(json.loads(path.read_text("utf-8")))
             stem = path.stem
             figures = tuple(
                 Figure(one["name"], one["label"], _drawing(path.parent / "figures", stem, one["name"]))
@@ -187,6 +194,14 @@ def load_results(folder: Path) -> list[Result]:
     if not found:
         raise ExperimentError(f"There are no results of lesioncount reproduce in {folder}.")
     return found
+
+
+def _checked(content: dict[str, Any]) -> dict[str, Any]:
+    if content["format"] != FORMAT_VERSION:
+        raise ValueError(f"expected format {FORMAT_VERSION}, but it is {content['format']!r}")
+    if content["experiment"] not in EXPERIMENT_NAMES:
+        raise ValueError(f"there is no experiment {content['experiment']!r}")
+    return content
 
 
 def on_white(document: str) -> str:

@@ -158,7 +158,7 @@ class RunConfig:
 
     @property
     def first_kept(self) -> int:
-        """The first epoch, from 0, that may be chosen as the best: one with segmentation and count, if there are any."""
+        """The first epoch, from 0, that may be the best one: with segmentation and count, if there are such epochs."""
         return self.n_epochs - self.epochs if self.epochs else 0
 
     @property

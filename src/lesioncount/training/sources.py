@@ -51,8 +51,10 @@ def crossed(parts: dict[str, ScanSource], data: DataConfig) -> dict[str, ScanSou
     most: dict[str, int] = {}
     for row in range(len(every)):
         scan = every[row]
-        rows.setdefault(scan.patient, []).append(row)
-        most[scan.patient] = max(most.get(scan.patient, 0), min(scan.at_least, _ALIKE))
+        # Synthetic patients are numbered anew in each part: the same number is another patient there.
+        patient = f"{every.part_of(row)} {scan.patient}" if data.source == "synthetic" else scan.patient
+        rows.setdefault(patient, []).append(row)
+        most[patient] = max(most.get(patient, 0), min(scan.at_least, _ALIKE))
     shuffled = np.random.default_rng([data.seed, data.folds]).permutation(sorted(rows)).tolist()
     pieces: list[list[int]] = [[] for _ in range(2 * data.folds)]
     for place, patient in enumerate(sorted(shuffled, key=most.__getitem__)):
@@ -70,14 +72,19 @@ class _Joined:
     """Several series of scans, one after the other."""
 
     def __init__(self, parts: Sequence[ScanSource]) -> None:
-        self._places = [(part, i) for part in parts for i in range(len(part))]
+        self._parts = list(parts)
+        self._places = [(number, i) for number, part in enumerate(parts) for i in range(len(part))]
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __getitem__(self, index: int) -> LearningScan:
         part, place = self._places[index]
-        return part[place]
+        return self._parts[part][place]
+
+    def part_of(self, index: int) -> int:
+        """Which of the series a scan is from."""
+        return self._places[index][0]
 
 
 class CohortScans:
