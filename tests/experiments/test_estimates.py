@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from lesioncount.experiments.estimates import Estimate, Resampling
+from lesioncount.experiments.estimates import Estimate, Resampling, estimates_of
 from lesioncount.experiments.scored import Counted
 from lesioncount.scores import Predictions
 
@@ -31,9 +31,29 @@ def test_an_estimate_is_a_mean_over_seeds_with_the_interval_of_its_resamples():
     found = Estimate.of(samples)
     assert found.value == pytest.approx(0.6)
     assert found.seeds == (0.5, 0.7)
-    assert found.spread == (0.5, 0.7)
     # Means of resamples are 0.5, 0.525, … 1.5: 95 % of them leave one fortieth on each side.
     assert (found.low, found.high) == pytest.approx((0.525, 1.475))
+
+
+def test_where_all_agree_the_interval_of_a_share_is_the_exact_one():
+    everyone, nobody = np.ones((2, 10)), np.zeros((2, 10))
+    assert (Estimate.of(everyone).low, Estimate.of(everyone).high) == (1, 1)
+    # scipy.stats.binomtest(20, 20).proportion_ci(method="exact") and of 0 in 20
+    assert Estimate.of(everyone, n=20).low == pytest.approx(0.83157, abs=1e-5)
+    assert Estimate.of(everyone, n=20).high == 1
+    assert (Estimate.of(nobody, n=20).low, Estimate.of(nobody, n=20).high) == pytest.approx((0, 0.16843), abs=1e-5)
+    some = np.array([[0.5, 0.4, 0.6, 0.5]])
+    assert Estimate.of(some, n=20) == Estimate.of(some)
+
+
+def test_scores_that_resampling_makes_larger_are_moved_back():
+    samples = np.array([[0.1, 0.15, 0.2, 0.25]])
+    plain, moved = Estimate.of(samples), Estimate.of(samples, biased=True)
+    assert moved.value == plain.value == 0.1
+    assert (moved.low, moved.high) == pytest.approx((plain.low - 0.1, plain.high - 0.1))
+    assert Estimate.of(samples - 0.06, biased=True).low == 0
+    found = estimates_of({"ece": samples, "rps": samples}, ("rps", "ece"))
+    assert found == [plain, moved]
 
 
 def test_resamples_without_a_score_are_left_out():

@@ -115,8 +115,8 @@ def test_a_figure_is_a_file_of_the_results_and_no_other(result, tmp_path, name):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"figures": [1]}', '{"figures": []}'])
 def test_files_that_are_no_results_are_refused(tmp_path, text):
-    (tmp_path / "a-b.json").write_text(text)
-    with pytest.raises(ExperimentError, match=r"a-b\.json is no result of lesioncount reproduce"):
+    (tmp_path / "a-threshold.json").write_text(text)
+    with pytest.raises(ExperimentError, match=r"a-threshold\.json is no result of lesioncount reproduce"):
         load_results(tmp_path)
 
 
@@ -129,7 +129,8 @@ def test_content_that_makes_no_sense_is_refused(result, tmp_path):
         {"format": 99},
         {"experiment": "other"},
         {"claims": [claim | {"number": 12}]},
-        {"claims": [claim | {"evidence": []}]},
+        {"claims": [claim | {"evidence": [claim["evidence"][0] | {"side": "beside"}]}]},
+        {"claims": [claim | {"evidence": [claim["evidence"][0] | {"kind": "colour"}]}]},
         {"tables": [table | {"rows": [[*row, "more"] for row in table["rows"]]}]},
         {"tables": [table | {"columns": [column | {"kind": "colour"} for column in table["columns"]]}]},
     ]

@@ -52,11 +52,13 @@ def run(options: argparse.Namespace) -> int:
         _run_experiments(options)
     from lesioncount.experiments.page import write_page
     from lesioncount.experiments.result import load_results
-    from lesioncount.experiments.verdicts import verdict_lines
+    from lesioncount.experiments.verdicts import claims_table, verdict_lines
+    from lesioncount.io.atomic import write_text
 
     out = _folder(options) if options.report is None else options.report
     results = load_results(out)
     page = write_page(out, results)
+    write_text(out / "claims.md", claims_table(results).to_markdown())
     if not options.quiet:
         print("\n".join(verdict_lines(results)))
         print(f"Written: {page}")
@@ -64,8 +66,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_experiments(options: argparse.Namespace) -> None:
-    import os
-
     from lesioncount.experiments.reproduce import reproduce
 
     reproduce(
@@ -74,10 +74,18 @@ def _run_experiments(options: argparse.Namespace) -> None:
         preset=options.preset,
         data=_data(options.data or ["synthetic"]),
         n_seeds=options.seeds or _SEEDS.get(options.preset, _USUAL_SEEDS),
-        jobs=options.jobs or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(1)),
+        jobs=options.jobs or _n_cores(),
         cache=options.cache,
         report=(lambda _: None) if options.quiet else lambda line: print(line, flush=True),
     )
+
+
+def _n_cores() -> int:
+    import os
+
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _folder(options: argparse.Namespace) -> Path:

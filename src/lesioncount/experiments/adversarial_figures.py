@@ -30,7 +30,7 @@ def success_figure(
                 adaptive_weight + 0.03 * (i + 1), estimate.value,
                 [[max(estimate.value - estimate.low, 0)], [max(estimate.high - estimate.value, 0)]],
                 marker=MARKERS[method], color=COLOURS[method], markerfacecolor="none", markersize=8, capsize=3,
-                linewidth=1, label=f"{SHORT[method]}, adaptive attack",
+                linewidth=1, label=f"{SHORT[method]}, adaptive attack too",
             )  # fmt: skip
         axes.set(
             xlabel="λ, the weight of a change of the map", ylabel="attacks that changed the count", ylim=(-0.02, 1.02)
@@ -61,7 +61,7 @@ def _row(line: Any, example: dict[str, NDArray[Any]], method: str, *, is_first: 
     before, after = example["map_before"][z], example["map_after"][z]
     contrast = [(of[_AFTER] - of[_BEFORE])[z] for of in (image, image + noise)]
     top = float(np.abs(contrast[0]).max())
-    largest = float(np.abs(noise[:, z]).max())
+    largest = float(np.abs(noise).max())
     pictures = (
         ("image", contrast[0], "gray", -top, top),
         ("image, attacked", contrast[1], "gray", -top, top),

@@ -76,7 +76,11 @@ class Evidence:
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """From plain values."""
         values = {name: value for name, value in content.items() if name != "verdict"}
-        return cls(**values | {"estimate": Estimate.from_dict(content["estimate"])})
+        found = cls(**values | {"estimate": Estimate.from_dict(content["estimate"])})
+        if found.side not in ("above", "below"):
+            raise ValueError(f"{found.side!r} is no side of a bound")
+        _ = found.text  # a kind that cannot be written shows here
+        return found
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Claim:
         1 to 9.
     data_set : str
     evidence : tuple of Evidence
-        All of it must hold.
+        All of it must hold; where there is none, the claim is undecided.
     basis : str
         What it stands on: scans, patients, seeds.
     remark : str
@@ -110,13 +114,13 @@ class Claim:
     @property
     def needs_seeds(self) -> bool:
         """Whether trainings are compared, and there are too few of them to tell methods from luck."""
-        fewest = min(len(one.estimate.seeds) for one in self.evidence)
+        fewest = min((len(one.estimate.seeds) for one in self.evidence), default=FEWEST_SEEDS)
         return self.number in COMPARE_TRAININGS and fewest < FEWEST_SEEDS
 
     @property
     def verdict(self) -> Verdict:
         """It holds if all evidence says so, and does not if any says that."""
-        if self.needs_seeds:
+        if self.needs_seeds or not self.evidence:
             return "undecided"
         verdicts = {one.verdict for one in self.evidence}
         if "does not hold" in verdicts:
@@ -134,6 +138,6 @@ class Claim:
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """From plain values."""
         evidence = tuple(Evidence.from_dict(one) for one in content["evidence"])
-        if content["number"] not in STATEMENTS or not evidence:
-            raise ValueError(f"there is no claim {content['number']!r}, or no evidence for it")
+        if content["number"] not in STATEMENTS:
+            raise ValueError(f"there is no claim {content['number']!r}")
         return cls(content["number"], content["data_set"], evidence, content["basis"], content["remark"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lesioncount.experiments.arms import SEGMENTATION
-from lesioncount.experiments.estimates import Estimate, Resampling
+from lesioncount.experiments.estimates import Estimate, Resampling, estimates_of
 from lesioncount.experiments.methods import NAMES, post_hoc, segmented
 from lesioncount.experiments.result import Column, Row, Table
 from lesioncount.experiments.study import Study
@@ -25,12 +25,14 @@ def controls_table(study: Study, resampling: Resampling) -> Table:
     rows: list[Row] = []
     for name, seeds in post_hoc(study).items():
         samples = resampling.samples(seeds)
-        rows.append((NAMES[name], *(Estimate.of(samples[score]) for score in _COLUMNS)))
+        rows.append((NAMES[name], *estimates_of(samples, _COLUMNS)))
     false = resampling.samples(segmented(study, SEGMENTATION))
     mean, above = (Estimate.of(false[name]) for name in ("false_positives", "false_positives_above_half"))
     note = (
         "All from the same maps. RPS, the ranked probability score, is the headline: lower is better, and it also "
-        "exists where a method holds the truth impossible. NLL is cut at a probability of 1e-6. False positives per "
+        "exists where a method holds the truth impossible. NLL is cut at a probability of 1e-6. What is held "
+        "impossible, and intervals, are of exact counts, the others of the classes 0, 1, 2, 3, 4 or more. False "
+        "positives per "
         f"scan: {written(mean, 'number')} of all candidates, {written(above, 'number')} of those "
         "above 0.5."
     )

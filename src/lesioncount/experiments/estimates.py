@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -10,10 +10,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.scores.bootstrap import N_RESAMPLES, interval_of, resampled_weights
+from lesioncount.scores.bootstrap import CONFIDENCE, N_RESAMPLES, interval_of, resampled_weights
 
 # A score by seed (rows), of the scans as they are (first column) and of each resample of patients (the others).
 Samples = NDArray[np.float64]
+
+_BIASED = ("ece", "mce", "voxel_ece", "voxel_mce")
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,30 @@ class Estimate:
     seeds: tuple[float, ...]
 
     @classmethod
-    def of(cls, samples: Samples, /) -> Self:
-        """From samples: patients are drawn anew, the trained networks stay."""
-        mean = samples.mean(axis=0)
-        return cls(float(mean[0]), *interval_of(mean[1:]), tuple(float(value) for value in samples[:, 0]))
+    def of(cls, samples: Samples, /, *, n: float | None = None, biased: bool = False) -> Self:
+        """From samples: patients are drawn anew, the trained networks stay.
 
-    @property
-    def spread(self) -> tuple[float, float]:
-        """Lowest and highest value of a seed."""
-        return min(self.seeds), max(self.seeds)
+        Parameters
+        ----------
+        samples : Samples
+        n : float, optional
+            Of a share: how many patients it stands on. Where all of them agree, resamples do as well, and the interval
+            is the exact one of so many trials.
+        biased : bool, default False
+            Of calibration errors and ranges, which cannot be below 0 and are larger in resamples than in what was
+            resampled: move the interval by the difference between the estimate and the mean of the resamples.
+        """
+        mean = samples.mean(axis=0)
+        value, drawn = float(mean[0]), mean[1:]
+        low, high = interval_of(drawn)
+        if n is not None and low == high and value in (0.0, 1.0):
+            # Clopper and Pearson: what would leave no exception among n in 2.5 % of cases.
+            reach = 1 - ((1 - CONFIDENCE) / 2) ** (1 / max(n, 1.0))
+            low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+        if biased and np.isfinite(drawn).any():
+            bias = float(np.nanmean(drawn)) - value
+            low, high = max(low - bias, 0.0), max(high - bias, 0.0)
+        return cls(value, low, high, tuple(float(one) for one in samples[:, 0]))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -45,6 +62,11 @@ class Estimate:
         """From plain values."""
         numbers = {name: float("nan") if content[name] is None else content[name] for name in ("value", "low", "high")}
         return cls(**numbers, seeds=tuple(float("nan") if one is None else one for one in content["seeds"]))
+
+
+def estimates_of(samples: dict[str, Samples], scores: Iterable[str], /, *, n: float | None = None) -> list[Estimate]:
+    """Estimates of some scores, each as its kind wants it."""
+    return [Estimate.of(samples[score], n=n, biased=score in _BIASED) for score in scores]
 
 
 class Scorable(Protocol):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lesioncount.calibration import Calibration
 from lesioncount.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
-from lesioncount.experiments.arms import SEGMENTATION
+from lesioncount.experiments.arms import LOSS, SEGMENTATION
 from lesioncount.experiments.jobs import Predicted
 from lesioncount.experiments.scored import Counted, Segmented, best_voxel_threshold
 from lesioncount.experiments.stats import THRESHOLDS, ScanStats
@@ -20,9 +20,6 @@ from lesioncount.scores.summary import MAX_COUNT, Predictions
 
 # The threshold of candidates, and that of connected components, of the paper.
 OURS_AT, CC_AT = 0.1, 0.5
-
-# Weight of lesion voxels in the loss that the networks were trained with.
-_POSITIVE_WEIGHT = 3.0
 
 NAMES = {
     "ours_post_hoc": "ours, post hoc (τ = 0.1)",
@@ -75,11 +72,14 @@ def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.
     ]
 
 
-def segmented(study: Study, method: str, *, share: float = 1.0) -> list[Segmented]:
-    """Maps of networks, each with the threshold of voxels that is best on its validation scans, for each seed."""
+def segmented(study: Study, method: str, *, epoch: str = "best", share: float = 1.0) -> list[Segmented]:
+    """Maps of networks, each with the threshold of voxels that is best on its validation scans, for each seed.
+
+    For both epochs that is the threshold of the best one.
+    """
     found = []
     for seed in study.seeds:
-        folds = [_fold(study, method, seed, fold, share) for fold in study.folds]
+        folds = [_fold(study, method, seed, fold, share, epoch) for fold in study.folds]
         thresholds = np.concatenate([np.full(len(test), best_voxel_threshold(val)) for val, test in folds])
         found.append(Segmented(ScanStats.joined([test for _, test in folds]), thresholds))
     return found
@@ -106,8 +106,9 @@ def components_at(stats: ScanStats, threshold: float) -> Predictions:
 def tuned_threshold(validation: ScanStats) -> float:
     """The threshold at which connected components are right most often on validation scans."""
     truth = np.minimum(validation.counts, MAX_COUNT)
-    right = [(np.minimum(validation.components(t), MAX_COUNT) == truth).mean() for t in THRESHOLDS]
-    return THRESHOLDS[int(np.argmax(right))]
+    right = np.array([(np.minimum(validation.components(t), MAX_COUNT) == truth).mean() for t in THRESHOLDS])
+    best = np.flatnonzero(right == right.max())
+    return THRESHOLDS[int(best[len(best) // 2])]  # of equally good ones the middle one
 
 
 def fitted(validation: ScanStats) -> Calibration:
@@ -121,7 +122,7 @@ def fitted(validation: ScanStats) -> Calibration:
 
 def undone() -> Calibration:
     """The correction of the positive weight that the networks were trained with; nothing is fitted."""
-    return Calibration.for_positive_weight(_POSITIVE_WEIGHT)
+    return Calibration.for_positive_weight(LOSS.positive_weight)
 
 
 def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64]) -> Predictions:
@@ -130,9 +131,11 @@ def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64]) -> Predictions:
     return Predictions.of_bins(bins, truth)
 
 
-def _fold(study: Study, method: str, seed: int, fold: int, share: float) -> tuple[ScanStats, ScanStats]:
+def _fold(
+    study: Study, method: str, seed: int, fold: int, share: float, epoch: str = "best"
+) -> tuple[ScanStats, ScanStats]:
     arm = list(study.arms_of_seed(method, seed, share=share))[fold]
-    return Predicted(arm, "val").load(study.cache), Predicted(arm, "test").load(study.cache)
+    return Predicted(arm, "val").load(study.cache), Predicted(arm, "test", epoch).load(study.cache)
 
 
 def _counted(stats: ScanStats, calibration: Calibration, threshold: float = OURS_AT) -> _Distributions:

@@ -86,7 +86,7 @@ _LEAF = Protocol(
     data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2022, folds=5),
     network=_SMALL,
     pretrain_epochs=7,
-    warmup_epochs=3,
+    warmup_epochs=4,
     epochs=5,
     pretrain_rate=5e-3,
     rate=3e-3,

@@ -190,7 +190,7 @@ class Result:
 
 def load_results(folder: Path) -> list[Result]:
     """All results in a folder."""
-    found = [Result.load(path) for path in sorted(folder.glob("*-*.json"))]
+    found = [Result.load(path) for name in EXPERIMENT_NAMES for path in sorted(folder.glob(f"*-{name}.json"))]
     if not found:
         raise ExperimentError(f"There are no results of lesioncount reproduce in {folder}.")
     return found

@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
 from lesioncount.errors import ExperimentError
 from lesioncount.experiments.jobs import Job
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two runs at once are not noticed
+    fcntl = None
 
 # How often a worker looks whether the run that it belongs to is still there.
 _SECONDS_BETWEEN_LOOKS = 2.0
@@ -46,6 +54,33 @@ def run_jobs(
     if not waiting:
         return
     cache.mkdir(parents=True, exist_ok=True)
+    with _alone(cache):
+        _run(waiting, failed, cache, n_processes, report)
+    if failed:
+        raise ExperimentError(
+            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} were not begun that need them; the others are "
+            f"kept. First: {next(iter(failed.values()))}"
+        )
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """No two runs train the same network in the same folder; the lock goes with the process that holds it."""
+    with (cache / "lock").open("w") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ExperimentError(
+                    f"Another run is using {cache}. Wait for it, or choose another --cache."
+                ) from None
+        yield
+
+
+def _run(
+    waiting: dict[str, Job], failed: dict[str, str], cache: Path, n_processes: int, report: Callable[[str], None]
+) -> None:
+    n_all = len(waiting)
     running: dict[Future[float], Job] = {}
     # A fresh interpreter per worker: forking one that has threads may lock up.
     with ProcessPoolExecutor(
@@ -66,11 +101,6 @@ def run_jobs(
         except (KeyboardInterrupt, GeneratorExit):
             executor.shutdown(wait=True, cancel_futures=True)
             raise
-    if failed:
-        raise ExperimentError(
-            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} were not begun that need them; the others are "
-            f"kept. First: {next(iter(failed.values()))}"
-        )
 
 
 def _in_order(wanted: Iterable[Job]) -> Iterable[Job]:

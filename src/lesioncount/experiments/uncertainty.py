@@ -9,11 +9,11 @@ import numpy as np
 from lesioncount.experiments import paper
 from lesioncount.experiments.arms import SEGMENTATION
 from lesioncount.experiments.claims import GOOD_AUROC, NEARLY_ALL, Claim, Evidence
-from lesioncount.experiments.estimates import Estimate, Resampling
+from lesioncount.experiments.estimates import Estimate, Resampling, estimates_of
 from lesioncount.experiments.jobs import DropoutCounted, Job
 from lesioncount.experiments.methods import NAMES, post_hoc, sampled
 from lesioncount.experiments.result import Column, Result, Row, Table
-from lesioncount.experiments.scored import Counted
+from lesioncount.experiments.scored import CERTAIN_SHARE, Counted
 from lesioncount.experiments.study import Study
 from lesioncount.experiments.uncertainty_figures import certainty_figure, entropy_figure
 
@@ -39,9 +39,7 @@ def run(study: Study) -> Result:
     counted = post_hoc(study) | {"cc_dropout": with_dropout(study)}
     resampling = Resampling.of([one.groups for one in counted["cc_dropout"]])
     samples = {name: resampling.samples(counted[name]) for name in _SHOWN}
-    rows: tuple[Row, ...] = tuple(
-        (NAMES[name], *(Estimate.of(samples[name][score]) for score in _COLUMNS)) for name in _SHOWN
-    )
+    rows: tuple[Row, ...] = tuple((NAMES[name], *estimates_of(samples[name], _COLUMNS)) for name in _SHOWN)
     note = (
         f"Monte Carlo dropout: {study.protocol.mc_samples} samples of the map, connected components above 0.5 of each. "
         f"In the paper, on about {paper.ALWAYS_THE_SAME:.0f} % of scans all samples gave the same count. Ties of the "
@@ -62,7 +60,7 @@ def run(study: Study) -> Result:
                 Evidence("AUROC(entropy → error) of ours", Estimate.of(ours["auroc"]), "score", "above", GOOD_AUROC),
                 Evidence(
                     "accuracy on the most certain quarter",
-                    Estimate.of(ours["certain_accuracy"]),
+                    Estimate.of(ours["certain_accuracy"], n=CERTAIN_SHARE * len(resampling.patients)),
                     "percent",
                     "above",
                     NEARLY_ALL,

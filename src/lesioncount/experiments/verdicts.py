@@ -12,8 +12,8 @@ _LINE = 100
 
 
 def claims_of(results: Sequence[Result]) -> list[Claim]:
-    """All claims that the results say something about, by number and data set."""
-    found = [claim for result in results for claim in result.claims]
+    """All claims that the results say something about, by number and data set; a smoke test says nothing."""
+    found = [claim for result in results for claim in result.claims if result.preset != "smoke"]
     return sorted(found, key=lambda claim: (claim.number, claim.data_set != "synthetic", claim.data_set))
 
 
@@ -24,7 +24,7 @@ def claims_table(results: Sequence[Result]) -> Table:
             str(claim.number),
             claim.statement,
             claim.data_set,
-            "; ".join(one.text for one in claim.evidence) + ".",
+            " ".join(f"{one.text}." for one in claim.evidence) + (f" {claim.remark}" if claim.remark else ""),
             claim.verdict,
             claim.basis,
         )
@@ -54,4 +54,5 @@ def verdict_lines(results: Sequence[Result]) -> list[str]:
             lines.append(f"   {claim.data_set}: {claim.verdict.upper()}  ({claim.basis}{why})")
             for one in claim.evidence:
                 lines += textwrap.wrap(one.text, _LINE, initial_indent="     ", subsequent_indent="       ")
+            lines += textwrap.wrap(claim.remark, _LINE, initial_indent="     ", subsequent_indent="       ")
     return [*lines, ""]
