@@ -118,3 +118,12 @@ def test_no_worker_outlives_a_run_that_is_killed(tmp_path):
         if worker is not None and is_running(worker):
             os.kill(worker, signal.SIGKILL)
     assert not (tmp_path / "cache" / "asleep.txt").exists()
+
+
+def test_a_cache_that_another_run_uses_is_left_alone(tmp_path):
+    fcntl = pytest.importorskip("fcntl", reason="runs are not told apart on this system")
+    with (tmp_path / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ExperimentError, match="Another run is using"):
+            run_jobs([Written("alone")], tmp_path)
+    assert not (tmp_path / "begun").exists()

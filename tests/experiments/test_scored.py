@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from experiments.made_up import some_maps, stats_of
 
-from lesioncount.experiments.scored import Counted, Segmented, Withstood, best_voxel_threshold
+from lesioncount.experiments.scored import Certainty, Counted, Segmented, Withstood, best_voxel_threshold
 from lesioncount.scores import Predictions, resampled_weights
+from lesioncount.scores.selective import certainty_curve
 
 
 def weights_of(n, n_rows=6):
@@ -67,13 +68,16 @@ def test_a_method_without_distributions_has_no_certain_scans():
     assert "certain_accuracy" not in counted.scores(np.ones((1, 2)))
 
 
-def test_curves_end_where_all_scans_are_taken():
+@pytest.mark.parametrize("most_uncertain", [False, True])
+def test_curves_are_those_of_the_scores_and_end_where_all_scans_are_taken(most_uncertain):
     counted = counted_with_ties()
-    for shares, accuracy in (counted.certainty, counted.uncertainty):
-        assert shares[-1] == 1
-        assert accuracy[-1] == pytest.approx(counted.predictions.hits.mean())
-    quarter = counted.scores(np.ones((1, 37)))
-    assert np.interp(0.25, *counted.certainty) == pytest.approx(quarter["certain_accuracy"][0], abs=0.05)
+    found = Certainty(counted, most_uncertain).scores(np.ones((1, 37)))
+    entropy = np.asarray(counted.predictions.entropy)
+    shares, accuracy = certainty_curve(-entropy if most_uncertain else entropy, counted.predictions.hits)
+    np.testing.assert_allclose([found[f"{share:g}"][0] for share in shares], accuracy)
+    assert found["1"][0] == pytest.approx(counted.predictions.hits.mean())
+    quarter = counted.scores(np.ones((1, 37)))["uncertain_accuracy" if most_uncertain else "certain_accuracy"]
+    assert found["0.25"][0] == pytest.approx(quarter[0])
 
 
 @pytest.fixture

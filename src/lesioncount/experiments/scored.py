@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from lesioncount.experiments.stats import VOXEL_BINS, ScanStats
 from lesioncount.scores.classification import ratio
 from lesioncount.scores.reliability import Reliability
-from lesioncount.scores.selective import certainty_curve
 from lesioncount.scores.summary import Predictions
 
 # The part of the scans that a method is most certain of.
 CERTAIN_SHARE = 0.25
+
+# Of scans, in curves.
+SHARES = np.arange(1, 21) / 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,26 +38,40 @@ class Counted:
         return found
 
     def _certain(self, weights: NDArray[np.float64], *, most: bool) -> NDArray[np.float64]:
-        """Accuracy on the quarter of scans that is most certain, or most uncertain; ties count alike."""
+        return self.accuracy_among(weights, np.array([CERTAIN_SHARE]), most_uncertain=most)[:, 0]
+
+    def accuracy_among(
+        self, weights: NDArray[np.float64], shares: NDArray[np.float64], *, most_uncertain: bool = False
+    ) -> NDArray[np.float64]:
+        """Accuracy on the most certain, or most uncertain, shares of scans: (m, len(shares)). Ties count alike."""
         entropy, hits = self.predictions.entropy, self.predictions.hits.astype(np.float64)
-        assert entropy is not None  # noqa: S101 - asked by the caller
-        values, level = np.unique(-entropy if most else entropy, return_inverse=True)
+        if entropy is None:
+            return np.full((len(weights), len(shares)), np.nan)
+        values, level = np.unique(-entropy if most_uncertain else entropy, return_inverse=True)
         of_level = np.eye(len(values))[level]
         n, right = np.cumsum(weights @ of_level, axis=1), np.cumsum((weights * hits) @ of_level, axis=1)
         nothing = np.zeros((len(weights), 1))
         n, right = np.concatenate([nothing, n], axis=1), np.concatenate([nothing, right], axis=1)
-        kept = np.maximum(CERTAIN_SHARE * n[:, -1], 1)
+        kept = np.maximum(shares * n[:, -1:], 1)
         return np.array([np.interp(k, x, y) / k for k, x, y in zip(kept, n, right, strict=True)])
 
-    @cached_property
-    def certainty(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Shares of scans, the most certain first, and accuracy among them."""
-        return certainty_curve(self.predictions.entropy, self.predictions.hits)  # type: ignore[arg-type]  # not None
 
-    @cached_property
-    def uncertainty(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Shares of scans, the most uncertain first, and accuracy among them."""
-        return certainty_curve(-np.asarray(self.predictions.entropy), self.predictions.hits)
+@dataclass(frozen=True, eq=False)
+class Certainty:
+    """Accuracy among the most certain scans, share by share, as scores: ``"0.05"``, … ``"1"``."""
+
+    counted: Counted
+    most_uncertain: bool = False
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """The patient of each scan."""
+        return self.counted.groups
+
+    def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """One for each share."""
+        found = self.counted.accuracy_among(weights, SHARES, most_uncertain=self.most_uncertain)
+        return {f"{share:g}": found[:, i] for i, share in enumerate(SHARES)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from lesioncount.experiments.estimates import Estimate, Resampling, estimates_of
 from lesioncount.experiments.jobs import DropoutCounted, Job
 from lesioncount.experiments.methods import NAMES, post_hoc, sampled
 from lesioncount.experiments.result import Column, Result, Row, Table
-from lesioncount.experiments.scored import CERTAIN_SHARE, Counted
+from lesioncount.experiments.scored import CERTAIN_SHARE, Certainty, Counted
 from lesioncount.experiments.study import Study
 from lesioncount.experiments.uncertainty_figures import certainty_figure, entropy_figure
 
@@ -47,7 +47,9 @@ def run(study: Study) -> Result:
     )
     table = Table("uncertainty", "What entropy is worth", (Column("method"), *_COLUMNS.values()), rows, note)
     figures = (
-        certainty_figure({name: counted[name] for name in _SHOWN}),
+        certainty_figure(
+            *({name: _curve(counted[name], resampling, most) for name in _SHOWN} for most in (False, True))
+        ),
         entropy_figure({name: counted[name] for name in ("ours_post_hoc", "cc_dropout")}),
     )
     result = study.result("uncertainty", counted["cc_dropout"][0].groups, (table,), figures)
@@ -82,6 +84,12 @@ def run(study: Study) -> Result:
             result.basis,
         ),
     )
+
+
+def _curve(seeds: Sequence[Counted], resampling: Resampling, most_uncertain: bool) -> list[Estimate]:
+    """Accuracy among the most certain, or most uncertain, share by share."""
+    samples = resampling.samples([Certainty(one, most_uncertain) for one in seeds])
+    return [Estimate.of(of) for of in samples.values()]
 
 
 def with_dropout(study: Study) -> list[Counted]:

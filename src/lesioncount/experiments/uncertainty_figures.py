@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from lesioncount.experiments.estimates import Estimate
 from lesioncount.experiments.look import COLOURS, SHORT, percent_up, style
-from lesioncount.experiments.scored import Counted
+from lesioncount.experiments.scored import SHARES, Counted
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.scores.summary import MAX_COUNT
 
 _BINS = np.linspace(0, 1, 11)
 
+# Those that a claim compares; bands of all methods would hide each other.
+_WITH_BANDS = ("ours_post_hoc", "cc_dropout")
 
-def certainty_figure(methods: dict[str, list[Counted]]) -> Figure:
+
+def certainty_figure(certain: dict[str, list[Estimate]], uncertain: dict[str, list[Estimate]]) -> Figure:
     """Accuracy on the most certain share of scans, and on the most uncertain one."""
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
-        for axes, curve in ((left, "certainty"), (right, "uncertainty")):
-            for method, seeds in methods.items():
-                share, accuracy = _mean(seeds, curve)
-                axes.plot(share, accuracy, **style(method))
+        for axes, curves in ((left, certain), (right, uncertain)):
+            for method, estimates in curves.items():
+                axes.plot(SHARES, [one.value for one in estimates], **style(method))
+                if method in _WITH_BANDS:
+                    low, high = [one.low for one in estimates], [one.high for one in estimates]
+                    axes.fill_between(SHARES, low, high, color=COLOURS[method], alpha=0.15, linewidth=0)
             in_percent(axes.xaxis)
             axes.set_xlim(0, 1)
         left.set(xlabel="most certain scans", ylabel="count accuracy among them")
@@ -31,7 +36,10 @@ def certainty_figure(methods: dict[str, list[Counted]]) -> Figure:
         percent_up(left)
         legend(figure)
 
-    label = "Count accuracy among the most certain (left) and the most uncertain scans (right), mean over seeds."
+    label = (
+        "Count accuracy among the most certain (left) and the most uncertain scans (right), mean over seeds; bands are "
+        "95 % intervals over patients."
+    )
     return Figure("certainty", label, svg(draw, height_inch=3.6, width_inch=5.4))
 
 
@@ -58,8 +66,3 @@ def entropy_figure(methods: dict[str, list[Counted]]) -> Figure:
 
     label = "Histograms of the normalised entropy of right and wrong counts, all seeds together."
     return Figure("entropy", label, svg(draw, height_inch=3.3, width_inch=5.4))
-
-
-def _mean(seeds: Sequence[Counted], curve: str) -> tuple[Any, Any]:
-    curves = [getattr(one, curve) for one in seeds]
-    return curves[0][0], np.mean([accuracy for _, accuracy in curves], axis=0)
