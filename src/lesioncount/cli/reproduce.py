@@ -52,13 +52,13 @@ def run(options: argparse.Namespace) -> int:
         _run_experiments(options)
     from lesioncount.experiments.page import write_page
     from lesioncount.experiments.result import load_results
-    from lesioncount.experiments.verdicts import claims_table, verdict_lines
+    from lesioncount.experiments.verdicts import claims_table, summary_table, verdict_lines
     from lesioncount.io.atomic import write_text
 
     out = _folder(options) if options.report is None else options.report
     results = load_results(out)
     page = write_page(out, results)
-    write_text(out / "claims.md", claims_table(results).to_markdown())
+    write_text(out / "claims.md", "\n".join(of(results).to_markdown() for of in (summary_table, claims_table)))
     if not options.quiet:
         print("\n".join(verdict_lines(results)))
         print(f"Written: {page}")

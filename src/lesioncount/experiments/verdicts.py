@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from lesioncount.experiments.claims import FEWEST_SEEDS, STATEMENTS, Claim
 from lesioncount.experiments.result import Column, Result, Row, Table
+from lesioncount.experiments.writing import written
 
 _LINE = 100
 
@@ -36,6 +37,28 @@ def claims_table(results: Sequence[Result]) -> Table:
         "the interval and every seed lie on one side of the bound; else it is undecided."
     )
     return Table("claims", "Nine claims of the paper", columns, tuple(rows), note)
+
+
+def summary_table(results: Sequence[Result]) -> Table:
+    """A row per claim, a column per data set: the verdict, and the number that decided it."""
+    claims = claims_of(results)
+    data_sets = list(dict.fromkeys(claim.data_set for claim in claims))
+    found = {(claim.number, claim.data_set): claim for claim in claims}
+    rows: list[Row] = [
+        (str(number), statement, *(_in_short(found.get((number, data_set))) for data_set in data_sets))
+        for number, statement in STATEMENTS.items()
+        if any((number, data_set) in found for data_set in data_sets)
+    ]
+    columns = tuple(Column(head) for head in ("", "claim", *data_sets))
+    return Table("summary", "Which claims of the paper hold", columns, tuple(rows))
+
+
+def _in_short(claim: Claim | None) -> str:
+    if claim is None:
+        return ""
+    deciding = [one for one in claim.evidence if one.verdict == claim.verdict] or list(claim.evidence)
+    number = f": {written(deciding[0].estimate, deciding[0].kind, unit=True)}" if deciding else ""
+    return f"**{claim.verdict}**{number}{' (too few seeds)' if claim.needs_seeds else ''}"
 
 
 def verdict_lines(results: Sequence[Result]) -> list[str]:
