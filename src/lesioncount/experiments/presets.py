@@ -80,7 +80,7 @@ _SYNTHETIC = Protocol(
     rate=3e-3,
     head_rates=_HEAD_RATES,
     low_data_epochs=2,
-    attack=AttackSettings(n_scans=20, max_steps=50, rate=1e-3),
+    attack=AttackSettings(n_scans=12, max_steps=50, rate=1e-3),
 )
 _LEAF = Protocol(
     data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2022, folds=5),
@@ -92,7 +92,7 @@ _LEAF = Protocol(
     rate=3e-3,
     head_rates=_HEAD_RATES,
     low_data_epochs=2,
-    attack=AttackSettings(n_scans=2),
+    attack=AttackSettings(n_scans=5),
 )
 
 
