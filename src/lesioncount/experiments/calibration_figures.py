@@ -11,6 +11,9 @@ from lesioncount.scores.reliability import Reliability
 # Bins with fewer predictions, over all seeds, say next to nothing: their points are hollow.
 _THIN = 10
 
+# What a line of letters takes up, on the axis of shares.
+_LABEL_HEIGHT = 0.05
+
 
 def reliability_figure(curves: dict[str, Reliability], components: dict[float, float]) -> Figure:
     """Of the most probable count; connected components are always sure, and have one point each."""
@@ -18,14 +21,25 @@ def reliability_figure(curves: dict[str, Reliability], components: dict[float, f
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         _curves(axes, curves)
-        for i, (at, accuracy) in enumerate(components.items()):
+        for i, accuracy in enumerate(components.values()):
             label = SHORT["cc"] if i == 0 else None
             axes.plot(1, accuracy, MARKERS["cc"], color=COLOURS["cc"], markersize=7, clip_on=False, label=label)
-            axes.annotate(f"τ = {at:g}", (1, accuracy), (8, -3), textcoords="offset points", fontsize=8)
+        for accuracy, thresholds in _apart(components).items():
+            text = "τ = " + ", ".join(f"{at:g}" for at in thresholds)
+            axes.annotate(text, (1, accuracy), (8, -3), textcoords="offset points", fontsize=8, annotation_clip=False)
         _decorate(figure, axes, "probability of the most probable count", "share of scans where it was right")
 
     label = "How often the most probable count was right, by its probability; the diagonal is perfect calibration."
     return Figure("reliability", label, svg(draw, height_inch=3.9, width_inch=4.4))
+
+
+def _apart(components: dict[float, float]) -> dict[float, list[float]]:
+    """Heights at which there is room for a label, and the thresholds whose points are there."""
+    found: dict[float, list[float]] = {}
+    for at, accuracy in sorted(components.items(), key=lambda one: one[1]):
+        near = next((height for height in found if accuracy - height < _LABEL_HEIGHT), accuracy)
+        found.setdefault(near, []).append(at)
+    return {height: sorted(thresholds) for height, thresholds in found.items()}
 
 
 def existence_figure(curves: dict[str, Reliability]) -> Figure:
