@@ -14,8 +14,17 @@ from lesioncount.experiments.arms import SEGMENTATION
 from lesioncount.experiments.calibration_figures import existence_figure, reliability_figure
 from lesioncount.experiments.claims import CALIBRATED, Claim, Evidence
 from lesioncount.experiments.estimates import Estimate, Resampling, estimates_of
-from lesioncount.experiments.jobs import Job, Predicted
-from lesioncount.experiments.methods import NAMES, OURS_AT, at_thresholds, components_at, fitted, post_hoc, undone
+from lesioncount.experiments.jobs import Job
+from lesioncount.experiments.methods import (
+    NAMES,
+    OURS_AT,
+    at_thresholds,
+    components_at,
+    fitted,
+    fold_stats,
+    post_hoc,
+    undone,
+)
 from lesioncount.experiments.result import Column, Result, Row, Table
 from lesioncount.experiments.scored import Counted
 from lesioncount.experiments.stats import THRESHOLDS, ScanStats
@@ -115,8 +124,7 @@ def existence_of(study: Study) -> dict[str, list[Existing]]:
     """Existence probabilities as they are, with the weight undone, and fitted, for each seed."""
     found: dict[str, list[Existing]] = {name: [] for name in _OURS}
     for seed in study.seeds:
-        arms = list(study.arms_of_seed(SEGMENTATION, seed))
-        folds = [tuple(Predicted(arm, part).load(study.cache) for part in ("val", "test")) for arm in arms]
+        folds = [fold_stats(study, SEGMENTATION, seed, fold) for fold in study.folds]
         tests = ScanStats.joined([test for _, test in folds])
         for name, calibrations in (
             ("ours_post_hoc", [Calibration()] * len(folds)),

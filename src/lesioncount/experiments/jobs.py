@@ -36,7 +36,15 @@ _COMPONENTS_ABOVE = 0.5
 
 
 class Job(ABC):
-    """Something expensive, whose result is a file."""
+    """Something expensive, whose result is a file.
+
+    Attributes
+    ----------
+    arm : Arm
+        The training that it belongs to.
+    """
+
+    arm: Arm
 
     @property
     @abstractmethod

@@ -43,7 +43,7 @@ def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
     """Counts from the maps of networks that learned segmentation only, and the controls, for each seed."""
     found: dict[str, list[Counted]] = {}
     for seed in study.seeds:
-        folds = [_fold(study, SEGMENTATION, seed, fold, share) for fold in study.folds]
+        folds = [fold_stats(study, SEGMENTATION, seed, fold, share) for fold in study.folds]
         tests = ScanStats.joined([test for _, test in folds])
         distributions = {
             "ours_post_hoc": [_counted(test, Calibration()) for _, test in folds],
@@ -79,7 +79,7 @@ def segmented(study: Study, method: str, *, epoch: str = "best", share: float = 
     """
     found = []
     for seed in study.seeds:
-        folds = [_fold(study, method, seed, fold, share, epoch) for fold in study.folds]
+        folds = [fold_stats(study, method, seed, fold, share, epoch) for fold in study.folds]
         thresholds = np.concatenate([np.full(len(test), best_voxel_threshold(val)) for val, test in folds])
         found.append(Segmented(ScanStats.joined([test for _, test in folds]), thresholds))
     return found
@@ -131,9 +131,10 @@ def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64]) -> Predictions:
     return Predictions.of_bins(bins, truth)
 
 
-def _fold(
-    study: Study, method: str, seed: int, fold: int, share: float, epoch: str = "best"
+def fold_stats(
+    study: Study, method: str, seed: int, fold: int, share: float = 1.0, epoch: str = "best"
 ) -> tuple[ScanStats, ScanStats]:
+    """What a network said of the validation and of the test scans of its fold."""
     arm = list(study.arms_of_seed(method, seed, share=share))[fold]
     return Predicted(arm, "val").load(study.cache), Predicted(arm, "test", epoch).load(study.cache)
 
