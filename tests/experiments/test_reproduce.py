@@ -231,7 +231,7 @@ def test_leaves_are_cross_validated(some_leaves, tmp_path):
     out = tmp_path / "out"
     chosen = ("threshold", "adversarial")
     assert run(*chosen, "--preset", "smoke", "--data", f"leaf={some_leaves}", "-o", out, "--jobs", 2, "--quiet") == 0
-    attacked, tested = load_results(out)
+    tested, attacked = load_results(out)
     assert (tested.data_set, tested.n_scans, tested.n_patients) == ("leaf", 50, 50)
     assert attacked.n_scans == attacked.n_patients <= 8  # four in each of two folds
     assert [figure.name for figure in attacked.figures] == ["success"]  # photographs of others are not shown
