@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from lesioncount.experiments.adversarial_figures import example_figure, success_
 from lesioncount.experiments.arms import HEADS, SEGMENTATION
 from lesioncount.experiments.attack import AttackOutcome
 from lesioncount.experiments.claims import Claim, Evidence
-from lesioncount.experiments.estimates import Estimate, Resampling, Samples, estimates_of
+from lesioncount.experiments.estimates import Estimate, Resampling, Samples
 from lesioncount.experiments.jobs import Attacked, Job
 from lesioncount.experiments.methods import NAMES, learned
 from lesioncount.experiments.result import Column, Result, Row, Table
@@ -118,6 +118,12 @@ def _median_changes(
     return image, map_
 
 
+def robustness(of: dict[str, Samples], scores: Iterable[str], *, n: int) -> list[Estimate]:
+    """Estimates of attacks on n patients; rates stand on those that were counted right before."""
+    n_right = n * float(of["accuracy_before"][:, 0].mean())
+    return [Estimate.of(of[score], n=n_right if score in ("success_rate", "blind") else n) for score in scores]
+
+
 _Found = dict[tuple[str, float], dict[str, Samples]]
 _Adaptive = dict[str, dict[str, Samples]]
 
@@ -139,13 +145,13 @@ def _table(study: Study, found: _Found, adaptive: _Adaptive) -> Table:
         for method in (*MULTITASK, SEGMENTATION):
             numbers = paper.ADVERSARIAL[weight].get(method, ("", "", ""))
             of = found[method, weight]
-            scores = estimates_of(of, _COLUMNS, n=n)
+            scores = robustness(of, _COLUMNS, n=n)
             changes = _median_changes(study, method, weight)
             rows.append((weight, _name(method), *scores, *changes, *(f"{number}" for number in numbers)))
     for method, of in adaptive.items():
         name = f"{_name(method)}, this attack or the adaptive one"
         changes = _median_changes(study, method, TABLE_1_WEIGHT, ADAPTIVE_THRESHOLD)
-        rows.append((TABLE_1_WEIGHT, name, *estimates_of(of, _COLUMNS, n=n), *changes, "", "", ""))
+        rows.append((TABLE_1_WEIGHT, name, *robustness(of, _COLUMNS, n=n), *changes, "", "", ""))
     columns = (
         Column("λ", "number"), Column("method"), *_COLUMNS.values(), Column("change of the image", "score"),
         Column("change of the map", "score"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lesioncount.experiments import paper
-from lesioncount.experiments.adversarial import TABLE_1_WEIGHT, withstood
+from lesioncount.experiments.adversarial import TABLE_1_WEIGHT, robustness, withstood
 from lesioncount.experiments.arms import HEADS, SEGMENTATION
 from lesioncount.experiments.claims import EQUAL, Claim, Evidence
 from lesioncount.experiments.estimates import Estimate, Resampling, Samples, estimates_of
@@ -154,7 +154,7 @@ def _paper_table(study: Study, attacked: _BySamples) -> Table:
     for method in (*MULTITASK, SEGMENTATION):
         numbers = paper.MULTITASK.get(method, ("", "", "", "", paper.SEGMENTATION_MCE, "", ""))
         name = NAMES["ours_post_hoc"] if method == SEGMENTATION else NAMES[method]
-        of = estimates_of(attacked[method], ("success_rate", "accuracy_drop"), n=n)
+        of = robustness(attacked[method], ("success_rate", "accuracy_drop"), n=n)
         rows.append((name, *of, *(f"{number}" for number in numbers)))
     title = f"Robustness (λ = {TABLE_1_WEIGHT:g}), and the paper's table 1"
     note = f"Attacks on {n} scans, over all seeds; more in the experiment on attacks."
