@@ -11,7 +11,7 @@ from lesioncount.report.drawing import Figure, svg
 # Scores: what their axis is called, by what they are multiplied, and which way is better.
 _AXES = {
     "accuracy": ("count accuracy, %", 100.0, "→ better"),
-    "rps": ("ranked probability score", 1.0, "better ←"),
+    "rps": ("RPS of the count", 1.0, "better ←"),
     "voxel_f1": ("voxel F1, %", 100.0, "→ better"),
     "voxel_ece": ("voxel ECE, 1e-5", 1e5, "better ←"),
 }
