@@ -34,7 +34,12 @@ def results(out):
 
 def start(arguments):
     command = [sys.executable, "-m", "lesioncount", "count", *map(str, arguments), "--quiet"]
-    return subprocess.Popen(command, start_new_session=True)
+    return subprocess.Popen(command, start_new_session=True, preexec_fn=_heed_ctrl_c)  # noqa: PLW1509 - takes no lock
+
+
+def _heed_ctrl_c():
+    """Tests that run in the background have children that ignore Ctrl-C, unless they are told not to."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_records(out, n):
