@@ -27,9 +27,10 @@ from lesioncount.experiments.methods import (
 )
 from lesioncount.experiments.result import Column, Result, Row, Table
 from lesioncount.experiments.scored import Counted
-from lesioncount.experiments.stats import THRESHOLDS, ScanStats
+from lesioncount.experiments.stats import ScanStats
 from lesioncount.experiments.study import Study
 from lesioncount.experiments.writing import written
+from lesioncount.io.comparison import THRESHOLDS
 from lesioncount.scores.reliability import Reliability, reliability
 
 _OURS = ("ours_post_hoc", "ours_unweighted", "ours_fitted")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lesioncount.experiments.arms import SEGMENTATION
 from lesioncount.experiments.estimates import Estimate, Resampling, estimates_of
-from lesioncount.experiments.methods import NAMES, post_hoc, segmented
+from lesioncount.experiments.methods import NAMES, n_unfitted, post_hoc, segmented
 from lesioncount.experiments.result import Column, Row, Table
 from lesioncount.experiments.study import Study
 from lesioncount.experiments.writing import written
@@ -36,4 +36,8 @@ def controls_table(study: Study, resampling: Resampling) -> Table:
         f"scan: {written(mean, 'number')} of all candidates, {written(above, 'number')} of those "
         "above 0.5."
     )
+    if unfitted := n_unfitted(study):
+        note += (
+            f" For {unfitted} of the networks, validation scans were too few to fit a calibration, and none was used."
+        )
     return Table("controls", "Ways to count from one map", (Column("method"), *_COLUMNS.values()), tuple(rows), note)

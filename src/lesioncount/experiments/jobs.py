@@ -126,8 +126,17 @@ class Trained(Job):
         return network
 
 
+class _WithNetwork(Job):
+    """Something that is done with a trained network."""
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """The network."""
+        return (Trained(self.arm),)
+
+
 @dataclass(frozen=True)
-class Predicted(Job):
+class Predicted(_WithNetwork):
     """What a trained network says of the scans of a part."""
 
     arm: Arm
@@ -143,11 +152,6 @@ class Predicted(Job):
     def title(self) -> str:
         """In words."""
         return f"predict {self.part} of {self.arm.title}, {self.epoch} epoch"
-
-    @property
-    def needs(self) -> tuple[Job, ...]:
-        """The network."""
-        return (Trained(self.arm),)
 
     def path(self, cache: Path) -> Path:
         """Of the numbers."""
@@ -186,7 +190,7 @@ class Predicted(Job):
 
 
 @dataclass(frozen=True)
-class DropoutCounted(Job):
+class DropoutCounted(_WithNetwork):
     """Connected components of the test scans, counted many times with other units dropped (Monte Carlo dropout)."""
 
     arm: Arm
@@ -201,11 +205,6 @@ class DropoutCounted(Job):
     def title(self) -> str:
         """In words."""
         return f"{self.n_samples} dropout samples of {self.arm.title}"
-
-    @property
-    def needs(self) -> tuple[Job, ...]:
-        """The network."""
-        return (Trained(self.arm),)
 
     def path(self, cache: Path) -> Path:
         """Of the counts."""
@@ -233,7 +232,7 @@ class DropoutCounted(Job):
 
 
 @dataclass(frozen=True)
-class Attacked(Job):
+class Attacked(_WithNetwork):
     """Attacks on the count of some test scans.
 
     Attributes
@@ -259,11 +258,6 @@ class Attacked(Job):
         """In words."""
         how = "" if self.gradient_threshold is None else f", gradient through τ = {self.gradient_threshold:g}"
         return f"attack {self.arm.title}, λ = {self.weight:g}{how}"
-
-    @property
-    def needs(self) -> tuple[Job, ...]:
-        """The network."""
-        return (Trained(self.arm),)
 
     def path(self, cache: Path) -> Path:
         """Of the outcome."""

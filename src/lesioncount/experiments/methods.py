@@ -13,9 +13,10 @@ from lesioncount.errors import CalibrationError
 from lesioncount.experiments.arms import LOSS, SEGMENTATION
 from lesioncount.experiments.jobs import Predicted
 from lesioncount.experiments.scored import Counted, Segmented, best_voxel_threshold
-from lesioncount.experiments.stats import THRESHOLDS, ScanStats
+from lesioncount.experiments.stats import ScanStats
 from lesioncount.experiments.study import Study
 from lesioncount.fitting import KnownTruth, fit_calibration
+from lesioncount.io.comparison import THRESHOLDS
 from lesioncount.scores.summary import MAX_COUNT, Predictions
 
 # The threshold of candidates, and that of connected components, of the paper.
@@ -118,6 +119,12 @@ def fitted(validation: ScanStats) -> Calibration:
         return fit_calibration(known)
     except CalibrationError:
         return Calibration()
+
+
+def n_unfitted(study: Study) -> int:
+    """Networks whose validation scans were too few for a calibration: their counts are those of the map as it is."""
+    folds = ((seed, fold) for seed in study.seeds for fold in study.folds)
+    return sum(fitted(fold_stats(study, SEGMENTATION, *one)[0]) == Calibration() for one in folds)
 
 
 def undone() -> Calibration:

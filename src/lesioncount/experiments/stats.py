@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
 from lesioncount.io.atomic import replacing
+from lesioncount.io.comparison import THRESHOLDS
 from lesioncount.protocol import CountingProtocol
 from lesioncount.scores.lesions import match_lesions
 from lesioncount.scores.reliability import reliability
-
-# Where the threshold is looked at, as in the paper.
-THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 # Bins of the probabilities of voxels, from which their F1 at any threshold follows.
 VOXEL_BINS = 100

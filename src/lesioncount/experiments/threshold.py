@@ -16,10 +16,11 @@ from lesioncount.experiments.jobs import Job
 from lesioncount.experiments.methods import at_thresholds, components_at, ours_at
 from lesioncount.experiments.result import Cell, Column, Result, Table
 from lesioncount.experiments.scored import Counted
-from lesioncount.experiments.stats import THRESHOLDS, ScanStats
+from lesioncount.experiments.stats import ScanStats
 from lesioncount.experiments.study import Study
 from lesioncount.experiments.threshold_figures import accuracy_figure, confusion_figure, two_candidates_figure
 from lesioncount.experiments.writing import written
+from lesioncount.io.comparison import THRESHOLDS
 from lesioncount.report.drawing import Figure
 
 # Where connected components change, and where both should agree.

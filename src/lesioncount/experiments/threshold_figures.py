@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lesioncount.experiments.estimates import Estimate
 from lesioncount.experiments.look import COLOURS, SHORT, percent_up, with_band
-from lesioncount.experiments.stats import THRESHOLDS
+from lesioncount.io.comparison import THRESHOLDS
 from lesioncount.poisson_binomial import PoissonBinomial
 from lesioncount.report.drawing import Figure, legend, svg, whole_numbers
 
