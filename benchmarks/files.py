@@ -40,7 +40,7 @@ def our_seconds_and_megabytes(path: str, scale: float | None = None) -> tuple[fl
     """CPU seconds of reading and counting, and memory above that before."""
     from memory import highest_since, reset_highest
 
-    from lesioncount.io import count_file
+    from lesioncount.runs import count_file
 
     before = reset_highest()
     begin = time.process_time()

@@ -35,12 +35,14 @@ from maps import boxes, noise
 from scipy.stats import poisson_binom
 
 import lesioncount as lc
-from lesioncount.cohorts import GadCohort, read_cohort, write_cohort
-from lesioncount.models import UNet, counting_network
+from lesioncount.learning.batches import loader
+from lesioncount.learning.cohort_files import write_cohort
+from lesioncount.learning.folder import read_cohort
+from lesioncount.learning.networks import UNet, counting_network
+from lesioncount.learning.sources import CohortScans
+from lesioncount.paper.synthetic import GadCohort
 from lesioncount.torch import CountLoss, count_log_probs
 from lesioncount.torch.losses import bounded_nll
-from lesioncount.training.data import loader
-from lesioncount.training.sources import CohortScans
 
 RESULTS = Path(__file__).with_name("results.json")
 RUNS_PER_TURN = 4

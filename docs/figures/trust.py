@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 import lesioncount as lc
-from lesioncount.count_distribution import CountDistribution
-from lesioncount.count_with_missed import CountWithMissed
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.with_missed import CountWithMissed
 
 INK, FAINT, PALE = "#1b2a38", "#5b6b7a", "#dfe5ea"
 BLUE, MARK = "#0072b2", "#d55e00"  # of the Okabe-Ito palette: safe for all eyes

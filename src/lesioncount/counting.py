@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
+from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
-from lesioncount.poisson_binomial import PoissonBinomial
 from lesioncount.protocol import CountingProtocol
 
 # How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates.

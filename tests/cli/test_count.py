@@ -13,7 +13,7 @@ from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.cli import main
-from lesioncount.io.tables import COUNT_COLUMNS, LESION_COLUMNS
+from lesioncount.runs.tables import COUNT_COLUMNS, LESION_COLUMNS
 
 
 def rows(path):
@@ -294,10 +294,10 @@ def test_an_interrupt_anywhere_is_130(cohort, tmp_path, monkeypatch, capsys):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lesioncount.io.records.count_file", interrupt)
+    monkeypatch.setattr("lesioncount.runs.records.count_file", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out")]) == 130
     assert "--resume goes on from here" in capsys.readouterr().err
-    monkeypatch.setattr("lesioncount.batch.find_maps", interrupt)
+    monkeypatch.setattr("lesioncount.runs.batch.find_maps", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "other")]) == 130
 
 
@@ -305,7 +305,7 @@ def test_what_nobody_expected_is_a_failed_scan_too(cohort, tmp_path, monkeypatch
     def stumble(*_arguments, **_options):
         raise ZeroDivisionError("by chance")
 
-    monkeypatch.setattr("lesioncount.io.records.count_file", stumble)
+    monkeypatch.setattr("lesioncount.runs.records.count_file", stumble)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--quiet"]) == 1
     assert {row["error"] for row in rows(tmp_path / "out" / "counts.tsv")} == {
         "unexpected ZeroDivisionError: by chance"

@@ -11,7 +11,7 @@ from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.cli import main
-from lesioncount.fitting import CalibrationFit
+from lesioncount.trust.fitting import CalibrationFit
 
 
 def rows(path):

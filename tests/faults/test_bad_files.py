@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lesioncount.errors import LesionCountError, MapFileError, NonFiniteError, ProbabilityRangeError
-from lesioncount.io import count_file, open_map
+from lesioncount.files import open_map
+from lesioncount.runs import count_file
 
 GOOD = np.full((6, 7, 8), 0.05, dtype=np.float32)
 GOOD[2, 3, 4] = 0.7

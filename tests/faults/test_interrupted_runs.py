@@ -12,8 +12,8 @@ import nibabel
 import numpy as np
 import pytest
 
-from lesioncount.batch import count_batch
 from lesioncount.cli import main
+from lesioncount.runs.batch import count_batch
 
 N_SCANS = 24
 
@@ -147,7 +147,7 @@ def test_ctrl_c_stops_several_jobs_at_once(cohort, tmp_path):
 
 CRASH = """
 import os
-import lesioncount.io.records as records
+import lesioncount.runs.records as records
 count_file = records.count_file
 def crash(path, **options):
     if "scan05" in str(path):

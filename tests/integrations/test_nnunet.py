@@ -15,7 +15,7 @@ import pytest
 
 import lesioncount
 from lesioncount.cli import main
-from lesioncount.io import count_file
+from lesioncount.runs import count_file
 
 if find_spec("torch"):
     import torch

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import lesioncount as lc
-from lesioncount.fitting import CalibrationFit, KnownTruth
-from lesioncount.scores import Predictions, score_all
+from lesioncount.trust.fitting import CalibrationFit, KnownTruth
+from lesioncount.trust.scores import Predictions, score_all
 
 
 @pytest.fixture

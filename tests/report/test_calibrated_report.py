@@ -10,10 +10,10 @@ import pytest
 from html_page import Page
 
 from lesioncount import Calibration, ConformalCounts, PoissonBinomial
-from lesioncount.batch import count_batch
-from lesioncount.fitting import CalibrationFit
-from lesioncount.fitting.evidence import ConformalFit
-from lesioncount.io.records import Settings
+from lesioncount.runs.batch import count_batch
+from lesioncount.runs.records import Settings
+from lesioncount.trust.fitting import CalibrationFit
+from lesioncount.trust.fitting.evidence import ConformalFit
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -6,7 +6,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from lesioncount.io.formats import open_map
+from lesioncount.files.formats import open_map
 from lesioncount.report.planes import View, outline, planes_through
 from lesioncount.report.windows import read_windows, window_of
 

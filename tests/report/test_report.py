@@ -11,9 +11,9 @@ import pytest
 from html_page import Page
 
 from lesioncount import CountingProtocol
-from lesioncount.batch import count_batch
 from lesioncount.errors import MapFileError, MissingExtraError
-from lesioncount.io.records import Settings
+from lesioncount.runs.batch import count_batch
+from lesioncount.runs.records import Settings
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -11,7 +11,7 @@ from lesioncount.cli.truth import add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
 
 if TYPE_CHECKING:
-    from lesioncount.fitting import CalibrationFit
+    from lesioncount.trust.fitting import CalibrationFit
 
 
 # A guaranteed interval of 90 % needs one scan less than 1 / 0.1.
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, write, and say what it is worth."""
-    from lesioncount.io.atomic import write_text
+    from lesioncount.files.atomic import write_text
 
     if options.output.is_dir():
         raise CalibrationError(f"{options.output} is a folder. Name the file: {options.output / 'calibration.json'}.")
@@ -69,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _fit(options: argparse.Namespace) -> CalibrationFit:
-    from lesioncount.calibration import Calibration
-    from lesioncount.fitting import CalibrationFit
+    from lesioncount.trust.calibration import Calibration
+    from lesioncount.trust.fitting import CalibrationFit
 
     if options.positive_weight is not None:
         if options.results is not None or options.truth is not None or options.truth_counts is not None:
@@ -78,7 +78,7 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     if options.results is None:
         raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
-    from lesioncount.evaluation import known_truth
+    from lesioncount.runs.evaluation import known_truth
 
     truth, compared = known_truth(
         options.results, truth_options(options), from_lesions=options.fit_from == "lesions", jobs=options.jobs
@@ -95,8 +95,8 @@ def _print(fit: CalibrationFit, path: Path) -> None:
                 part[name] for part in (fit.held_out.before, fit.held_out.after, fit.held_out.change)
             )
             print(
-                f"  {title:<14}{before.estimate:.3f} -> {after.estimate:.3f}   "
-                f"change {change.estimate:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
+                f"  {title:<14}{before.value:.3f} -> {after.value:.3f}   "
+                f"change {change.value:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
             )
         print(fit.held_out.verdict)
     elif fit.conformal is not None:

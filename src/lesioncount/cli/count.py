@@ -13,7 +13,7 @@ from lesioncount.errors import ProtocolError
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
 if TYPE_CHECKING:
-    from lesioncount.batch import BatchResult
+    from lesioncount.runs.batch import BatchResult
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
@@ -97,13 +97,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count, and print what happened."""
-    from lesioncount.batch import count_batch
     from lesioncount.cli.progress import progress_on
-    from lesioncount.io.records import Settings
+    from lesioncount.runs.batch import count_batch
+    from lesioncount.runs.records import Settings
 
     fit = None
     if options.calibration is not None:
-        from lesioncount.fitting import CalibrationFit
+        from lesioncount.trust.fitting import CalibrationFit
 
         fit = CalibrationFit.load(options.calibration)
     settings = Settings(

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate, and print the scores that matter most."""
     from lesioncount.errors import MissingExtraError
-    from lesioncount.evaluation import evaluate
     from lesioncount.report.evaluation import write_evaluation_page
+    from lesioncount.runs.evaluation import evaluate
 
     content = evaluate(
         options.results,

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings; exit code 1 when the file cannot be counted as it is."""
-    from lesioncount.io.inspection import inspect_map
+    from lesioncount.runs.inspection import inspect_map
 
     findings = inspect_map(options.file, channel=options.channel)
     print(findings)

@@ -30,11 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Predict, and count if asked to."""
     from lesioncount.errors import MapFileError
-    from lesioncount.io.optional import optional
+    from lesioncount.optional import optional
 
     for module in ("torch", "monai"):
         optional(module, "train", "Predicting")
-    from lesioncount.training.prediction import predict
+    from lesioncount.learning.prediction import predict
 
     if options.count is not None and (options.count / "run.json").exists() and not options.overwrite:
         raise MapFileError(f"{options.count} holds counts. Choose another folder, or write over it (--overwrite).")
@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.count is None:
         return 0
-    from lesioncount.batch import count_batch
     from lesioncount.report import write_report
+    from lesioncount.runs.batch import count_batch
 
     has_members = bool(options.mc_dropout or options.tta)
     result = count_batch(written, options.count, members=has_members, overwrite=options.overwrite)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from lesioncount.batch import Progress
+from lesioncount.runs.batch import Progress
 
 # Without a terminal, a line now and then: a log of ten thousand scans must stay readable.
 _LINES = 20

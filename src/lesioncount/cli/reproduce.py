@@ -43,17 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run experiments, write the page, and print the verdicts."""
-    from lesioncount.io.optional import optional
+    from lesioncount.optional import optional
 
     for module, extra in (("torch", "train"), ("lightning", "train"), ("monai", "train"), ("matplotlib", "report")):
         if options.report is None or extra == "report":
             optional(module, extra, "Reproducing the paper")
     if options.report is None:
         _run_experiments(options)
-    from lesioncount.experiments.page import write_page
-    from lesioncount.experiments.result import load_results
-    from lesioncount.experiments.verdicts import claims_table, summary_table, verdict_lines
-    from lesioncount.io.atomic import write_text
+    from lesioncount.files.atomic import write_text
+    from lesioncount.paper.experiments.result import load_results
+    from lesioncount.paper.experiments.results_page import write_page
+    from lesioncount.paper.experiments.verdicts import claims_table, summary_table, verdict_lines
 
     out = _folder(options) if options.report is None else options.report
     results = load_results(out)
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_experiments(options: argparse.Namespace) -> None:
-    from lesioncount.experiments.reproduce import reproduce
+    from lesioncount.paper.experiments.reproduce import reproduce
 
     reproduce(
         _folder(options),

@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make the scans, write them, and say what there is."""
-    from lesioncount.cohorts import GadCohort, write_cohort
+    from lesioncount.learning.cohort_files import write_cohort
+    from lesioncount.paper.synthetic import GadCohort
 
     cohort = GadCohort(options.patients, options.seed, tuple(options.shape))
     write_cohort(options.output, cohort, jobs=options.jobs, progress=None if options.quiet else _tell)

@@ -28,18 +28,24 @@ def run(options: argparse.Namespace) -> int:
     """Train, and print the scores of the test scans."""
     from dataclasses import replace
 
-    from lesioncount.io.optional import optional
-    from lesioncount.training.config import TrainingConfig
+    from lesioncount.learning.config import TrainingConfig
+    from lesioncount.optional import optional
 
     config = TrainingConfig.load(options.config)
     if options.seed is not None:
         config = replace(config, run=replace(config.run, seed=options.seed))
     for module in ("torch", "lightning", "monai"):
         optional(module, "train", "Training")
-    from lesioncount.training.run import train
+    from lesioncount.learning.training import train
+    from lesioncount.paper.sources import sources_of
 
     scores = train(
-        config, options.output, resume=options.resume, overwrite=options.overwrite, progress=not options.quiet
+        config,
+        options.output,
+        resume=options.resume,
+        overwrite=options.overwrite,
+        progress=not options.quiet,
+        parts=sources_of(config),
     )
     if not options.quiet:
         for name, value in sorted(scores.items()):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lesioncount.io.comparison import TruthOptions
+    from lesioncount.runs.comparison import TruthOptions
 
 
 def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
 
 def truth_options(options: argparse.Namespace) -> TruthOptions:
     """What was said about the truth."""
-    from lesioncount.io.comparison import TruthOptions
+    from lesioncount.runs.comparison import TruthOptions
 
     return TruthOptions(
         masks=options.truth,

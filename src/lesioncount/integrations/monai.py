@@ -16,7 +16,7 @@ from lesioncount.candidates import find_candidates
 from lesioncount.counting import LesionCount
 from lesioncount.errors import BinaryMapWarning, ShapeError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.scores import confusion, nll, rps
+from lesioncount.trust.scores import confusion, nll, rps
 
 
 class CountLesions(Transform):

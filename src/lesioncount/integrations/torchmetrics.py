@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torchmetrics import Metric
 
-from lesioncount.scores import Confusion, Reliability, confusion, count_reliability, nll, reliability, rps
+from lesioncount.trust.scores import Confusion, Reliability, confusion, count_reliability, nll, reliability, rps
 
 _BINS = 10
 _Sums = tuple[NDArray[Any] | float, ...]

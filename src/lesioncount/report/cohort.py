@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.calibration import Calibration
-from lesioncount.count_distribution import CountDistribution
-from lesioncount.io.count_content import combined
-from lesioncount.io.records import read_record
-from lesioncount.io.results import existence_by_member, read_run
+from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.count_content import combined
+from lesioncount.runs.records import read_record
+from lesioncount.runs.results import existence_by_member, read_run
+from lesioncount.trust.calibration import Calibration
 
 # Members disagree when their means lie this far apart: a standard deviation of half a lesion between them, so that the
 # count depends on which of them is asked. Besides, it must be more than what each of them is unsure of by itself.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
-from lesioncount.io.optional import optional
+from lesioncount.optional import optional
 
 # Okabe and Ito's palette, which people with any colour vision tell apart.
 OURS, MARK, USUAL = "#0072b2", "#d55e00", "#8c8c8c"

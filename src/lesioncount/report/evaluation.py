@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
-from lesioncount.io.atomic import write_text
-from lesioncount.io.optional import optional
+from lesioncount.files.atomic import write_text
+from lesioncount.optional import optional
 from lesioncount.report.drawing import COLOURS, Figure
 from lesioncount.report.evaluation_content import Evaluation, read_evaluation
 from lesioncount.report.evaluation_figures import figures_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.io.optional import optional
+from lesioncount.optional import optional
 from lesioncount.report.cohort import ScanSummary
 from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, OURS, USUAL, drawn, whole_numbers
 

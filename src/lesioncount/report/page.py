@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from lesioncount.calibration import Calibration
-from lesioncount.io.atomic import write_text
-from lesioncount.io.optional import optional
+from lesioncount.files.atomic import write_text
+from lesioncount.optional import optional
 from lesioncount.report.cohort import MIN_BETWEEN_VARIANCE, Cohort, read_cohort
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
 from lesioncount.report.templates import template
+from lesioncount.trust.calibration import Calibration
 from lesioncount.version import __version__
 
 # Probabilities whose correction says what a calibration does: an open question, and one that a map takes as settled.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.io.optional import optional
+from lesioncount.optional import optional
 
 _ANATOMICAL = ("sagittal", "coronal", "axial")
 _ENDS = (("R", "L"), ("A", "P"), ("S", "I"))

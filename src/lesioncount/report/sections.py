@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lesioncount.io.records import read_record
 from lesioncount.report.cohort import ScanSummary
 from lesioncount.report.figures import distribution
 from lesioncount.report.planes import Plane
 from lesioncount.report.slices import Slices, cut_slices
+from lesioncount.runs.records import read_record
 
 # Nobody looks at more pictures of one scan; and they make a page slow to open.
 PICTURES_PER_SCAN = 12

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.io.formats import open_map
-from lesioncount.io.geometry import check_same_grid
-from lesioncount.io.inputs import counterpart
-from lesioncount.io.optional import optional
-from lesioncount.io.source import MapSource
+from lesioncount.files.formats import open_map
+from lesioncount.files.geometry import check_same_grid
+from lesioncount.files.source import MapSource
+from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
+from lesioncount.runs.inputs import counterpart
 
 # Contrast of an image: a few very dark or bright voxels (noise, fat, vessels) must not take all of it.
 _DARKEST_PERCENT, _BRIGHTEST_PERCENT = 1.0, 99.5

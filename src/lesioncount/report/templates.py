@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lesioncount.io.optional import optional
+from lesioncount.optional import optional
 
 
 def template(name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.io.source import MapSource
+from lesioncount.files.source import MapSource
 
 # What is shown around a candidate: about half of a brain, enough to recognise the place.
 _CONTEXT_MM = 64.0

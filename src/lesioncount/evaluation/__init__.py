@@ -1,5 +1,0 @@
-"""Results and truth → how good the counts are."""
-
-from lesioncount.evaluation.evaluate import evaluate, known_truth
-
-__all__ = ["evaluate", "known_truth"]

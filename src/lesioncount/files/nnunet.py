@@ -1,0 +1,107 @@
+"""Predictions of nnU-Net v2 with --save_probabilities: an ``.npz`` beside the segmentation it belongs to."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.errors import MapFileError
+from lesioncount.files.arrays import load_array, source_of_array
+from lesioncount.files.nifti import open_nifti
+from lesioncount.files.source import MapSource, chosen_channel
+
+_KEY = "probabilities"
+
+
+def is_nnunet(path: Path) -> bool:
+    """Whether an ``.npz`` file holds nothing but an array called ``probabilities``, as nnU-Net writes it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist() == [f"{_KEY}.npy"]
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError, EOFError):  # for the reader to explain
+        return False
+
+
+def open_nnunet(path: Path, channel: int | None = None) -> MapSource:
+    """The probabilities of one case, on the grid of its segmentation.
+
+    nnU-Net stores (channel, z, y, x). The place in space is that of the segmentation of the same name; the ``.pkl``
+    beside it is never opened, as pickles can run code. Readers that reorient store the probabilities in another
+    orientation than the segmentation, and nothing in the file says so: that which reproduces the segmentation is taken.
+    """
+    probabilities = load_array(path, _KEY)
+    if probabilities.ndim != 4:  # somebody else's array of that name
+        return source_of_array(path, probabilities, channel, "npz")
+    n_channels = len(probabilities)
+    chosen = chosen_channel(path, n_channels, channel)
+    segmentation = _segmentation_of(path)
+    if segmentation is None:
+        return replace(source_of_array(path, probabilities[chosen].T, None, "nnU-Net"), n_channels=n_channels)
+    predicted = _labels_of(path, probabilities).T
+    labels = segmentation.array()
+    for turn in _orientations(path, segmentation.affine):
+        turned = turn(predicted)
+        if turned.shape == labels.shape and np.array_equal(turned, labels):
+            source = source_of_array(path, turn(probabilities[chosen].T), None, "nnU-Net", segmentation.affine)
+            return replace(source, n_channels=n_channels)
+    raise MapFileError(
+        f"{path}: the probabilities do not reproduce the segmentation {segmentation.path.name} in any orientation that "
+        "nnU-Net uses, so that their place in space is unknown. Was the segmentation changed afterwards, as by "
+        "postprocessing? Move it elsewhere, and the probabilities are counted without a place in space."
+    )
+
+
+def _orientations(path: Path, affine: NDArray[np.float64] | None) -> list[Callable[[NDArray[Any]], NDArray[Any]]]:
+    """How the probabilities may have to be turned, the likeliest first: not at all, or from canonical orientation."""
+    from nibabel.orientations import apply_orientation, axcodes2ornt, io_orientation, ornt_transform
+
+    back = ornt_transform(axcodes2ornt("RAS"), io_orientation(affine))
+    turns: list[Callable[[NDArray[Any]], NDArray[Any]]] = [lambda a: a, lambda a: apply_orientation(a, back)]
+    # Both fit where the segmentation is empty; then the reader that was used decides.
+    return turns[::-1] if "Reorient" in str(_beside(path, "plans.json").get("image_reader_writer", "")) else turns
+
+
+def _labels_of(path: Path, probabilities: NDArray[Any]) -> NDArray[Any]:
+    """The segmentation that nnU-Net makes of its probabilities: (z, y, x)."""
+    order = _beside(path, "dataset.json").get("regions_class_order")
+    if order is None:
+        return np.asarray(probabilities.argmax(axis=0))
+    if not isinstance(order, list) or len(order) != len(probabilities):
+        raise MapFileError(
+            f"{path}: dataset.json has the order of regions {order!r}, but there are {len(probabilities)} channels."
+        )
+    labels = np.zeros(probabilities.shape[1:], dtype=np.int64)
+    for label, region in zip(order, probabilities, strict=True):
+        labels[region > 0.5] = label
+    return labels
+
+
+def _beside(path: Path, name: str) -> dict[str, Any]:
+    """A JSON file that nnU-Net leaves in the folder of its predictions; empty where there is none."""
+    try:
+        content = json.loads((path.parent / name).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def files_beside(path: Path) -> list[Path]:
+    """The files that say where the probabilities are and what they mean."""
+    segmentation = _segmentation_of(path)
+    beside = [] if segmentation is None else [segmentation.path]
+    return beside + [file for name in ("dataset.json", "plans.json") if (file := path.parent / name).is_file()]
+
+
+def _segmentation_of(path: Path) -> MapSource | None:
+    for ending in (".nii.gz", ".nii"):
+        beside = path.with_name(path.name.removesuffix(".npz") + ending)
+        if beside.exists():
+            return open_nifti(beside)
+    return None

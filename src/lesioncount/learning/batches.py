@@ -1,0 +1,119 @@
+"""Scans → batches, in an order and with changes that depend on seed and epoch alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from lesioncount.learning.augmentation import augmentation
+from lesioncount.learning.scans import ScanSource
+
+Batch = dict[str, Tensor]
+
+
+class ScanDataset(Dataset[dict[str, Any]]):
+    """Scans as tensors, changed at random where wanted.
+
+    What is drawn for a scan depends on seed, epoch and scan only: neither the order, nor the number of processes, nor a
+    training that was stopped and went on makes a difference.
+
+    Parameters
+    ----------
+    scans : ScanSource
+    augment : bool
+        Rotate, scale, shear and flip.
+    seed : int
+    """
+
+    def __init__(self, scans: ScanSource, *, augment: bool, seed: int) -> None:
+        self.scans = scans
+        self.seed = seed
+        self.epoch = 0
+        self._augment = augment
+        self._transform: Any = None
+
+    def __len__(self) -> int:
+        return len(self.scans)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        scan = self.scans[index]
+        known = scan.mask is not None
+        mask = scan.mask if scan.mask is not None else np.zeros(scan.images.shape[1:], dtype=np.uint8)
+        images, lesions = torch.from_numpy(scan.images), torch.from_numpy(mask)[None].float()
+        if self._augment:
+            images, lesions = self._changed(images, lesions, index)
+        return {
+            "images": images,
+            "mask": lesions,
+            "has_mask": torch.tensor(known),
+            "at_least": torch.tensor(scan.at_least),
+            "at_most": torch.tensor(scan.at_most),
+        }
+
+    def _changed(self, images: Tensor, lesions: Tensor, index: int) -> tuple[Tensor, Tensor]:
+        if self._transform is None:
+            self._transform = augmentation(images.ndim - 1)
+        drawn = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(1)[0]
+        self._transform.set_random_state(seed=int(drawn))
+        changed = self._transform({"images": images, "mask": lesions})
+        return changed["images"], changed["mask"]
+
+
+class EpochSampler(Sampler[int]):
+    """A new order each epoch, from the seed; of several processes, each has its share.
+
+    Parameters
+    ----------
+    dataset : ScanDataset
+        Whose epoch counts.
+    shuffle : bool
+    rank, n_processes : int
+    """
+
+    def __init__(self, dataset: ScanDataset, *, shuffle: bool, rank: int = 0, n_processes: int = 1) -> None:
+        self._dataset, self._shuffle = dataset, shuffle
+        self._rank, self._n_processes = rank, n_processes
+
+    def set_epoch(self, epoch: int) -> None:
+        """What Lightning calls before each epoch."""
+        self._dataset.epoch = epoch
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._dataset) / self._n_processes)
+
+    def __iter__(self) -> Iterator[int]:
+        n = len(self._dataset)
+        order = np.arange(n)
+        if self._shuffle:
+            order = np.random.default_rng([self._dataset.seed, self._dataset.epoch]).permutation(n)
+        # Every process has the same number of scans; the first ones are used twice where they do not add up.
+        padded = np.resize(order, len(self) * self._n_processes)
+        return iter(padded[self._rank :: self._n_processes].tolist())
+
+
+def loader(
+    scans: ScanSource,
+    *,
+    batch_size: int,
+    seed: int,
+    training: bool,
+    augment: bool = False,
+    workers: int = 0,
+    rank: int = 0,
+    n_processes: int = 1,
+) -> DataLoader[dict[str, Any]]:
+    """Batches of scans, shuffled and changed for training, as they are for validation."""
+    dataset = ScanDataset(scans, augment=training and augment, seed=seed)
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=EpochSampler(dataset, shuffle=training, rank=rank, n_processes=n_processes),
+        num_workers=workers,
+        drop_last=training and len(scans) > batch_size,
+    )

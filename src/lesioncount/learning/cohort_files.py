@@ -1,0 +1,158 @@
+"""A cohort → a folder of NIfTI files and tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.errors import CohortError, MapFileError
+from lesioncount.files.atomic import replacing, write_text
+from lesioncount.learning import layout
+from lesioncount.learning.cohort import SEQUENCES, Cohort, Scan, count_of
+from lesioncount.runs.tables import to_tsv
+from lesioncount.version import __version__
+
+Progress = Callable[[str, int, int], None]
+
+_BIDS_VERSION = "1.10.0"
+
+# Images are stored as multiples of this where that loses nothing: fine compared with noise. Synthetic ones are rounded
+# to it: the last bits, in which machines differ, are gone.
+STEP = 2.0**-10
+
+# Scans handed to a process at a time.
+_AT_A_TIME = 4
+
+
+def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progress: Progress | None = None) -> None:
+    """Write scans as NIfTI files, in the layout of BIDS.
+
+    Every file is complete or not there, and the tables come last: a folder without ``scans.tsv`` is unfinished.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there. What is in it is never written over.
+    cohort : Cohort
+    jobs : int, default 1
+        Number of processes; the files are the same for any.
+    progress : callable, optional
+        Called with the name of a scan, the number of scans written, and the number of all.
+
+    Examples
+    --------
+    >>> from lesioncount.learning.folder import read_cohort
+    >>> from lesioncount.paper.synthetic import GadCohort
+    >>> folder = getfixture("tmp_path") / "cohort"
+    >>> write_cohort(folder, GadCohort(1, seed=1, shape=(12, 24, 20)))
+    >>> read_cohort(folder)[0].images.shape
+    (5, 12, 24, 20)
+    """
+    folder = Path(folder)
+    if jobs < 1:
+        raise CohortError(f"Expected at least one process, but got jobs={jobs}.")
+    _prepare(folder)
+    rows = []
+    for row in _written(folder, cohort, jobs):
+        rows.append(row)
+        if progress is not None:
+            progress(str(row["scan"]), len(rows), len(cohort))
+    _write_tables(folder, cohort, rows)
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise CohortError(f"The folder {folder} is not empty. Choose another one, or empty it first.")
+    except OSError as error:
+        raise MapFileError(f"The folder {folder} cannot be made: {error.strerror}.") from None
+
+
+def _written(folder: Path, cohort: Cohort, jobs: int) -> Iterator[dict[str, Any]]:
+    """Write all scans and give their rows of the table, in order."""
+    write = partial(_write_scan, folder, cohort)
+    if jobs == 1 or len(cohort) <= 1:
+        yield from map(write, range(len(cohort)))
+        return
+    # A fresh interpreter per worker: forking one that has threads may lock up.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
+        try:
+            yield from executor.map(write, range(len(cohort)), chunksize=_AT_A_TIME)
+        except (KeyboardInterrupt, GeneratorExit):
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _write_scan(folder: Path, cohort: Cohort, index: int) -> dict[str, Any]:
+    """Write the files of a scan; its row of the table."""
+    scan = cohort.scan(index)
+    for sequence, image in zip(SEQUENCES, scan.images, strict=True):
+        _save(layout.image_path(folder, scan.patient, scan.session, sequence), image, scan.affine)
+    masks = {layout.BRAIN: scan.brain, layout.LESIONS: scan.lesions, layout.ALL_LESIONS: scan.all_lesions}
+    for name, mask in masks.items():
+        if mask is not None:
+            _save(layout.mask_path(folder, scan.patient, scan.session, name), mask, scan.affine)
+    return _row(scan)
+
+
+def _row(scan: Scan) -> dict[str, Any]:
+    return {
+        "scan": scan.name,
+        "participant_id": f"sub-{scan.patient}",
+        "session_id": f"ses-{scan.session}" if scan.session else None,
+        "count": scan.count,
+        "at_least": scan.at_least,
+        "at_most": scan.at_most,
+        "count_all": None if scan.all_lesions is None else count_of(scan.all_lesions),
+        "split": scan.split,
+    }
+
+
+def _save(path: Path, volume: NDArray[Any], affine: NDArray[np.float64]) -> None:
+    from nibabel import Nifti1Image
+
+    stored, step = _stored(volume)
+    image = Nifti1Image(stored.T, affine)  # the axes of NIfTI are x, y, z
+    image.header.set_slope_inter(step, 0)
+    image.header.set_xyzt_units("mm")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        image.to_filename(temporary)
+
+
+def _stored(volume: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    """What is stored, and what it is to be multiplied with: whole steps in half the space where that loses nothing."""
+    if volume.dtype == np.bool_:
+        return volume.astype(np.uint8), 1.0
+    steps = volume / np.float32(STEP)
+    if np.abs(steps).max() < 2**15 and np.array_equal(steps, np.round(steps)):
+        return steps.astype(np.int16), STEP
+    return volume, 1.0
+
+
+def _write_tables(folder: Path, cohort: Cohort, rows: list[dict[str, Any]]) -> None:
+    patients: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        first = {"participant_id": row["participant_id"], "split": row["split"], "n_scans": 0}
+        patients.setdefault(row["participant_id"], first)["n_scans"] += 1
+    by = {"GeneratedBy": [{"Name": "lesioncount", "Version": __version__}]}
+    raw = {"Name": "Scans for lesioncount", "BIDSVersion": _BIDS_VERSION, "DatasetType": "raw"}
+    masks = {"Name": "Masks of brains and lesions", "BIDSVersion": _BIDS_VERSION, "DatasetType": "derivative"}
+    (folder / layout.MASKS_FOLDER).mkdir(parents=True, exist_ok=True)
+    _write_json(folder / layout.MASKS_FOLDER / layout.DESCRIPTION, masks | by)
+    _write_json(folder / layout.DESCRIPTION, raw | by | cohort.provenance)
+    write_text(folder / layout.PARTICIPANTS, to_tsv(layout.PARTICIPANT_COLUMNS, patients.values()))
+    write_text(folder / layout.SCANS, to_tsv(layout.SCAN_COLUMNS, rows))
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

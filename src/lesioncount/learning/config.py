@@ -1,0 +1,267 @@
+"""A training as a file: what to learn from, which network, how."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self, get_type_hints
+
+from lesioncount.errors import ConfigError
+
+PRESETS = ("smoke", "laptop", "paper")
+SCHEDULES = ("exponential", "one_cycle", "cosine")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What to learn from.
+
+    Attributes
+    ----------
+    source : str
+        "synthetic", made on the fly; "folder", a BIDS-like folder; "leaf", the photographs of leaves.
+    path : str
+        Of the folder or the photographs.
+    patients : tuple of int
+        Number of synthetic patients of the training, validation and test parts.
+    shape : tuple of int
+        Of synthetic scans, or of photographs.
+    seed : int
+        Of the synthetic cohort.
+    share : float
+        Of the training patients that are used: 0.1 is the paper's low-data experiment.
+    mask_share : float
+        Of the training scans whose mask is used; the others have a count only.
+    folds, fold : int
+        Instead of the parts that the data come in, the fold of a cross-validation: of ``folds`` equal parts with like
+        counts, number ``fold`` is the test part. 0 folds: the parts as they come.
+    """
+
+    source: str = "synthetic"
+    path: str = ""
+    patients: tuple[int, ...] = (200, 60, 150)
+    shape: tuple[int, ...] = (24, 48, 40)
+    seed: int = 1
+    share: float = 1.0
+    mask_share: float = 1.0
+    folds: int = 0
+    fold: int = 0
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Which network: how it counts, how wide, how deep.
+
+    Attributes
+    ----------
+    method : {"ours", "bottleneck", "multihead", "downstream"}
+    filters, levels : int
+        Of the UNet.
+    dropout : float
+        Of the UNet.
+    head_dropout : float
+        Of a parametric head; below 0, as in the authors' published code, which is much for a head of few filters.
+    """
+
+    method: str = "ours"
+    filters: int = 32
+    levels: int = 5
+    dropout: float = 0.1
+    head_dropout: float = -1.0
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """How it learns.
+
+    Attributes
+    ----------
+    learning_rate, weight_decay : float
+        Of Adam.
+    head_learning_rate : float
+        Of the counting head; 0 is the same as the network's. The paper has 1e-5 for multi-head.
+    schedule : str
+        "exponential", by ``decay`` each epoch, as the paper has it; "one_cycle", up and down to almost 0 over the
+        whole training; or "cosine", from the top down to almost 0, for a network that has learned before.
+    decay : float
+    """
+
+    learning_rate: float = 1e-4
+    weight_decay: float = 1e-5
+    head_learning_rate: float = 0.0
+    schedule: str = "exponential"
+    decay: float = 0.995
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is made small.
+
+    Attributes
+    ----------
+    positive_weight : float
+        Of lesion voxels in the cross-entropy.
+    count_weight, count_growth : float
+        The count loss has weight count_weight · e^{count_growth · t} with t = 0 … 100 over the epochs after
+        pre-training: the paper's α and β, on its scale of 100 epochs whatever their number is here.
+    max_count : int
+        Counts from here on are one class.
+    """
+
+    positive_weight: float = 3.0
+    count_weight: float = 0.001
+    count_growth: float = 0.06
+    max_count: int = 4
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How long, in what steps, and with what seed.
+
+    Attributes
+    ----------
+    start : str
+        A checkpoint whose UNet to begin with, instead of random weights.
+    pretrain_epochs, warmup_epochs, epochs : int
+        On segmentation alone; then of the counting head alone, on what the UNet gives; then on segmentation and count.
+    validate_every : int
+        Epochs from one validation to the next: with few scans to learn from, more time goes there than into learning.
+    batch_size : int
+        Of each process.
+    seed : int
+        Of weights, order, augmentation and dropout.
+    augment : bool
+        Rotate, scale, shear and flip.
+    threads, workers, processes : int
+        Threads of torch (0: as many as it likes), processes that load data, and processes that train.
+    """
+
+    start: str = ""
+    pretrain_epochs: int = 20
+    warmup_epochs: int = 0
+    epochs: int = 100
+    validate_every: int = 1
+    batch_size: int = 4
+    seed: int = 0
+    augment: bool = True
+    threads: int = 0
+    workers: int = 0
+    processes: int = 1
+
+    @property
+    def n_epochs(self) -> int:
+        """All epochs."""
+        return self.pretrain_epochs + self.warmup_epochs + self.epochs
+
+    @property
+    def first_kept(self) -> int:
+        """The first epoch, from 0, that may be the best one: with segmentation and count, if there are such epochs."""
+        return self.n_epochs - self.epochs if self.epochs else 0
+
+    @property
+    def last_validated(self) -> int:
+        """The last epoch, from 0, with a validation after it; -1 if there is none."""
+        return self.n_epochs // self.validate_every * self.validate_every - 1
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """All of it, as the sections of a TOML file."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def __post_init__(self) -> None:
+        """Check what the sections do not know of themselves."""
+        wrong = {
+            "schedule in [optimizer]": self.optimizer.schedule not in SCHEDULES,
+            "method in [network]": self.network.method not in ("ours", "bottleneck", "multihead", "downstream"),
+            "dropout in [network]": not 0 <= self.network.dropout < 1 or self.network.head_dropout >= 1,
+            "filters and levels in [network]": self.network.filters < 1 or self.network.levels < 2,
+            "epochs in [run]": min(self.run.epochs, self.run.warmup_epochs, self.run.pretrain_epochs) < 0
+            or self.run.n_epochs < 1,
+            "warmup_epochs in [run]": self.run.warmup_epochs > 0 and self.network.method == "ours",
+            "validate_every in [run]": self.run.validate_every < 1 or self.run.last_validated < self.run.first_kept,
+            "fold in [data]": self.data.folds != 0
+            and not (self.data.folds > 1 and 0 <= self.data.fold < self.data.folds),
+            "batch_size in [run]": self.run.batch_size < 1,
+            "seed in [run] and [data]": min(self.run.seed, self.data.seed) < 0,
+            "processes in [run]": self.run.processes < 1,
+            "shape in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.shape),
+            "patients in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.patients),
+        }
+        for what, is_wrong in wrong.items():
+            if is_wrong:
+                raise ConfigError(
+                    f"The value of {what} makes no sense: {self.to_dict()[what.split('[')[1].strip(']')]}."
+                )
+
+    @classmethod
+    def load(cls, given: str | Path) -> Self:
+        """From the name of a preset, or a TOML file, which may say ``preset = "laptop"`` and change some of it."""
+        if str(given) in PRESETS:
+            return cls.from_toml(files("lesioncount.learning").joinpath(f"presets/{given}.toml").read_text("utf-8"))
+        try:
+            return cls.from_toml(Path(given).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"{given} is no preset ({', '.join(PRESETS)}), and cannot be read as a file: {error}."
+            ) from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """From text."""
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"Expected a training as TOML, but it does not parse: {error}.") from None
+        preset = content.pop("preset", None)
+        if preset is not None and preset not in PRESETS:
+            raise ConfigError(f"{preset!r} is no preset. Known are {', '.join(PRESETS)}.")
+        base = asdict(cls.load(preset)) if preset else {}
+        return cls.from_dict(
+            {name: base.get(name, {}) | _table(name, content.get(name, {})) for name in (*base, *content)}
+        )
+
+    @classmethod
+    def from_dict(cls, content: dict[str, dict[str, Any]]) -> Self:
+        """From sections; what is not given takes its default, and what is not known is an error."""
+        sections = get_type_hints(cls)
+        for name in content:
+            _check_known(name, sections, "section")
+        return cls(**{name: _section(sections[name], name, values) for name, values in content.items()})
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """As plain values."""
+        return asdict(self)
+
+
+def _table(name: str, values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise ConfigError(f"Expected a section [{name}], but {name} = {values!r}.")
+    return values
+
+
+def _section(kind: Any, name: str, values: dict[str, Any]) -> Any:
+    known = {one.name: one for one in fields(kind)}
+    for key, value in values.items():
+        _check_known(key, known, f"key in [{name}]")
+        default = known[key].default
+        wanted = tuple if isinstance(default, tuple) else type(default) if default is not MISSING else object
+        allowed = {float: (int, float), tuple: (list, tuple)}.get(wanted, (wanted,))
+        if not isinstance(value, allowed) or (isinstance(value, bool) and wanted is not bool):
+            raise ConfigError(f"Expected {key} in [{name}] to be like {default!r}, but got {value!r}.")
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def _check_known(given: str, known: Any, what: str) -> None:
+    if given not in known:
+        close = difflib.get_close_matches(given, list(known), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"There is no {what} called {given!r}.{hint} Known are {', '.join(known)}.")

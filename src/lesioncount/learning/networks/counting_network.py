@@ -1,0 +1,221 @@
+"""Images → segmentation logits and log-probabilities of the count: the four methods of the paper, with one face."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+from torch import Tensor, nn
+
+from lesioncount.checks import checked_protocol
+from lesioncount.learning.networks.heads import DEEP, SHALLOW, ConvolutionalHead, MapHead
+from lesioncount.learning.networks.layers import DROPOUTS
+from lesioncount.learning.networks.unet import UNet
+from lesioncount.protocol import CountingProtocol
+
+Method = Literal["ours", "bottleneck", "multihead", "downstream"]
+METHODS: tuple[str, ...] = get_args(Method)
+
+# The head of multi-head learns ten times more slowly than the rest: it does not converge otherwise (appendix B.1).
+SLOW_HEAD = 0.1
+
+
+class CountingOutput(NamedTuple):
+    """What a counting network gives."""
+
+    logits: Tensor
+    """(batch, 1, *spatial): of the segmentation."""
+    log_probs: Tensor
+    """(batch, max_count + 1): of the counts 0, 1, … max_count or more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions:
+    """All that a `CountingNetwork` is built from.
+
+    Parameters
+    ----------
+    method : {"ours", "bottleneck", "multihead", "downstream"}
+        What the count is computed from: the map, by our method; or by a head, from the UNet's lowest level, from its
+        last features, or from its map.
+    spatial_dims, in_channels, filters, levels, dropout, prevalence, positive_weight
+        As in `UNet`.
+    max_count : int, default 4
+        The last bin holds all counts from there on.
+    protocol : CountingProtocol, str or dict, optional
+        What counts as one lesion, for our method.
+    head_filters : int, optional
+        Of the head's first block. The paper does not state it; default, in proportion to ``filters`` as in the authors'
+        published code: a quarter but at least 4 (bottleneck), twice (multi-head), the same (downstream).
+    head_dropout : float, optional
+        Not stated either; default as in the authors' published code, 0.5, 0.5 and 0.3.
+    """
+
+    method: str = "ours"
+    spatial_dims: int = 3
+    in_channels: int = 5
+    filters: int = 32
+    levels: int = 5
+    dropout: float = 0.1
+    prevalence: float | None = None
+    positive_weight: float = 1.0
+    max_count: int = 4
+    protocol: CountingProtocol = field(default_factory=CountingProtocol)
+    head_filters: int | None = None
+    head_dropout: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check what the parts do not, and accept a protocol as it is written down."""
+        if self.method not in METHODS:
+            raise ValueError(f"Expected method to be one of {', '.join(METHODS)}, but got {self.method!r}.")
+        for name in ("max_count", "head_filters"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"Expected {name} to be at least 1, but got {value!r}.")
+        given: Any = self.protocol
+        protocol = CountingProtocol.from_dict(given) if isinstance(given, dict) else checked_protocol(given)
+        object.__setattr__(self, "protocol", protocol)
+
+    def unet(self) -> UNet:
+        """The segmentation network, with new random weights."""
+        return UNet(
+            spatial_dims=self.spatial_dims,
+            in_channels=self.in_channels,
+            filters=self.filters,
+            levels=self.levels,
+            dropout=self.dropout,
+            prevalence=self.prevalence,
+            positive_weight=self.positive_weight,
+        )
+
+    def head(self) -> MapHead | ConvolutionalHead:
+        """What computes the count, with new random weights."""
+        if self.method == "bottleneck":
+            lowest = self.filters * 2 ** (self.levels - 2)
+            return self._head("bottleneck", lowest, filters=max(self.filters // 4, 4), dropout=0.5, deep=False)
+        if self.method == "multihead":
+            return self._head("decoded", self.filters, filters=2 * self.filters, dropout=0.5)
+        if self.method == "downstream":
+            return self._head("logits", 1, filters=self.filters, dropout=0.3)
+        return MapHead(spatial_dims=self.spatial_dims, max_count=self.max_count, protocol=self.protocol)
+
+    def _head(
+        self,
+        reads: Literal["logits", "decoded", "bottleneck"],
+        in_channels: int,
+        *,
+        filters: int,
+        dropout: float,
+        deep: bool = True,
+    ) -> ConvolutionalHead:
+        return ConvolutionalHead(
+            reads,
+            spatial_dims=self.spatial_dims,
+            in_channels=in_channels,
+            filters=filters if self.head_filters is None else self.head_filters,
+            multiples=DEEP if deep else SHALLOW,
+            convolutions=2 if deep else 1,
+            dropout=dropout if self.head_dropout is None else self.head_dropout,
+            max_count=self.max_count,
+        )
+
+
+def counting_network(method: str = "ours", **options: Any) -> CountingNetwork:
+    """A network that segments and counts, with new random weights.
+
+    Parameters
+    ----------
+    method : {"ours", "bottleneck", "multihead", "downstream"}
+    **options
+        As in `NetworkOptions`; what is not given is as in the paper.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = counting_network("downstream", spatial_dims=2, in_channels=3, filters=4, levels=3)
+    >>> logits, log_probs = network(torch.zeros(2, 3, 30, 41))
+    >>> logits.shape, log_probs.shape
+    (torch.Size([2, 1, 30, 41]), torch.Size([2, 5]))
+    >>> same = counting_network(**network.options)
+    >>> same.load_state_dict(network.state_dict())
+    <All keys matched successfully>
+    """
+    return CountingNetwork(NetworkOptions(method=method, **options))
+
+
+class CountingNetwork(nn.Module):
+    """A UNet, and what computes the count from it.
+
+    Parameters
+    ----------
+    options : NetworkOptions
+
+    Attributes
+    ----------
+    unet : UNet
+    head : MapHead or ConvolutionalHead
+    options : dict
+        Plain values, to be saved beside the weights: ``counting_network(**options)`` builds the network again.
+
+    Notes
+    -----
+    The gradient of ``log_probs`` reaches the head and the UNet alike. For the same seed, the UNet starts from the same
+    weights whatever the method. Every parameter takes part in every pass, as distributed training wants it.
+    """
+
+    def __init__(self, options: NetworkOptions) -> None:
+        super().__init__()
+        self.options: dict[str, Any] = asdict(options)
+        self.unet = options.unet()
+        self.head = options.head()
+
+    def forward(self, images: Tensor) -> CountingOutput:
+        """Segment and count images of shape (batch, in_channels, *spatial)."""
+        output = self.unet(images)
+        return CountingOutput(output.logits, self.head(output))
+
+    def segment(self, images: Tensor) -> Tensor:
+        """The logits alone, (batch, 1, *spatial): for sliding windows, and for training without counts."""
+        logits: Tensor = self.unet(images).logits
+        return logits
+
+    def parameter_groups(self, lr: float, *, head_lr: float | None = None) -> list[dict[str, Any]]:
+        """Groups for an optimiser: the UNet's parameters, and the head's if it has any.
+
+        Parameters
+        ----------
+        lr : float
+            Learning rate of the UNet; the paper has 1e-4.
+        head_lr : float, optional
+            Learning rate of the head. Default: the same, or for multi-head a tenth of it, as in the paper.
+        """
+        slower = SLOW_HEAD if self.options["method"] == "multihead" else 1.0
+        head_lr = lr * slower if head_lr is None else head_lr
+        groups = [
+            {"name": "unet", "params": list(self.unet.parameters()), "lr": lr},
+            {"name": "head", "params": list(self.head.parameters()), "lr": head_lr},
+        ]
+        return [group for group in groups if group["params"]]
+
+    def freeze_segmentation(self, frozen: bool = True) -> None:
+        """Keep the UNet as it is, or let it learn again: a head can be warmed up on features that stay.
+
+        Dropout goes on, so that the head sees what it will see afterwards. In distributed training, call this before
+        the network is wrapped.
+        """
+        self.unet.requires_grad_(not frozen)
+
+    @contextmanager
+    def mc_dropout(self) -> Iterator[None]:
+        """With dropout as in training, and everything else as it is: each pass is a sample (Monte Carlo dropout)."""
+        layers = [module for module in self.modules() if isinstance(module, DROPOUTS)]
+        before = [layer.training for layer in layers]
+        for layer in layers:
+            layer.train()
+        try:
+            yield
+        finally:
+            for layer, training in zip(layers, before, strict=True):
+                layer.train(training)

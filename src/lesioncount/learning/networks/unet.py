@@ -1,0 +1,194 @@
+"""Images → segmentation logits, with the features that counting heads read: the UNet of the paper."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from lesioncount.errors import ShapeError
+from lesioncount.learning.networks.layers import InstanceNorm, channel_dropout, convolution, leaky_relu, max_pooled
+
+
+class UNetOutput(NamedTuple):
+    """What one pass through a UNet gives."""
+
+    logits: Tensor
+    """(batch, 1, *spatial), never of half precision under autocast."""
+    decoded: Tensor
+    """(batch, filters, *spatial): the features that the logits are made of."""
+    bottleneck: Tensor
+    """(batch, filters · 2^(levels - 2), *smallest): the features of the lowest level."""
+
+
+class UNet(nn.Module):
+    """The segmentation network of the paper.
+
+    Parameters
+    ----------
+    spatial_dims : int, default 3
+        2 or 3.
+    in_channels : int, default 5
+        Of the images: the paper has five sequences.
+    filters : int, default 32
+        Of the first level; each level below has twice as many.
+    levels : int, default 5
+        At least 2.
+    dropout : float, default 0.1
+        Probability of dropout: of whole channels on the way down, of single values on the way up.
+    prevalence : float, optional
+        The share of voxels that are lesion. The network starts out predicting it, instead of one half, and spares
+        itself the epochs in which it only learns that lesions are rare.
+    positive_weight : float, default 1
+        The weight that the loss will give to lesion voxels; the paper has 3. See Notes.
+
+    Notes
+    -----
+    Appendix B.1 of the paper, and where it is silent the authors' published code: two convolutions of three voxels per
+    level, each with instance norm and leaky ReLU; max pooling by two; the lowest level and those on the way up end in
+    the number of filters of the level above, which is that of its skip. Skips are additive: both get a convolution of
+    their own, and the sum goes on (the same as one convolution of both, concatenated).
+
+    Ours: convolutions before a norm have no bias, since the norm takes any constant away; pooling rounds up, so that
+    images may have any size.
+
+    With prevalence π and a weight w of the positive class, the loss of a constant prediction p is
+    -w π log p - (1 - π) log(1 - p), smallest at logit p = logit π + log w. This is the bias of the output, and such a
+    network goes on to predict w times the odds: a `Calibration` takes this back.
+
+    Examples
+    --------
+    >>> unet = UNet(spatial_dims=2, in_channels=1, filters=4, levels=3)
+    >>> output = unet(torch.zeros(2, 1, 13, 10))
+    >>> output.logits.shape, output.decoded.shape, output.bottleneck.shape
+    (torch.Size([2, 1, 13, 10]), torch.Size([2, 4, 13, 10]), torch.Size([2, 8, 4, 3]))
+    """
+
+    def __init__(
+        self,
+        *,
+        spatial_dims: int = 3,
+        in_channels: int = 5,
+        filters: int = 32,
+        levels: int = 5,
+        dropout: float = 0.1,
+        prevalence: float | None = None,
+        positive_weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        _check_sizes(spatial_dims, in_channels, filters, levels)
+        _check_dropout(dropout)
+        bias = output_bias(prevalence, positive_weight)
+        self.spatial_dims, self.in_channels = spatial_dims, in_channels
+        width = [filters * 2**level for level in range(levels)]
+        self.encoder = nn.ModuleList([_two_convolutions(spatial_dims, in_channels, filters, filters)])
+        for above, here in pairwise(width[:-1]):
+            self.encoder.append(_Down(spatial_dims, above, here, here, dropout))
+        self.encoder.append(_Down(spatial_dims, width[-2], width[-1], width[-2], dropout))
+        self.decoder = nn.ModuleList(
+            [
+                _Up(spatial_dims, width[level], width[max(level - 1, 0)], dropout)
+                for level in reversed(range(levels - 1))
+            ]
+        )
+        # Torch's own random weights, smaller than Kaiming's: the network should start close to the prevalence.
+        self.output = (nn.Conv2d if spatial_dims == 2 else nn.Conv3d)(filters, 1, 1)
+        nn.init.constant_(self.output.bias, bias)  # type: ignore[arg-type]  # there is a bias
+
+    def forward(self, images: Tensor) -> UNetOutput:
+        """Segment images of shape (batch, in_channels, *spatial)."""
+        self._check(images)
+        skips = []
+        features = images
+        for level in self.encoder:
+            features = level(features)
+            skips.append(features)
+        bottleneck = skips.pop()
+        for level in self.decoder:
+            features = level(features, skips.pop())
+        # Half precision would make equal peaks of unequal ones.
+        with torch.autocast(features.device.type, enabled=False):
+            logits = self.output(features.to(self.output.weight.dtype))
+        return UNetOutput(logits, features, bottleneck)
+
+    def _check(self, images: Tensor) -> None:
+        axes = "z, y, x" if self.spatial_dims == 3 else "y, x"
+        if images.ndim != self.spatial_dims + 2 or images.shape[1] != self.in_channels or 0 in images.shape:
+            raise ShapeError(
+                f"Expected images of shape (batch, {self.in_channels}, {axes}), but got {tuple(images.shape)}."
+            )
+
+
+class _Down(nn.Module):
+    """One level down: half the size, dropout of channels, two convolutions."""
+
+    def __init__(self, spatial_dims: int, above: int, middle: int, out: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = channel_dropout(spatial_dims, dropout)
+        self.convolutions = _two_convolutions(spatial_dims, above, middle, out)
+
+    def forward(self, features: Tensor) -> Tensor:
+        result: Tensor = self.convolutions(self.dropout(max_pooled(features)))
+        return result
+
+
+class _Up(nn.Module):
+    """One level up: what comes from below, at the size of the skip, and the skip are added; then a convolution."""
+
+    def __init__(self, spatial_dims: int, channels: int, out: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.from_below = convolution(spatial_dims, channels, channels)
+        self.from_skip = convolution(spatial_dims, channels, channels)
+        self.after = nn.Sequential(
+            InstanceNorm(channels),
+            leaky_relu(),
+            convolution(spatial_dims, channels, out),
+            InstanceNorm(out),
+            leaky_relu(),
+        )
+
+    def forward(self, below: Tensor, skip: Tensor) -> Tensor:
+        # Pooling rounds up, so an odd size here is that of doubled voxels less the last.
+        below = functional.interpolate(below, size=skip.shape[2:], mode="nearest")
+        result: Tensor = self.after(self.from_below(self.dropout(below)) + self.from_skip(self.dropout(skip)))
+        return result
+
+
+def _two_convolutions(spatial_dims: int, in_channels: int, middle: int, out: int) -> nn.Sequential:
+    return nn.Sequential(
+        convolution(spatial_dims, in_channels, middle),
+        InstanceNorm(middle),
+        leaky_relu(),
+        convolution(spatial_dims, middle, out),
+        InstanceNorm(out),
+        leaky_relu(),
+    )
+
+
+def output_bias(prevalence: float | None, positive_weight: float) -> float:
+    """The logit of the best constant prediction, given the share of lesion voxels and their weight in the loss."""
+    if not (math.isfinite(positive_weight) and positive_weight > 0):
+        raise ValueError(f"Expected a positive_weight greater than 0, but got {positive_weight!r}.")
+    if prevalence is None:
+        return 0.0
+    if not 0 < prevalence < 1:
+        raise ValueError(f"Expected the prevalence of lesion voxels to lie between 0 and 1, but got {prevalence!r}.")
+    return math.log(prevalence / (1 - prevalence)) + math.log(positive_weight)
+
+
+def _check_sizes(spatial_dims: int, in_channels: int, filters: int, levels: int) -> None:
+    if spatial_dims not in (2, 3):
+        raise ValueError(f"Expected spatial_dims to be 2 or 3, but got {spatial_dims!r}.")
+    for name, value, least in (("in_channels", in_channels, 1), ("filters", filters, 1), ("levels", levels, 2)):
+        if not isinstance(value, int) or value < least:
+            raise ValueError(f"Expected {name} to be a whole number of at least {least}, but got {value!r}.")
+
+
+def _check_dropout(dropout: float) -> None:
+    if not 0 <= dropout < 1:
+        raise ValueError(f"Expected a dropout probability in [0, 1), but got {dropout!r}.")

@@ -1,0 +1,107 @@
+"""What the tables of a cohort's folder say: patients and their parts, scans and their counts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from lesioncount.errors import CohortError, MapFileError
+from lesioncount.learning import layout
+from lesioncount.learning.cohort import SPLITS, scan_name
+
+_UNKNOWN = ("", "n/a")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the tables say of a scan."""
+
+    patient: str
+    session: str
+    split: str | None
+    count: int | None
+    at_least: int | None
+    at_most: int | None
+
+    @property
+    def name(self) -> str:
+        """As its files begin."""
+        return scan_name(self.patient, self.session)
+
+    def allows(self, count: int) -> bool:
+        """Whether a count is what the tables say, as far as they say something."""
+        low, high = self.bounds
+        return low <= count <= high and self.count in (None, count)
+
+    @property
+    def bounds(self) -> tuple[int, float]:
+        """Between which the count is, apart from the count itself."""
+        return self.at_least or 0, inf if self.at_most is None else self.at_most
+
+
+def read_rows(folder: Path) -> tuple[Row, ...]:
+    """The scans of a folder, in the order of its table."""
+    path = folder / layout.SCANS
+    splits = _splits(folder / layout.PARTICIPANTS)
+    rows = tuple(_row(path, cells, splits) for cells in _table(path))
+    names = set()
+    for row in rows:
+        if row.name in names:
+            raise CohortError(f"{path}: {row.name} has more than one row.")
+        names.add(row.name)
+    return rows
+
+
+def _table(path: Path) -> list[dict[str, str]]:
+    """The rows of a table separated by tabs, which has a column ``participant_id``."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream, delimiter="\t", restkey="", restval="")
+            rows = list(reader)
+            columns = reader.fieldnames or ()
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MapFileError(f"The table {path} cannot be read: {error}.") from None
+    if "participant_id" not in columns:
+        raise CohortError(f"Expected a column participant_id in {path}, but its columns are {', '.join(columns)}.")
+    return rows
+
+
+def _splits(path: Path) -> dict[str, str]:
+    """The part of each patient, as far as there is a table that says so."""
+    if not path.exists():
+        return {}
+    splits = {row["participant_id"]: row.get("split", "") for row in _table(path)}
+    for patient, split in splits.items():
+        if split not in (*SPLITS, *_UNKNOWN):
+            raise CohortError(f"{path}: expected {', '.join(SPLITS)} or n/a for {patient}, but got {split!r}.")
+    return {patient: split for patient, split in splits.items() if split in SPLITS}
+
+
+def _row(path: Path, cells: Mapping[str, str], splits: Mapping[str, str]) -> Row:
+    participant, session = cells["participant_id"], cells.get("session_id", "")
+    row = Row(
+        patient=participant.removeprefix("sub-"),
+        session="" if session in _UNKNOWN else session.removeprefix("ses-"),
+        split=splits.get(participant),
+        count=_number(path, cells, "count"),
+        at_least=_number(path, cells, "at_least"),
+        at_most=_number(path, cells, "at_most"),
+    )
+    if not row.allows(row.bounds[0] if row.count is None else row.count):
+        raise CohortError(f"{path}: count, at_least and at_most of {row.name} contradict each other.")
+    return row
+
+
+def _number(path: Path, cells: Mapping[str, str], column: str) -> int | None:
+    text = (cells.get(column) or "").strip()
+    if text in _UNKNOWN:
+        return None
+    if not text.isdecimal():
+        raise CohortError(
+            f"{path}: expected a whole number or n/a as {column} of {cells['participant_id']} "
+            f"{cells.get('session_id', '')}, but got {text!r}."
+        )
+    return int(text)

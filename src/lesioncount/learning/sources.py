@@ -1,0 +1,138 @@
+"""A configuration → the scans of its training, validation and test parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lesioncount.errors import CohortError, ConfigError
+from lesioncount.learning.cohort import SPLITS, Cohort, count_of
+from lesioncount.learning.config import DataConfig, TrainingConfig
+from lesioncount.learning.folder import read_cohort
+from lesioncount.learning.scans import MANY, Kept, LearningScan, Part, ScanSource
+
+# Counts from here on are held alike when folds are made.
+_ALIKE = 4
+
+
+def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = None, /) -> dict[str, ScanSource]:
+    """Scans of each part, of which the training part may be cut down, or do without some of its masks.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+    whole : dict, optional
+        All scans of these data, as `whole_parts` gives them: so that they are not read again, and for data that are not
+        a folder of the user's.
+    """
+    if whole is None:
+        if config.data.source != "folder":
+            raise ConfigError(
+                f'Expected source to be "folder", but got {config.data.source!r}. The data of the paper, "synthetic" '
+                'and "leaf", are made by lesioncount.paper.sources: pass parts=sources_of(config).'
+            )
+        whole = whole_parts(config.data, _folder(config.data))
+    return whole | {"train": _reduced(whole["train"], config.data, config.run.seed)}
+
+
+def whole_parts(data: DataConfig, parts: Mapping[str, ScanSource]) -> dict[str, ScanSource]:
+    """All scans of each part, kept once they were made or read, in the folds that the configuration asks for."""
+    kept: dict[str, ScanSource] = {name: Kept(scans) for name, scans in parts.items()}
+    return crossed(kept, data) if data.folds else kept
+
+
+def crossed(parts: dict[str, ScanSource], data: DataConfig) -> dict[str, ScanSource]:
+    """All scans of a cohort, parted anew: each patient is tested in one fold, and counts are alike in all of them.
+
+    Of twice as many pieces as there are folds, two are for testing, the next one for validation.
+    """
+    every = _Joined(list(parts.values()))
+    rows: dict[str, list[int]] = {}
+    most: dict[str, int] = {}
+    for row in range(len(every)):
+        scan = every[row]
+        # Synthetic patients are numbered anew in each part: the same number is another patient there.
+        patient = f"{every.part_of(row)} {scan.patient}" if data.source == "synthetic" else scan.patient
+        rows.setdefault(patient, []).append(row)
+        most[patient] = max(most.get(patient, 0), min(scan.at_least, _ALIKE))
+    shuffled = np.random.default_rng([data.seed, data.folds]).permutation(sorted(rows)).tolist()
+    pieces: list[list[int]] = [[] for _ in range(2 * data.folds)]
+    for place, patient in enumerate(sorted(shuffled, key=most.__getitem__)):
+        pieces[place % len(pieces)] += rows[patient]
+    test, val = (2 * data.fold, 2 * data.fold + 1), (2 * data.fold + 2) % len(pieces)
+    chosen = {
+        "train": [i for i in range(len(pieces)) if i not in (*test, val)],
+        "val": [val],
+        "test": list(test),
+    }
+    return {part: Part(every, sorted(row for i in of for row in pieces[i])) for part, of in chosen.items()}
+
+
+class _Joined:
+    """Several series of scans, one after the other."""
+
+    def __init__(self, parts: Sequence[ScanSource]) -> None:
+        self._parts = list(parts)
+        self._places = [(number, i) for number, part in enumerate(parts) for i in range(len(part))]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        part, place = self._places[index]
+        return self._parts[part][place]
+
+    def part_of(self, index: int) -> int:
+        """Which of the series a scan is from."""
+        return self._places[index][0]
+
+
+class CohortScans:
+    """The scans of a cohort, as something to learn from."""
+
+    def __init__(self, cohort: Cohort) -> None:
+        self._cohort = cohort
+
+    def __len__(self) -> int:
+        return len(self._cohort)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        scan = self._cohort[index]
+        count = scan.count
+        if count is None and scan.lesions is not None:
+            count = count_of(scan.lesions)
+        low = count if count is not None else scan.at_least
+        high = count if count is not None else scan.at_most
+        if scan.lesions is None and low is None and high is None:
+            raise CohortError(f"{scan.name} has neither a mask nor a count: there is nothing to learn from it.")
+        return LearningScan(
+            scan.name,
+            scan.patient,
+            scan.images,
+            None if scan.lesions is None else scan.lesions.astype(np.uint8),
+            0 if low is None else low,
+            MANY if high is None else high,
+        )
+
+
+def _folder(data: DataConfig) -> dict[str, ScanSource]:
+    cohort = read_cohort(Path(data.path))
+    return {part: CohortScans(cohort.split(part)) for part in SPLITS}
+
+
+def _reduced(scans: ScanSource, data: DataConfig, seed: int) -> ScanSource:
+    """A share of the patients, and a share of the scans with masks."""
+    if data.share == 1 and data.mask_share == 1:
+        return scans
+    for name, share in (("share", data.share), ("mask_share", data.mask_share)):
+        if not 0 <= share <= 1 or (name == "share" and share == 0):
+            raise ConfigError(f"Expected {name} to be a share, but got {share}.")
+    patients = [scans[i].patient for i in range(len(scans))]
+    rng = np.random.default_rng([seed, 1])
+    names = sorted(set(patients))
+    kept = set(rng.permutation(names)[: max(1, round(data.share * len(names)))].tolist())
+    rows = [i for i, patient in enumerate(patients) if patient in kept]
+    masked = set(rng.permutation(rows)[: round(data.mask_share * len(rows))].tolist())
+    return Part(scans, rows, [row for row in rows if row not in masked])

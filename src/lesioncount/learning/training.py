@@ -1,0 +1,203 @@
+"""A training from beginning to end: data, network, checkpoints, logs, and scores on scans it has not seen."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+
+from lesioncount.errors import ConfigError
+from lesioncount.files.atomic import write_text
+from lesioncount.learning.batches import loader
+from lesioncount.learning.config import TrainingConfig
+from lesioncount.learning.module import CountingModule
+from lesioncount.learning.prediction import load_network
+from lesioncount.learning.scans import ScanSource
+from lesioncount.learning.sources import sources_of
+
+# Scans that the share of lesion voxels is taken from.
+_SCANS_FOR_PREVALENCE = 50
+
+
+def train(
+    config: TrainingConfig,
+    out: Path,
+    /,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+    parts: dict[str, ScanSource] | None = None,
+) -> dict[str, float]:
+    """Train a network, keep its best epoch, and score that on the test part.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+    out : Path
+        Folder of checkpoints (``best.ckpt``, ``last.ckpt``), logs and ``scores.json``.
+    resume : bool, default False
+        Go on from the last finished epoch. The result is that of an undisturbed training.
+    overwrite : bool, default False
+        Begin again, over what is there.
+    progress : bool, default True
+        Show a bar.
+    parts : dict, optional
+        Scans of "train", "val" and, unless the network should not be tested, "test", as `sources_of` gives them: for
+        several trainings on the same scans in one process.
+
+    Returns
+    -------
+    dict
+        Scores of the test part.
+    """
+    last = out / "last.ckpt"
+    _check_folder(config, out, last, resume=resume, overwrite=overwrite)
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+    parts = sources_of(config) if parts is None else parts
+    for part, scans in parts.items():
+        if len(scans) == 0:
+            raise ConfigError(f"There is no scan in the part {part!r}.")
+    if all(parts["val"][i].mask is None for i in range(len(parts["val"]))):
+        raise ConfigError("No validation scan has a mask, and without one no epoch can be chosen by its voxel F1.")
+    with _without_chatter():
+        trainer = _trainer(config, out, progress=progress)
+    loaders = {
+        part: loader(
+            scans,
+            batch_size=config.run.batch_size,
+            seed=config.run.seed,
+            training=part == "train",
+            augment=config.run.augment,
+            workers=config.run.workers,
+            rank=trainer.global_rank,
+            n_processes=trainer.world_size,
+        )
+        for part, scans in parts.items()
+    }
+    module = _module(config, parts["train"], len(loaders["train"]))
+    _begin(config, out, resume=resume)  # not before: whatever was wrong with the configuration has shown by now
+    with _without_chatter():
+        begin_at = str(last) if resume and last.exists() else None
+        trainer.fit(module, loaders["train"], loaders["val"], ckpt_path=begin_at, weights_only=True)
+        if "test" not in loaders:
+            return {}
+        best = str(out / "best.ckpt")
+        [scores] = trainer.test(module, loaders["test"], ckpt_path=best, verbose=False, weights_only=True)
+    if trainer.is_global_zero:
+        write_text(out / "scores.json", json.dumps(dict(scores), indent=1) + "\n")
+    return {name: float(value) for name, value in scores.items()}
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Without what Lightning tells and warns of on every run, and nobody can do anything about."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for message in (".*logging interval.*", ".*exists and is not empty.*", ".*LeafSpec.*", ".*num_workers.*"):
+            warnings.filterwarnings("ignore", message)
+        yield
+
+
+def _check_folder(config: TrainingConfig, out: Path, last: Path, *, resume: bool, overwrite: bool) -> None:
+    kept = out / "config.json"
+    given = json.dumps(config.to_dict(), indent=1) + "\n"
+    if resume and kept.exists() and json.loads(kept.read_text("utf-8")) != json.loads(given):
+        raise ConfigError(
+            f"{out} holds a training with another configuration. Go on with the same, or begin elsewhere."
+        )
+    if last.exists() and not (resume or overwrite):
+        raise ConfigError(
+            f"{out} holds a training. Choose another folder, go on with it (--resume), or begin again (--overwrite)."
+        )
+
+
+def _begin(config: TrainingConfig, out: Path, *, resume: bool) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        for name in ("last.ckpt", "best.ckpt", "scores.json"):
+            (out / name).unlink(missing_ok=True)
+    write_text(out / "config.json", json.dumps(config.to_dict(), indent=1) + "\n")
+
+
+def _module(config: TrainingConfig, scans: ScanSource, steps_per_epoch: int) -> CountingModule:
+    some = [scans[i] for i in range(min(len(scans), _SCANS_FOR_PREVALENCE))]
+    masks = [scan.mask for scan in some if scan.mask is not None]
+    share = float(np.mean([mask.mean() for mask in masks])) if masks else 1e-3
+    module = CountingModule(
+        config.to_dict(),
+        in_channels=some[0].images.shape[0],
+        prevalence=float(np.clip(share, 1e-5, 0.5)),
+        steps_per_epoch=steps_per_epoch,
+    )
+    if config.run.start:
+        _begin_with(module, Path(config.run.start))
+    return module
+
+
+def _begin_with(module: CountingModule, checkpoint: Path) -> None:
+    network, _ = load_network(checkpoint)
+    try:
+        module.network.unet.load_state_dict(network.unet.state_dict())
+    except RuntimeError:
+        raise ConfigError(
+            f"The network of {checkpoint} is of another kind than the one to be trained: give it the same number of "
+            "filters, levels and channels."
+        ) from None
+
+
+class _BestEpoch(ModelCheckpoint):
+    """Keeps the best epoch of those that count: before them a head has not learned, or not what it will be given."""
+
+    def __init__(self, *, first: int, **options: Any) -> None:
+        # Left to itself, it saves when the training part of an epoch ends, where nobody asks which epoch it is.
+        super().__init__(**options, save_on_train_epoch_end=False)
+        self._first = first
+
+    def on_validation_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Keep this epoch if it is better."""
+        if trainer.current_epoch >= self._first:
+            super().on_validation_end(trainer, pl_module)
+
+
+def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.Trainer:
+    loggers: list[Logger] = [CSVLogger(out, name="", version="logs")]
+    if find_spec("tensorboard") is not None:
+        loggers.append(TensorBoardLogger(str(out), name="", version="tensorboard"))
+    options: dict[str, Any] = {"dirpath": str(out), "enable_version_counter": False}
+    return lightning.Trainer(
+        max_epochs=config.run.n_epochs,
+        check_val_every_n_epoch=config.run.validate_every,
+        accelerator="auto" if config.run.processes == 1 else "cpu" if not torch.cuda.is_available() else "gpu",
+        devices="auto" if config.run.processes == 1 else config.run.processes,
+        # Pre-training does without the head, whose parameters then have no gradient.
+        strategy="auto" if config.run.processes == 1 else "ddp_find_unused_parameters_true",
+        logger=loggers,
+        callbacks=[
+            _BestEpoch(
+                first=config.run.first_kept,
+                **options,
+                filename="best",
+                monitor="val_voxel_f1",
+                mode="max",
+            ),
+            ModelCheckpoint(**options, filename="last", save_on_train_epoch_end=True),
+        ],
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        log_every_n_steps=1_000_000,  # epochs are what is logged
+    )

@@ -1,0 +1,1 @@
+"""The paper, reproduced: a synthetic cohort, photographs of leaves, and the experiments on both."""

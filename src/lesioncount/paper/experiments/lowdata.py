@@ -1,0 +1,82 @@
+"""All methods with a tenth of the training patients (appendix C.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lesioncount.paper.experiments import published
+from lesioncount.paper.experiments.arms import LOW_DATA
+from lesioncount.paper.experiments.claims import Claim, Evidence
+from lesioncount.paper.experiments.estimates import Estimate, Samples
+from lesioncount.paper.experiments.jobs import Job
+from lesioncount.paper.experiments.multitask import (
+    best_head,
+    compared,
+    comparison_needs,
+    comparison_table,
+    constant_heads,
+    differences_table,
+    estimates,
+)
+from lesioncount.paper.experiments.multitask_figures import comparison_figure
+from lesioncount.paper.experiments.numerals import written
+from lesioncount.paper.experiments.result import Column, Result, Table
+from lesioncount.paper.experiments.study import Study
+from lesioncount.paper.experiments.ways_to_count import NAMES
+
+
+def needs(study: Study) -> Iterator[Job]:
+    """What must be trained and predicted."""
+    return comparison_needs(study, share=LOW_DATA)
+
+
+def run(study: Study) -> Result:
+    """Compare count and map of all methods."""
+    counts, maps, patients = compared(study, share=LOW_DATA)
+    title = f"With {LOW_DATA:.0%} of the training patients"
+    tables = (
+        comparison_table(counts, maps, "lowdata", title, f"{_note(study)} {constant_heads(study, share=LOW_DATA)}"),
+        differences_table(counts),
+        _paper_table(),
+    )
+    figure = comparison_figure(estimates(counts, maps), "lowdata")
+    result = study.result("lowdata", patients, tables, (figure,))
+    best = best_head(counts)
+    evidence = tuple(
+        Evidence(
+            f"accuracy, {NAMES[ours]} minus the best head ({NAMES[best]})",
+            Estimate.of(counts[ours]["accuracy"] - counts[best]["accuracy"]),
+            "points",
+            "above",
+        )
+        for ours in ("ours", "ours_post_hoc")
+    )
+    constant = constant_heads(study, share=LOW_DATA)
+    remark = f"{_f1_in_words(counts, best)} {constant}".strip()
+    return result.with_claims(Claim(8, study.data_set, evidence, result.basis, remark))
+
+
+def _f1_in_words(counts: dict[str, dict[str, Samples]], best: str) -> str:
+    """What accuracy hides where most scans have no lesion: "no lesion" for all is right in most."""
+    f1 = {
+        ours: written(Estimate.of(counts[ours]["f1"] - counts[best]["f1"]), "points", unit=True)
+        for ours in ("ours", "ours_post_hoc")
+    }
+    undone = Estimate.of(counts["ours_unweighted"]["accuracy"] - counts[best]["accuracy"])
+    return (
+        f"The same in F1: {f1['ours']} and {f1['ours_post_hoc']}. Accuracy of ours post hoc with the positive weight "
+        f"undone minus the best head: {written(undone, 'points', unit=True)}."
+    )
+
+
+def _note(study: Study) -> str:
+    return (
+        f"There are {study.protocol.low_data_epochs} times as many epochs, each with a tenth of the steps. Validation "
+        "scans, from which epochs, thresholds and the fitted calibration are chosen, are as many as ever."
+    )
+
+
+def _paper_table() -> Table:
+    heads = ("accuracy, %", "F1, %", "voxel F1, %", "voxel ECE, 1e-5", "voxel MCE")
+    rows = tuple((NAMES[method], *(f"{number}" for number in of)) for method, of in published.LOW_DATA.items())
+    return Table("paper", "The paper's table C.2", (Column("method"), *(Column(head) for head in heads)), rows)

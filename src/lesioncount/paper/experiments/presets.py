@@ -1,0 +1,131 @@
+"""How large an experiment is: data, network, epochs, attacks. What is compared does not depend on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lesioncount.errors import ConfigError
+from lesioncount.learning.config import DataConfig, NetworkConfig
+
+
+@dataclass(frozen=True)
+class AttackSettings:
+    """How hard an attack tries.
+
+    Attributes
+    ----------
+    n_scans : int
+        Test scans that are attacked in each training.
+    max_steps : int
+        Steps of Adam until an attack has failed; the paper has 500.
+    rate : float
+        Learning rate of Adam; the paper has 1e-4. ``rate · max_steps`` is about the most that a voxel can change.
+    noise : float
+        Standard deviation of the noise to begin with.
+    """
+
+    n_scans: int
+    max_steps: int = 500
+    rate: float = 1e-4
+    noise: float = 1e-5
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the networks of one data set are trained.
+
+    Attributes
+    ----------
+    data : DataConfig
+    network : NetworkConfig
+    pretrain_epochs, warmup_epochs, epochs : int
+        On segmentation, shared by all methods; of the heads on what it gives; on segmentation and count.
+    pretrain_rate, rate : float
+        Highest learning rates: of one cycle, and of the cosine after it.
+    head_rates : dict
+        Of the parametric heads, each its own.
+    low_data_epochs : int
+        How many times as many epochs there are with a tenth of the patients, which have a tenth of the steps each.
+    attack : AttackSettings
+    mc_samples : int
+        Of Monte Carlo dropout; the paper has 50.
+    """
+
+    data: DataConfig
+    network: NetworkConfig
+    pretrain_epochs: int
+    warmup_epochs: int
+    epochs: int
+    pretrain_rate: float
+    rate: float
+    head_rates: tuple[tuple[str, float], ...]
+    low_data_epochs: int
+    attack: AttackSettings
+    mc_samples: int = 50
+
+
+# Heads have few filters here, and would lose what they read if half of their channels were dropped in each layer.
+_SMALL = NetworkConfig(filters=8, levels=4, head_dropout=0.1)
+
+# Those with which each head learned best from a frozen UNet, on a cohort of its own (data seed 77) of the same kind.
+_HEAD_RATES = (("bottleneck", 3e-3), ("multihead", 1e-3), ("downstream", 1e-3))
+
+_SYNTHETIC = Protocol(
+    data=DataConfig(patients=(160, 40, 120), shape=(20, 40, 32), seed=2022),
+    network=_SMALL,
+    pretrain_epochs=8,
+    warmup_epochs=6,
+    epochs=8,
+    pretrain_rate=5e-3,
+    rate=3e-3,
+    head_rates=_HEAD_RATES,
+    low_data_epochs=2,
+    attack=AttackSettings(n_scans=12, max_steps=50, rate=1e-3),
+)
+_LEAF = Protocol(
+    data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2022, folds=5),
+    network=_SMALL,
+    pretrain_epochs=7,
+    warmup_epochs=4,
+    epochs=5,
+    pretrain_rate=5e-3,
+    rate=3e-3,
+    head_rates=_HEAD_RATES,
+    low_data_epochs=2,
+    attack=AttackSettings(n_scans=5),
+)
+
+
+def _tiny(protocol: Protocol, data: DataConfig) -> Protocol:
+    """Does it all run? Enough is learned for candidates to be there, and nothing is said about accuracy."""
+    return replace(
+        protocol,
+        data=data,
+        network=NetworkConfig(filters=4, levels=3),
+        pretrain_epochs=8,
+        warmup_epochs=1,
+        epochs=2,
+        pretrain_rate=1.5e-2,
+        low_data_epochs=1,
+        attack=AttackSettings(n_scans=4, max_steps=5, rate=5e-3),
+        mc_samples=3,
+    )
+
+
+PRESETS = {
+    "smoke": {
+        "synthetic": _tiny(_SYNTHETIC, DataConfig(patients=(24, 14, 12), shape=(12, 24, 20), seed=2022)),
+        "leaf": _tiny(_LEAF, replace(_LEAF.data, shape=(32, 64), folds=2)),
+    },
+    "laptop": {"synthetic": _SYNTHETIC, "leaf": _LEAF},
+}
+
+
+def protocol_of(preset: str, data_set: str, path: str = "") -> Protocol:
+    """What a preset says of a data set, whose files are there."""
+    if preset not in PRESETS:
+        raise ConfigError(f"{preset!r} is no preset. Known are {', '.join(PRESETS)}.")
+    if data_set not in PRESETS[preset]:
+        raise ConfigError(f"{data_set!r} is no data set. Known are {', '.join(PRESETS[preset])}.")
+    protocol = PRESETS[preset][data_set]
+    return replace(protocol, data=replace(protocol.data, path=path))

@@ -1,0 +1,101 @@
+"""Experiments and data sets → results in a folder: everything that the command line asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from lesioncount.errors import ConfigError
+from lesioncount.paper.experiments import adversarial, calibration, lowdata, multitask, threshold, uncertainty
+from lesioncount.paper.experiments.jobs import Job
+from lesioncount.paper.experiments.presets import protocol_of
+from lesioncount.paper.experiments.result import Result
+from lesioncount.paper.experiments.scheduling import run_jobs
+from lesioncount.paper.experiments.study import Study
+
+EXPERIMENTS: dict[str, ModuleType] = {
+    "threshold": threshold,
+    "calibration": calibration,
+    "uncertainty": uncertainty,
+    "multitask": multitask,
+    "lowdata": lowdata,
+    "adversarial": adversarial,
+}
+
+
+def reproduce(
+    out: Path,
+    /,
+    *,
+    experiments: Sequence[str] = (),
+    preset: str = "laptop",
+    data: dict[str, str] | None = None,
+    n_seeds: int = 3,
+    jobs: int = 1,
+    cache: Path | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> list[Result]:
+    """Run experiments of the paper, and write what they found.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of results: JSON and tables per experiment, and figures.
+    experiments : sequence of str
+        Of "threshold", "calibration", "uncertainty", "multitask", "lowdata" and "adversarial". Default: all.
+    preset : str, default "laptop"
+        How large: "smoke" or "laptop".
+    data : dict, optional
+        Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs. Default: the
+        synthetic cohort.
+    n_seeds : int, default 3
+        Trainings with other seeds.
+    jobs : int, default 1
+        Trainings and attacks that run side by side, each with one thread.
+    cache : Path, optional
+        Folder of trained networks and predictions, which are not made again. Default: ``cache`` in ``out``.
+    report : callable, optional
+        Is told of everything that is done.
+
+    Returns
+    -------
+    list of Result
+    """
+    chosen = checked_experiments(experiments)
+    if n_seeds < 1:
+        raise ConfigError(f"Expected at least 1 seed, but got {n_seeds}.")
+    kept = out / "cache" if cache is None else cache
+    studies = [
+        Study(name, preset, protocol_of(preset, name, path), tuple(range(n_seeds)), kept)
+        for name, path in (data or {"synthetic": ""}).items()
+    ]
+    run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, report=report)
+    results = []
+    for study in studies:
+        for name in chosen:
+            result: Result = EXPERIMENTS[name].run(study)
+            result.save(out)
+            report(f"{name}, {study.data_set}: written")
+            results.append(result)
+    return results
+
+
+def checked_experiments(names: Sequence[str]) -> list[str]:
+    """Names of experiments, in the order of the paper."""
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise ConfigError(f"{name!r} is no experiment. Known are {', '.join(EXPERIMENTS)}.")
+    return [name for name in EXPERIMENTS if name in names or not names]
+
+
+def _jobs(studies: Iterable[Study], experiments: Sequence[str]) -> list[Job]:
+    """All jobs, first those of the first seed."""
+    found = [
+        (study.seeds.index(seed), job)
+        for study in studies
+        for name in experiments
+        for job in EXPERIMENTS[name].needs(study)
+        for seed in (job.arm.config.run.seed,)
+    ]
+    return [job for _, job in sorted(found, key=lambda one: one[0])]

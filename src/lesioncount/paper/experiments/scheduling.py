@@ -1,0 +1,161 @@
+"""Jobs that need each other → done, side by side on the cores; what was done before is not done again."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from lesioncount.errors import ExperimentError
+from lesioncount.paper.experiments.jobs import Job
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two runs at once are not noticed
+    fcntl = None
+
+# How often a worker looks whether the run that it belongs to is still there.
+_SECONDS_BETWEEN_LOOKS = 2.0
+
+
+def run_jobs(
+    wanted: Iterable[Job], cache: Path, /, *, n_processes: int = 1, report: Callable[[str], None] = lambda _: None
+) -> None:
+    """Do all jobs and what they need.
+
+    Parameters
+    ----------
+    wanted : iterable of Job
+        In the order in which they should be done, as far as possible.
+    cache : Path
+        Folder of results. ``times.tsv`` in it says how many seconds each job took.
+    n_processes : int, default 1
+        Jobs that run side by side, each in a process with one thread.
+    report : callable, optional
+        Is told of each job that is done.
+
+    Raises
+    ------
+    ExperimentError
+        When jobs failed, after all others that can be done are done.
+    """
+    waiting = {job.key: job for job in _in_order(wanted) if not job.is_done(cache)}
+    n_all, failed = len(waiting), dict[str, str]()
+    if not waiting:
+        return
+    cache.mkdir(parents=True, exist_ok=True)
+    with _alone(cache):
+        _run(waiting, failed, cache, n_processes, report)
+    if failed:
+        raise ExperimentError(
+            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} were not begun that need them; the others are "
+            f"kept. First: {next(iter(failed.values()))}"
+        )
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """No two runs train the same network in the same folder; the lock goes with the process that holds it."""
+    with (cache / "lock").open("w") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ExperimentError(
+                    f"Another run is using {cache}. Wait for it, or choose another --cache."
+                ) from None
+        yield
+
+
+def _run(
+    waiting: dict[str, Job], failed: dict[str, str], cache: Path, n_processes: int, report: Callable[[str], None]
+) -> None:
+    n_all = len(waiting)
+    running: dict[Future[float], Job] = {}
+    # A fresh interpreter per worker: forking one that has threads may lock up.
+    with ProcessPoolExecutor(
+        n_processes, mp_context=get_context("spawn"), initializer=_begin_worker, initargs=(os.getpid(),)
+    ) as executor:
+        try:
+            while waiting or running:
+                for job in _ready(waiting, running, failed, n_processes):
+                    running[executor.submit(_timed, job, cache)] = waiting.pop(job.key)
+                if not running:
+                    break  # all that is left needs something that failed
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    job = running.pop(future)
+                    how = _outcome(future, job, failed, cache / "times.tsv")
+                    n_done = n_all - len(waiting) - len(running)
+                    report(f"[{n_done}/{n_all}] {job.title}: {how}")
+        except (KeyboardInterrupt, GeneratorExit):
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _in_order(wanted: Iterable[Job]) -> Iterable[Job]:
+    """Each job once, after what it needs."""
+    seen: set[str] = set()
+
+    def visit(job: Job) -> Iterable[Job]:
+        if job.key not in seen:
+            seen.add(job.key)
+            for need in job.needs:
+                yield from visit(need)
+            yield job
+
+    for job in wanted:
+        yield from visit(job)
+
+
+def _ready(
+    waiting: dict[str, Job], running: dict[Future[float], Job], failed: dict[str, str], n_processes: int
+) -> list[Job]:
+    """Jobs to begin now: as many as processes are free, of those whose needs are met."""
+    open_keys = waiting.keys() | {job.key for job in running.values()} | failed.keys()
+    free = n_processes - len(running)
+    ready = (job for job in waiting.values() if not any(need.key in open_keys for need in job.needs))
+    return [job for job, _ in zip(ready, range(free), strict=False)]
+
+
+def _begin_worker(parent: int) -> None:
+    """One thread for each worker; and none outlives its parent: two runs must not write to one training."""
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
+
+
+def _timed(job: Job, cache: Path) -> float:
+    began = time.monotonic()
+    job.run(cache)
+    return time.monotonic() - began
+
+
+def _outcome(future: Future[float], job: Job, failed: dict[str, str], times: Path) -> str:
+    try:
+        seconds = future.result()
+    except BrokenProcessPool:
+        raise ExperimentError(
+            "A process died, possibly for want of memory. What was finished is kept: the same command goes on there."
+        ) from None
+    except Exception as error:  # noqa: BLE001 - whatever it was, the other jobs go on
+        failed[job.key] = f"{job.title}: {type(error).__name__}: {error}"
+        return f"failed ({type(error).__name__}: {error})"
+    with times.open("a", encoding="utf-8") as log:
+        log.write(f"{job.key}\t{job.title}\t{seconds:.1f}\n")
+    return f"{seconds:.0f} s"

@@ -1,0 +1,85 @@
+"""A data set, how networks are trained on it, and with which seeds: what every experiment is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lesioncount.paper.experiments.arms import HEADS, SEGMENTATION, Arm, arm
+from lesioncount.paper.experiments.jobs import Attacked, DropoutCounted, Predicted
+from lesioncount.paper.experiments.presets import Protocol
+from lesioncount.paper.experiments.result import Result, Table
+from lesioncount.paper.experiments.stats import ScanStats
+from lesioncount.report.drawing import Figure
+
+MULTITASK = (*HEADS, "ours")
+EVERY_METHOD = (SEGMENTATION, *MULTITASK)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is trained and tested.
+
+    Attributes
+    ----------
+    data_set : str
+        "synthetic" or "leaf".
+    preset : str
+    protocol : Protocol
+    seeds : tuple of int
+        Of trainings.
+    cache : Path
+        Folder of what was trained and predicted.
+    """
+
+    data_set: str
+    preset: str
+    protocol: Protocol
+    seeds: tuple[int, ...]
+    cache: Path
+
+    @property
+    def folds(self) -> range:
+        """Of the cross-validation, or the only part."""
+        return range(max(self.protocol.data.folds, 1))
+
+    def arms(self, method: str, *, share: float = 1.0) -> Iterator[Arm]:
+        """The trainings of a method: all seeds and folds."""
+        for seed in self.seeds:
+            yield from self.arms_of_seed(method, seed, share=share)
+
+    def arms_of_seed(self, method: str, seed: int, *, share: float = 1.0) -> Iterator[Arm]:
+        """The trainings of a method with a seed: all folds."""
+        for fold in self.folds:
+            yield arm(self.protocol, method, seed=seed, fold=fold, share=share)
+
+    def predictions(
+        self, method: str, *, part: str = "test", epoch: str = "best", share: float = 1.0
+    ) -> Iterator[Predicted]:
+        """Jobs that predict the scans of a part with each trained network of a method."""
+        return (Predicted(one, part, epoch) for one in self.arms(method, share=share))
+
+    def dropout(self) -> Iterator[DropoutCounted]:
+        """Jobs that count with Monte Carlo dropout."""
+        return (DropoutCounted(one, self.protocol.mc_samples) for one in self.arms(SEGMENTATION))
+
+    def attacks(self, method: str, weight: float, gradient_threshold: float | None = None) -> Iterator[Attacked]:
+        """Jobs that attack the networks of a method."""
+        return (Attacked(one, self.protocol.attack, weight, gradient_threshold) for one in self.arms(method))
+
+    def stats(self, method: str, *, epoch: str = "best", share: float = 1.0) -> list[ScanStats]:
+        """What the networks of a method said of the test scans: for each seed, all folds together."""
+        return [
+            ScanStats.joined(
+                [Predicted(one, "test", epoch).load(self.cache) for one in self.arms_of_seed(method, seed, share=share)]
+            )
+            for seed in self.seeds
+        ]
+
+    def result(
+        self, experiment: str, patients: Sequence[str], tables: tuple[Table, ...], figures: tuple[Figure, ...]
+    ) -> Result:
+        """What an experiment found, on scans of these patients."""
+        n_patients = len(set(patients))
+        return Result(experiment, self.data_set, self.preset, len(patients), n_patients, self.seeds, tables, figures)

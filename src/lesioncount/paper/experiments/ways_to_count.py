@@ -1,0 +1,150 @@
+"""Ways to count, by their names in all tables and figures, and what they said of the test scans of each seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.errors import CalibrationError
+from lesioncount.paper.experiments.arms import LOSS, SEGMENTATION
+from lesioncount.paper.experiments.jobs import Predicted
+from lesioncount.paper.experiments.scored import Counted, Segmented, best_voxel_threshold
+from lesioncount.paper.experiments.stats import ScanStats
+from lesioncount.paper.experiments.study import Study
+from lesioncount.runs.comparison import THRESHOLDS
+from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.fitting import KnownTruth, fit_calibration
+from lesioncount.trust.scores.summary import MAX_COUNT, Predictions
+
+# The threshold of candidates, and that of connected components, of the paper.
+OURS_AT, CC_AT = 0.1, 0.5
+
+NAMES = {
+    "ours_post_hoc": "ours, post hoc (τ = 0.1)",
+    "ours_unweighted": "ours, post hoc, positive weight undone",
+    "ours_fitted": "ours, post hoc, calibration fitted on validation",
+    "cc": "connected components (τ = 0.5)",
+    "cc_tuned": "connected components, τ chosen on validation",
+    "cc_dropout": "connected components, Monte Carlo dropout",
+    "all_zero": "no lesion anywhere",
+    "bottleneck": "bottleneck",
+    "multihead": "multi-head",
+    "downstream": "downstream",
+    "ours": "ours, multi-task",
+    "segmentation": "segmentation only",
+}
+
+_Distributions = list[CountDistribution]
+
+
+def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
+    """Counts from the maps of networks that learned segmentation only, and the controls, for each seed."""
+    found: dict[str, list[Counted]] = {}
+    for seed in study.seeds:
+        folds = [fold_stats(study, SEGMENTATION, seed, fold, share) for fold in study.folds]
+        tests = ScanStats.joined([test for _, test in folds])
+        distributions = {
+            "ours_post_hoc": [_counted(test, Calibration()) for _, test in folds],
+            "ours_unweighted": [_counted(test, undone()) for _, test in folds],
+            "ours_fitted": [_counted(test, fitted(val)) for val, test in folds],
+        }
+        numbers = {
+            "cc": [test.components(CC_AT) for _, test in folds],
+            "cc_tuned": [test.components(tuned_threshold(val)) for val, test in folds],
+            "all_zero": [np.zeros(len(test), dtype=np.int64) for _, test in folds],
+        }
+        for name, parts in distributions.items():
+            predictions = Predictions.of_distributions([d for part in parts for d in part], tests.counts)
+            found.setdefault(name, []).append(Counted(predictions, tests.patients))
+        for name, counts in numbers.items():
+            predictions = Predictions.of_counts(np.concatenate(counts), tests.counts)
+            found.setdefault(name, []).append(Counted(predictions, tests.patients))
+    return found
+
+
+def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.0) -> list[Counted]:
+    """Counts of networks that learned to count, as their own method has it, for each seed."""
+    return [
+        Counted(Predictions.of_bins(np.exp(stats.log_probs), stats.counts), stats.patients)
+        for stats in study.stats(method, epoch=epoch, share=share)
+    ]
+
+
+def segmented(study: Study, method: str, *, epoch: str = "best", share: float = 1.0) -> list[Segmented]:
+    """Maps of networks, each with the threshold of voxels that is best on its validation scans, for each seed.
+
+    For both epochs that is the threshold of the best one.
+    """
+    found = []
+    for seed in study.seeds:
+        folds = [fold_stats(study, method, seed, fold, share, epoch) for fold in study.folds]
+        thresholds = np.concatenate([np.full(len(test), best_voxel_threshold(val)) for val, test in folds])
+        found.append(Segmented(ScanStats.joined([test for _, test in folds]), thresholds))
+    return found
+
+
+def at_thresholds(study: Study, predictions: Callable[[ScanStats, float], Predictions]) -> dict[float, list[Counted]]:
+    """Post hoc counts at each threshold, for each seed."""
+    stats = study.stats(SEGMENTATION)
+    return {
+        threshold: [Counted(predictions(one, threshold), one.patients) for one in stats] for threshold in THRESHOLDS
+    }
+
+
+def ours_at(stats: ScanStats, threshold: float) -> Predictions:
+    """Our counts, of candidates above a threshold."""
+    return Predictions.of_distributions(_counted(stats, Calibration(), threshold), stats.counts)
+
+
+def components_at(stats: ScanStats, threshold: float) -> Predictions:
+    """Counts of connected components above a threshold."""
+    return Predictions.of_counts(stats.components(threshold), stats.counts)
+
+
+def tuned_threshold(validation: ScanStats) -> float:
+    """The threshold at which connected components are right most often on validation scans."""
+    truth = np.minimum(validation.counts, MAX_COUNT)
+    right = np.array([(np.minimum(validation.components(t), MAX_COUNT) == truth).mean() for t in THRESHOLDS])
+    best = np.flatnonzero(right == right.max())
+    return THRESHOLDS[int(best[len(best) // 2])]  # of equally good ones the middle one
+
+
+def fitted(validation: ScanStats) -> Calibration:
+    """The calibration fitted on the counts of validation scans; none where they are too few."""
+    known = KnownTruth.of(validation.existence(OURS_AT), validation.counts, groups=validation.patients)
+    try:
+        return fit_calibration(known)
+    except CalibrationError:
+        return Calibration()
+
+
+def n_unfitted(study: Study) -> int:
+    """Networks whose validation scans were too few for a calibration: their counts are those of the map as it is."""
+    folds = ((seed, fold) for seed in study.seeds for fold in study.folds)
+    return sum(fitted(fold_stats(study, SEGMENTATION, *one)[0]) == Calibration() for one in folds)
+
+
+def undone() -> Calibration:
+    """The correction of the positive weight that the networks were trained with; nothing is fitted."""
+    return Calibration.for_positive_weight(LOSS.positive_weight)
+
+
+def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64]) -> Predictions:
+    """Predictions from repeated counts of each scan, shape (n, samples): how often each count came out."""
+    bins = (np.minimum(counts, MAX_COUNT)[:, :, None] == np.arange(MAX_COUNT + 1)).mean(axis=1)
+    return Predictions.of_bins(bins, truth)
+
+
+def fold_stats(
+    study: Study, method: str, seed: int, fold: int, share: float = 1.0, epoch: str = "best"
+) -> tuple[ScanStats, ScanStats]:
+    """What a network said of the validation and of the test scans of its fold."""
+    arm = list(study.arms_of_seed(method, seed, share=share))[fold]
+    return Predicted(arm, "val").load(study.cache), Predicted(arm, "test", epoch).load(study.cache)
+
+
+def _counted(stats: ScanStats, calibration: Calibration, threshold: float = OURS_AT) -> _Distributions:
+    return [calibration.distribution(peaks) for peaks in stats.existence(threshold)]

@@ -1,0 +1,75 @@
+"""The data of the paper's experiments, as something to learn from: synthetic scans, and photographs of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lesioncount.errors import ConfigError
+from lesioncount.learning.cohort import SPLITS
+from lesioncount.learning.config import DataConfig, TrainingConfig
+from lesioncount.learning.scans import LearningScan, ScanSource
+from lesioncount.learning.sources import CohortScans, whole_parts
+from lesioncount.learning.sources import sources_of as sources_in_folder
+from lesioncount.paper.leaves import Leaf, read_leaves
+from lesioncount.paper.synthetic import GadCohort
+
+
+def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = None, /) -> dict[str, ScanSource]:
+    """Scans of each part: synthetic ones, photographs of leaves, or those of a folder.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+    whole : dict, optional
+        All scans of these data where they are there already, so that they are not made or read again.
+    """
+    makers = {"synthetic": _synthetic, "leaf": _leaf}
+    if whole is None and config.data.source in makers:
+        whole = whole_parts(config.data, makers[config.data.source](config.data))
+    if whole is None and config.data.source != "folder":
+        raise ConfigError(
+            f"Expected source to be one of {', '.join(makers)} or folder, but got {config.data.source!r}."
+        )
+    return sources_in_folder(config, whole)
+
+
+def synthetic_cohorts(data: DataConfig) -> dict[str, GadCohort]:
+    """The synthetic cohort of each part."""
+    if len(data.patients) != len(SPLITS) or len(data.shape) != 3:
+        raise ConfigError(
+            "Expected patients of training, validation and test, and three axes, but got "
+            f"{list(data.patients)} and {list(data.shape)}."
+        )
+    # Each part is a cohort of its own, so that none changes with the size of another.
+    return {
+        part: GadCohort(n, seed=data.seed * len(SPLITS) + i, shape=data.shape)
+        for i, (part, n) in enumerate(zip(SPLITS, data.patients, strict=True))
+    }
+
+
+def _synthetic(data: DataConfig) -> dict[str, ScanSource]:
+    return {part: CohortScans(cohort) for part, cohort in synthetic_cohorts(data).items()}
+
+
+class LeafScans:
+    """Photographs of leaves, each a patient of its own."""
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self._leaves = leaves
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        leaf = self._leaves[index]
+        return LearningScan(leaf.name, leaf.name, leaf.images, leaf.lesions.astype(np.uint8), leaf.count, leaf.count)
+
+
+def _leaf(data: DataConfig) -> dict[str, ScanSource]:
+    if len(data.shape) != 2:
+        raise ConfigError(f"Expected height and width of photographs, but got {list(data.shape)}.")
+    leaves = read_leaves(Path(data.path), size=(data.shape[0], data.shape[1]))
+    return {part: LeafScans(leaves.split(part)) for part in SPLITS}

@@ -1,0 +1,222 @@
+"""Results beside the truth: counts, and where masks are known, which candidate is which lesion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lesioncount.errors import MapFileError, TruthError
+from lesioncount.files.formats import scan_name
+from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.count_file import ScanCount, component_counts, count_file
+from lesioncount.runs.inputs import counterpart, find_maps, namesakes
+from lesioncount.runs.results import Results, ScanResult
+from lesioncount.runs.truth import check_none_missing, read_truth_table, true_lesions
+from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
+
+# Where the connected-component count is looked at.
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True)
+class TruthOptions:
+    """Where the truth is, and how it is read.
+
+    Attributes
+    ----------
+    masks : Path, optional
+        Folder with a mask of the same name for each map.
+    table : Path, optional
+        Table with a count per scan.
+    label : int, optional
+        Which value of the masks is a lesion.
+    suffix : str
+        What follows the name of the map in the name of its mask, such as "_label-lesion_mask".
+    scan_column, count_column : str
+        Of the table.
+    group_by : str, optional
+        A column of the table, or a regular expression that finds the patient in the name of a scan.
+    skip_missing : bool
+        Leave scans without truth out, instead of refusing.
+    """
+
+    masks: Path | None = None
+    table: Path | None = None
+    label: int | None = None
+    suffix: str = ""
+    scan_column: str = "scan"
+    count_column: str = "count"
+    group_by: str | None = None
+    skip_missing: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.masks is None) == (self.table is None):
+            raise TruthError("Expected the truth: either masks (--truth) or a table of counts (--truth-counts).")
+        for path in (self.masks, self.table):
+            if path is not None and not path.exists():
+                raise MapFileError(f"{path} does not exist.")
+
+
+@dataclass(frozen=True, eq=False)
+class ScanTruth:
+    """What is true of one scan.
+
+    Attributes
+    ----------
+    count : int
+    match : LesionMatch or None
+        Where there is a mask, and maps were read.
+    cc_counts : tuple of int or None
+        Connected components at `THRESHOLDS`, where maps were read.
+    """
+
+    count: int
+    match: LesionMatch | None = None
+    cc_counts: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Scans with their truth, and the group of each."""
+
+    results: Results
+    truths: tuple[ScanTruth, ...]
+    groups: tuple[str, ...]
+    n_without_truth: int
+
+
+def compare(results: Results, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
+    """Find the truth of each scan.
+
+    Parameters
+    ----------
+    results : Results
+    options : TruthOptions
+    read_maps : bool
+        Read the maps again, to compare lesion with lesion (where there are masks) and to count connected components at
+        other thresholds. Not for ensembles.
+    jobs : int, default 1
+        Number of processes.
+    """
+    if options.masks is not None and options.masks.is_file() and len(results.scans) > 1:
+        raise TruthError(
+            f"Expected a folder with a mask for each of {len(results.scans)} scans, but {options.masks} is one."
+        )
+    truth: _Table | _Masks = _Masks(options) if options.table is None else _Table(options)
+    known = tuple(scan for scan in results.scans if truth.knows(scan))
+    if not options.skip_missing or not known:
+        missing = [scan.name for scan in results.scans if not truth.knows(scan)]
+        check_none_missing(missing, truth.names(), truth.path)
+    look = partial(truth.of, protocol=results.protocol, read_maps=read_maps and not results.has_members)
+    if jobs == 1 or len(known) == 1:
+        truths = [look(scan) for scan in known]
+    else:
+        # A fresh interpreter per worker: forking one that has threads may lock up.
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
+            truths = list(executor.map(look, known, chunksize=max(1, len(known) // (8 * jobs))))
+    if options.label is not None and not any(found.count for found in truths):
+        raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
+    groups = truth.groups([scan.name for scan in known], options.group_by)
+    return Compared(replace(results, scans=known), tuple(truths), tuple(groups), len(results.scans) - len(known))
+
+
+class _Table:
+    """Truth from a table of counts."""
+
+    def __init__(self, options: TruthOptions) -> None:
+        self.path = options.table or Path()
+        self._table = read_truth_table(self.path, scan_column=options.scan_column, count_column=options.count_column)
+
+    def names(self) -> Iterable[str]:
+        return self._table.rows
+
+    def knows(self, scan: ScanResult) -> bool:
+        return self._table.knows(scan.name, scan_name(scan.grid.path))
+
+    def of(self, scan: ScanResult, *, protocol: CountingProtocol, read_maps: bool) -> ScanTruth:
+        count = self._table.count_of(scan.name, scan_name(scan.grid.path))
+        return ScanTruth(count, cc_counts=_cc_counts(scan, protocol) if read_maps else None)
+
+    def groups(self, names: Sequence[str], group_by: str | None) -> Sequence[str]:
+        column = None if group_by is None else self._table.column(group_by, names)
+        return _groups_in_names(names, group_by) if column is None else column
+
+
+class _Masks:
+    """Truth from a folder of masks."""
+
+    def __init__(self, options: TruthOptions) -> None:
+        self.path = options.masks or Path()
+        self._label, self._suffix = options.label, options.suffix
+
+    def names(self) -> Iterable[str]:
+        return (scan_name(path) for path in find_maps([self.path]))
+
+    def knows(self, scan: ScanResult) -> bool:
+        return not self.path.is_dir() or bool(namesakes(self.path, scan.grid.path, suffix=self._suffix))
+
+    def of(self, scan: ScanResult, *, protocol: CountingProtocol, read_maps: bool) -> ScanTruth:
+        mask = counterpart(self.path, scan.grid.path, suffix=self._suffix)
+        lesions = true_lesions(mask, scan.grid, protocol, label=self._label, within=scan.within)
+        if not read_maps:
+            return ScanTruth(len(lesions))
+        candidates = _counted_again(scan, protocol).result.candidates
+        match = match_lesions(
+            candidates.label_map(), lesions.label_map(), n_candidates=len(candidates), n_lesions=len(lesions)
+        )
+        return ScanTruth(len(lesions), match, _cc_counts(scan, protocol))
+
+    def groups(self, names: Sequence[str], group_by: str | None) -> Sequence[str]:
+        return _groups_in_names(names, group_by)
+
+
+def _counted_again(scan: ScanResult, protocol: CountingProtocol) -> ScanCount:
+    """The count of the map in its file, which must still be the one that was counted."""
+    path = _existing(scan)
+    count = count_file(path, protocol=protocol, mask=scan.within, keep_runs=True, **_reading_of(scan))
+    if not np.array_equal(count.result.existence, scan.existence[0]):
+        raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
+    return count
+
+
+def _existing(scan: ScanResult) -> Path:
+    path = scan.grid.path
+    if not path.exists():
+        raise MapFileError(
+            f"The map {path} of {scan.name} is no longer where it was counted, and is needed to compare lesions. To "
+            "compare counts only: --counts-only."
+        )
+    return path
+
+
+def _cc_counts(scan: ScanResult, protocol: CountingProtocol) -> tuple[int, ...]:
+    return component_counts(
+        _existing(scan), thresholds=THRESHOLDS, protocol=protocol, mask=scan.within, **_reading_of(scan)
+    )
+
+
+def _reading_of(scan: ScanResult) -> dict[str, Any]:
+    """How the map was read when it was counted."""
+    return {name: scan.settings[name] for name in ("channel", "scale", "logits")}
+
+
+def _groups_in_names(names: Sequence[str], pattern: str | None) -> Sequence[str]:
+    """What a regular expression finds in each name; without one, each scan is a group of its own."""
+    if pattern is None:
+        return names
+    try:
+        found = [re.search(pattern, name) for name in names]
+    except re.error as error:
+        raise TruthError(f"{pattern!r} is no column of the truth, and no regular expression: {error}.") from None
+    for name, match in zip(names, found, strict=True):
+        if match is None:
+            raise TruthError(f"{pattern!r} is no column of the truth, and as a pattern finds nothing in {name!r}.")
+    return [match.group(match.lastindex or 0) for match in found if match is not None]

@@ -1,0 +1,147 @@
+"""Files, folders and globs → the maps in them, each with a name of its own."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from lesioncount.errors import MapFileError
+from lesioncount.files.formats import map_ending, scan_name
+
+
+def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) -> list[Path]:
+    """All maps that are meant, in the order of the inputs and sorted within each, and each once.
+
+    In folders, what lies below ``leave_out`` is no input: results of an earlier run may.
+    """
+    found: dict[Path, Path] = {}
+    for given in inputs:
+        try:
+            for path in _meant_by(given, leave_out):
+                found.setdefault(path.resolve(), path)
+        except (
+            OSError,
+            RuntimeError,
+        ) as error:  # a name that is too long, a folder that may not be read, a loop of links
+            raise MapFileError(f"{str(given)[:80]} cannot be looked at: {error}.") from None
+    return list(found.values())
+
+
+def _meant_by(given: str | Path, leave_out: Path | None) -> list[Path]:
+    if Path(given).exists():
+        paths = [Path(given)]
+    else:
+        paths = sorted(Path(match) for match in glob.glob(str(given), recursive=True))  # noqa: PTH207 - may be absolute
+        if not paths:
+            raise MapFileError(f"{given} does not exist, and matches no file.")
+    maps: list[Path] = []
+    for path in paths:
+        if not path.is_dir() or map_ending(path) == ".zarr":
+            maps.append(path)
+            continue
+        inside = [file for file in _maps_in(path) if leave_out is None or not _is_below(file, leave_out)]
+        if not inside:
+            but = " except results below the output folder" if _maps_in(path) else ""
+            raise MapFileError(
+                f"There are no maps in the folder {path}{but}. Maps end in .nii.gz, .nii, .npz, .npy, .zarr, …"
+            )
+        maps += inside
+    return maps
+
+
+def name_scans(paths: Iterable[Path]) -> dict[str, Path]:
+    """A name for each path: that of the file; where it is not unique, with its ending, folders, or a number.
+
+    Names that differ only in case count as the same, because on some systems they are the same file.
+    """
+    names: dict[str, Path] = {}
+    taken: set[str] = {"run"}  # run.json is that of the run
+    paths = list(paths)
+    often = Counter(_clean(scan_name(path)).casefold() for path in paths)
+    for path in paths:
+        plain = _clean(scan_name(path))
+        name = plain if often[plain.casefold()] == 1 and plain.casefold() not in taken else _longer_name(path, taken)
+        taken.add(name.casefold())
+        names[name] = path
+    return names
+
+
+def match_members(folders: Sequence[str | Path], out: Path) -> dict[str, tuple[Path, ...]]:
+    """The maps of each scan, one from each folder: those of the same name belong together."""
+    if len(folders) < 2:
+        raise MapFileError("Members of an ensemble are two or more folders, each with a map of every scan.")
+    by_folder = [name_scans(find_maps([folder], leave_out=out)) for folder in folders]
+    everywhere = set.intersection(*(set(names) for names in by_folder))
+    for folder, names in zip(folders, by_folder, strict=True):
+        alone = sorted(set(names) - everywhere)
+        if alone:
+            raise MapFileError(
+                f"Expected maps of the same names in all {len(folders)} folders, but {', '.join(alone[:5])}"
+                f"{' and others' if len(alone) > 5 else ''} in {folder} have no counterpart in some other."
+            )
+    return {name: tuple(names[name] for names in by_folder) for name in by_folder[0]}
+
+
+def _longer_name(path: Path, taken: set[str]) -> str:
+    parent = _clean(path.absolute().parent.name)
+    with_folder = f"{parent}_{_clean(scan_name(path))}"
+    candidates = [with_folder, f"{with_folder}_{_clean((map_ending(path) or '').strip('.'))}"]
+    numbered = (f"{with_folder}_{n}" for n in itertools.count(2))
+    return next(name for name in itertools.chain(candidates, numbered) if name.casefold() not in taken)
+
+
+def _clean(name: str) -> str:
+    """Without what file systems, tables or shells might trip over."""
+    return re.sub(r"[^\w.+=-]", "_", name.encode("utf-8", "replace").decode())
+
+
+def counterpart(beside: Path, of: Path, *, suffix: str = "") -> Path:
+    """The file that belongs to a map: the given one, or the one of the same name, and a suffix, in a folder."""
+    if not beside.is_dir():
+        return beside
+    matches = namesakes(beside, of, suffix=suffix)
+    if len(matches) > 1:  # the same name in several folders: the one whose folder is called as that of the map
+        matches = [match for match in matches if match.parent.name == of.absolute().parent.name] or matches
+    if len(matches) != 1:
+        there = "is no file" if not matches else f"are {len(matches)} files"
+        raise MapFileError(
+            f"Expected one file called {scan_name(of)}{suffix} in {beside}, but there {there} of that name."
+        )
+    return matches[0]
+
+
+def namesakes(folder: Path, of: Path, *, suffix: str = "") -> list[Path]:
+    """The maps in a folder that have the name of a map, and a suffix."""
+    return _maps_by_name(folder, folder.stat().st_mtime_ns).get(scan_name(of) + suffix, [])
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return folder.resolve() in path.resolve().parents
+
+
+@lru_cache(maxsize=8)
+def _maps_by_name(folder: Path, _changed: int) -> dict[str, list[Path]]:
+    """All maps in a folder; looked through once for all scans of a run, and again when the folder has changed."""
+    names: dict[str, list[Path]] = {}
+    for path in _maps_in(folder):
+        names.setdefault(scan_name(path), []).append(path)
+    return names
+
+
+def _maps_in(folder: Path) -> list[Path]:
+    found = []
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        inside_zarr = any(part.endswith(".zarr") for part in relative.parts[:-1])
+        hidden = any(part.startswith(".") for part in relative.parts)
+        if inside_zarr or hidden or map_ending(path) is None or (path.is_dir() and map_ending(path) != ".zarr"):
+            continue
+        found.append(path)
+    # nnU-Net writes the probabilities as .npz beside the segmentation of the same name: that one is not a map.
+    probabilities = {path.with_suffix("") for path in found if path.suffix == ".npz"}
+    return [path for path in found if path.suffix == ".npz" or path.with_name(scan_name(path)) not in probabilities]

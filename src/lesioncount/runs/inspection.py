@@ -1,0 +1,64 @@
+"""What is in a file, and whether it is a usable probability map."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from lesioncount.errors import LesionCountError
+from lesioncount.files.formats import open_map
+from lesioncount.files.source import MapSource
+from lesioncount.runs.count_file import count_file
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """The findings; printing them gives a few lines."""
+
+    source: MapSource
+    lowest: float
+    highest: float
+    share_above: float
+    verdict: str
+    usable: bool
+
+    def __str__(self) -> str:
+        source = self.source
+        size = "unknown" if source.spacing_mm is None else " × ".join(f"{mm:g}" for mm in source.spacing_mm) + " mm"
+        stored = str(source.dtype)
+        if source.scale is not None:
+            stored += f", times {source.scale:g} plus {source.offset:g}"
+        lines = {
+            "file": f"{source.path} ({source.format})",
+            "shape": " × ".join(map(str, source.shape))
+            + (f", one of {source.n_channels} channels" if source.n_channels > 1 else ""),
+            "voxels": size,
+            "stored as": stored,
+            "values": f"{self.lowest:g} to {self.highest:g}, {self.share_above:.2%} above 0.1",
+            "verdict": self.verdict,
+        }
+        return "\n".join(f"{name:<10} {text}" for name, text in lines.items())
+
+
+def inspect_map(path: str | os.PathLike[str], /, *, channel: int | None = None) -> Inspection:
+    """Look through a file, and try to count it as it is."""
+    source = open_map(path, channel=channel)
+    low, high, above = np.inf, -np.inf, 0
+    for piece in source.pieces():
+        values = piece.astype(np.float64) * (1.0 if source.scale is None else source.scale) + source.offset
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+        above += int(np.count_nonzero(finite > 0.1))
+    share = above / int(np.prod(source.shape))
+    try:
+        count = count_file(path, channel=channel)
+    except LesionCountError as error:
+        return Inspection(source, low, high, share, f"cannot be counted: {error}", usable=False)
+    if count.warnings:
+        return Inspection(source, low, high, share, "can be counted, but: " + " ".join(count.warnings), usable=True)
+    n = len(count.result.candidates)
+    verdict = f"a usable probability map, with {n} candidate{'' if n == 1 else 's'}"
+    return Inspection(source, low, high, share, verdict, usable=True)

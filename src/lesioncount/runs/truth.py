@@ -1,0 +1,147 @@
+"""What is true of scans: masks by experts, or a table of counts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.candidates import Candidates, find_candidates
+from lesioncount.errors import MapFileError, TruthError
+from lesioncount.files.formats import open_map
+from lesioncount.files.geometry import Grid, check_same_grid
+from lesioncount.protocol import CountingProtocol
+
+# Values of a mask that is not one, named in the message.
+_NAMED = 6
+
+# How tables say that something is not known.
+_UNKNOWN = ("", "n/a", "na", "nan", "none")
+
+# No scan has more lesions than this.
+_MOST = 1 << 31
+
+# Scans named in a message; more help nobody.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class TruthTable:
+    """A table with a row per scan: true counts, and other columns such as the patient."""
+
+    path: Path
+    rows: Mapping[str, Mapping[str, str]]
+    scan_column: str = "scan"
+    count_column: str = "count"
+
+    def knows(self, *names: str) -> bool:
+        """Whether there is a count under one of these names."""
+        return self._row(*names).get(self.count_column, "").strip().lower() not in _UNKNOWN
+
+    def _row(self, *names: str) -> Mapping[str, str]:
+        return next((self.rows[name] for name in names if name in self.rows), {})
+
+    def count_of(self, scan: str, *other_names: str) -> int:
+        """The true count of a scan, which may have more than one name."""
+        text = self._row(scan, *other_names)[self.count_column].strip()
+        try:
+            count = float(text)
+        except ValueError:
+            count = -1.0
+        if not 0 <= count < _MOST or count != int(count):
+            raise TruthError(f"{self.path}: expected a count of at least 0 for {scan}, but got {text!r}.")
+        return int(count)
+
+    def column(self, name: str, scans: Iterable[str]) -> list[str] | None:
+        """What a column says of scans; None when there is no such column."""
+        return [self.rows[scan][name] for scan in scans] if all(name in row for row in self.rows.values()) else None
+
+
+def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str = "count") -> TruthTable:
+    """Read a table of counts, separated by tabs, commas or semicolons."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            first = stream.readline()
+            stream.seek(0)
+            reader = csv.DictReader(stream, delimiter="\t" if "\t" in first else ";" if ";" in first else ",")
+            reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+            content = [
+                row for row in reader if any(cell and cell.strip() for cell in row.values() if isinstance(cell, str))
+            ]
+            names = reader.fieldnames
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MapFileError(f"The table {path} cannot be read: {error}.") from None
+    for column in (scan_column, count_column):
+        if column not in names:
+            raise TruthError(
+                f"Expected a column {column!r} in {path}, but its columns are {', '.join(names) or 'none'}. Name them "
+                "with --scan-column and --count-column."
+            )
+    rows: dict[str, dict[str, str]] = {}
+    for row in content:
+        if None in row or None in row.values():
+            raise TruthError(f"{path}: the row of {row.get(scan_column)!r} has not as many cells as the header.")
+        name = row[scan_column].strip()
+        if name in rows:
+            raise TruthError(f"{path}: {name!r} has more than one row.")
+        rows[name] = row
+    return TruthTable(path, rows, scan_column, count_column)
+
+
+def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path) -> None:
+    """Raise when some scans have no truth."""
+    if not missing:
+        return
+    there = sorted(known)
+    names = f"{', '.join(missing[:_SHOWN])}{' …' if len(missing) > _SHOWN else ''}"
+    examples = f"{', '.join(there[:_SHOWN]) or 'nothing'}{' …' if len(there) > _SHOWN else ''}"
+    raise TruthError(
+        f"There is no truth for {len(missing)} scan{'' if len(missing) == 1 else 's'} in {where}: {names}. What is "
+        f"there: {examples}. Rename, or leave them out (--skip-missing)."
+    )
+
+
+def true_lesions(
+    path: Path, grid: Grid, protocol: CountingProtocol, *, label: int | None = None, within: Path | None = None
+) -> Candidates:
+    """The lesions of a mask, under the same protocol as the map's, whose grid it must have.
+
+    Parameters
+    ----------
+    path : Path
+        Of the mask: 0 and 1, or 0 and 255, or with ``label`` any whole numbers.
+    grid : Grid
+        That of the map.
+    protocol : CountingProtocol
+    label : int, optional
+        Which value is a lesion.
+    within : Path, optional
+        The mask that the map was counted inside of.
+    """
+    source = open_map(path)
+    check_same_grid(grid, source, "the mask")
+    values = source.array()
+    if source.scale is not None:
+        values = values * source.scale + source.offset
+    lesions = values == label if label is not None else _as_binary(values, path)
+    inside = None if within is None else open_map(within).array() != 0
+    return find_candidates(
+        lesions, protocol=protocol, mask=inside, spacing_mm=source.spacing_mm or grid.spacing_mm, warn=False
+    )
+
+
+def _as_binary(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:
+    found = np.unique(values)
+    if len(found) <= 2 and set(found.tolist()) <= {0, 1, 255} and not {1, 255} <= set(found.tolist()):
+        return np.asarray(values != 0)
+    shown = ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
+    if np.any(found != np.floor(found)):
+        raise TruthError(f"Expected a mask of 0 and 1, but {path} holds {shown}: it looks like a map of probabilities.")
+    raise TruthError(
+        f"Expected a mask of 0 and 1, but {path} holds {shown}. If one of them is the lesion, say which: --truth-label."
+    )

@@ -1,1 +1,0 @@
-"""The training protocol of the paper."""

@@ -1,0 +1,32 @@
+"""How good counts are: accuracy, proper scores, calibration, and what uncertainty is worth."""
+
+from lesioncount.trust.scores.bootstrap import resampled_weights
+from lesioncount.trust.scores.classification import Confusion, confusion
+from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
+from lesioncount.trust.scores.proper import NLL_FLOOR, nll, rps
+from lesioncount.trust.scores.reliability import Reliability, count_reliability, reliability
+from lesioncount.trust.scores.selective import auroc, certainty_curve
+from lesioncount.trust.scores.summary import Predictions, score_all
+
+Score = Estimate  # its name in version 0.1
+
+__all__ = [
+    "NLL_FLOOR",
+    "Confusion",
+    "Estimate",
+    "LesionMatch",
+    "Predictions",
+    "Reliability",
+    "Score",
+    "auroc",
+    "certainty_curve",
+    "confusion",
+    "count_reliability",
+    "match_lesions",
+    "nll",
+    "reliability",
+    "resampled_weights",
+    "rps",
+    "score_all",
+]

@@ -1,0 +1,102 @@
+"""Counts as classes: the confusion matrix, accuracy, precision, recall and F1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lesioncount.errors import ScoreError
+from lesioncount.trust.scores.checks import checked_counts
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """How often each count was taken for each.
+
+    Two of them add: that of a cohort is the sum over its parts.
+
+    Parameters
+    ----------
+    matrix : array, shape (n_classes, n_classes)
+        Rows are true counts, columns predicted ones; the last class holds all larger counts. There may be more axes
+        before these two; all scores then have those axes.
+
+    Notes
+    -----
+    Precision, recall and F1 are averages over the classes that occur, in the truth or among the predictions, each with
+    the same weight; a class that was never hit counts as 0. This is what the paper calls class average.
+
+    Examples
+    --------
+    >>> c = confusion([0, 1, 2, 7], [0, 1, 1, 5], max_count=4)
+    >>> float(c.accuracy), round(float(c.f1), 4)
+    (0.75, 0.6667)
+    """
+
+    matrix: NDArray[Any]
+
+    @property
+    def accuracy(self) -> Any:
+        """Share of scans whose count is right."""
+        return ratio(self._hits.sum(axis=-1), self.matrix.sum(axis=(-2, -1)))
+
+    @property
+    def precision(self) -> Any:
+        """Class average of the share of predictions that are right."""
+        return self._average(self._predicted)
+
+    @property
+    def recall(self) -> Any:
+        """Class average of the share of true counts that are found."""
+        return self._average(self._true)
+
+    @property
+    def f1(self) -> Any:
+        """Class average of the harmonic mean of precision and recall."""
+        return self._average((self._predicted + self._true) / 2)
+
+    @property
+    def _hits(self) -> NDArray[Any]:
+        return np.diagonal(self.matrix, axis1=-2, axis2=-1)
+
+    @property
+    def _predicted(self) -> NDArray[Any]:
+        return np.asarray(self.matrix.sum(axis=-2))
+
+    @property
+    def _true(self) -> NDArray[Any]:
+        return np.asarray(self.matrix.sum(axis=-1))
+
+    def _average(self, total: NDArray[Any]) -> Any:
+        occurs = (self._predicted + self._true) > 0
+        return ratio(np.nan_to_num(ratio(self._hits, total)).sum(axis=-1), occurs.sum(axis=-1))
+
+    def __add__(self, other: object) -> Confusion:
+        return Confusion(self.matrix + other.matrix) if isinstance(other, Confusion) else NotImplemented
+
+
+def confusion(predicted: ArrayLike, counts: ArrayLike, /, *, max_count: int = 4) -> Confusion:
+    """Confusion matrix of predicted and true counts; those from ``max_count`` on are one class.
+
+    Parameters
+    ----------
+    predicted, counts : array_like of int, shape (n,)
+    max_count : int, default 4
+        The paper has 4.
+    """
+    if max_count < 1:
+        raise ScoreError(f"Expected max_count to be at least 1, but got {max_count}.")
+    guess = checked_counts(predicted, np.size(counts))
+    truth = checked_counts(counts, np.size(counts))
+    size = max_count + 1
+    cell = np.minimum(truth, max_count) * size + np.minimum(guess, max_count)
+    return Confusion(np.bincount(cell, minlength=size * size).reshape(size, size))
+
+
+def ratio(part: ArrayLike, whole: ArrayLike) -> Any:
+    """A share; NaN of nothing."""
+    whole = np.asarray(whole, dtype=np.float64)
+    return np.where(whole > 0, np.asarray(part) / np.where(whole > 0, whole, 1.0), np.nan)[()]

@@ -1,0 +1,57 @@
+"""Proper scores of a distribution of the count: on average, none scores better than the true one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lesioncount.trust.scores.checks import checked_bins
+
+# Where the distribution gives a true count no mass at all, the log score is infinite, and so would be every mean. This
+# is the least probability that is scored; how many scans reach it is always to be reported beside the score.
+NLL_FLOOR = 1e-6
+
+
+def nll(probabilities: ArrayLike, counts: ArrayLike, /, *, floor: float = NLL_FLOOR) -> NDArray[np.float64]:
+    """Negative logarithm of the probability of the true count, of each scan.
+
+    Parameters
+    ----------
+    probabilities : array_like of float, shape (n, bins)
+        P(0), P(1), … P(last or more) of each scan.
+    counts : array_like of int, shape (n,)
+        True counts.
+    floor : float, default 1e-6
+        The least probability that is scored: a count that was held impossible costs -log(floor), 13.8.
+    """
+    p, truth = checked_bins(probabilities, counts)
+    return -np.log(np.maximum(p[np.arange(len(p)), truth], floor))
+
+
+def rps(probabilities: ArrayLike, counts: ArrayLike, /) -> NDArray[np.float64]:
+    """Ranked probability score of each scan: 0 is perfect, and a near miss costs less than a far one.
+
+    Parameters
+    ----------
+    probabilities : array_like of float, shape (n, bins)
+        P(0), P(1), … P(last or more) of each scan.
+    counts : array_like of int, shape (n,)
+        True counts.
+
+    Notes
+    -----
+    With F the distribution function and c the true count::
+
+        RPS = Σ_k (F(k) - [c ≤ k])²
+
+    A distribution that is certain of one count scores the distance between that count and the truth, so that RPS is
+    the mean absolute error of counts without uncertainty.
+
+    Examples
+    --------
+    >>> rps([[0.1, 0.8, 0.1], [0, 0, 1]], [1, 0]).round(2)
+    array([0.02, 2.  ])
+    """
+    p, truth = checked_bins(probabilities, counts)
+    reached = truth[:, None] <= np.arange(p.shape[1])
+    return np.asarray(((np.cumsum(p, axis=1) - reached) ** 2)[:, :-1].sum(axis=1))

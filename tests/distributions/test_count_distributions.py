@@ -1,0 +1,124 @@
+"""Counts with missed lesions, and mixtures of counts: every method agrees with the table of probabilities."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import lesioncount as lc
+from lesioncount.distributions.with_missed import CountWithMissed
+from lesioncount.errors import DistributionError
+
+probabilities = st.lists(st.floats(0, 1), max_size=8)
+rates = st.floats(1e-4, 30)
+
+
+@given(probabilities, rates)
+def test_missed_lesions_add_a_poisson(p, rate):
+    found = lc.PoissonBinomial(p)
+    count = CountWithMissed(found, rate)
+    k = np.arange(60)
+    expected = np.convolve(found.pmf(), stats.poisson.pmf(np.arange(120), rate))[:60]
+    np.testing.assert_allclose(count.pmf(k), expected, rtol=1e-10, atol=1e-300)
+    assert count.mean() == pytest.approx(found.mean() + rate)
+    assert count.var() == pytest.approx(found.var() + rate)
+    assert count.pmf().sum() == pytest.approx(1)
+
+
+@given(probabilities, rates)
+def test_no_larger_count_is_impossible(p, rate):
+    count = CountWithMissed(lc.PoissonBinomial(p), rate)
+    low, high = count.support()
+    assert (low, high) == (sum(value == 1 for value in p), math.inf)
+    assert np.isfinite(count.logpmf([low, low + 10, 500, 5000])).all()
+    assert count.logpmf(low - 1) == -math.inf
+    assert count.logpmf(low + 0.5) == -math.inf
+    assert count.pmf(100_000) == 0  # too small for a number, and yet:
+    assert count.logpmf(1000) > -1e5
+
+
+def test_methods_agree_with_the_table():
+    count = CountWithMissed(lc.PoissonBinomial([0.3, 0.9, 1.0]), 0.7)
+    pmf = count.pmf()
+    assert count.mode() == pmf.argmax()
+    assert count.median() == np.searchsorted(np.cumsum(pmf), 0.5)
+    assert count.cdf(2) == pytest.approx(pmf[:3].sum())
+    assert count.sf(2) == pytest.approx(pmf[3:].sum())
+    assert count.entropy() == pytest.approx(stats.entropy(pmf))
+    np.testing.assert_allclose(count.binned(4), [*pmf[:4], pmf[4:].sum()])
+    np.testing.assert_allclose(np.exp(count.logpmf()), pmf)
+    low, high = count.interval(0.9)
+    assert pmf[low : high + 1].sum() >= 0.9
+    assert count.interval(1.0) == (1, len(pmf) - 1)
+    drawn = count.rvs(20_000, random_state=0)
+    assert drawn.mean() == pytest.approx(count.mean(), abs=0.03)
+    assert "missed_rate=0.7" in repr(count)
+
+
+def test_counts_with_missed_lesions_add():
+    a, b = CountWithMissed(lc.PoissonBinomial([0.3]), 0.2), CountWithMissed(lc.PoissonBinomial([0.5]), 0.4)
+    assert sum([a, b]) == CountWithMissed(lc.PoissonBinomial([0.3, 0.5]), 0.2 + 0.4)
+    assert lc.PoissonBinomial([0.5]) + a == CountWithMissed(lc.PoissonBinomial([0.3, 0.5]), 0.2)
+    with pytest.raises(TypeError):
+        a + 1
+
+
+@pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf, "some"])
+def test_rates_that_are_none_are_refused(rate):
+    with pytest.raises(DistributionError, match="rate of missed lesions above 0"):
+        CountWithMissed(lc.PoissonBinomial([0.5]), rate)
+
+
+def some_members():
+    return [
+        lc.PoissonBinomial([0.9, 0.2]),
+        CountWithMissed(lc.PoissonBinomial([0.5]), 0.3),
+        lc.PoissonBinomial([1.0] * 4),
+    ]
+
+
+def test_mixture_is_the_mean_of_its_members():
+    members = some_members()
+    mixture = lc.MixtureOfCounts(members, weights=[2, 1, 1])
+    k = np.arange(8)
+    expected = 0.5 * members[0].pmf(k) + 0.25 * members[1].pmf(k) + 0.25 * members[2].pmf(k)
+    np.testing.assert_allclose(mixture.pmf(k), expected)
+    np.testing.assert_allclose(mixture.pmf()[:8], expected)
+    np.testing.assert_allclose(np.exp(mixture.logpmf(k)), expected)
+    assert mixture.mean() == pytest.approx((mixture.pmf() * np.arange(len(mixture.pmf()))).sum())
+    table = mixture.pmf()
+    assert mixture.var() == pytest.approx((table * (np.arange(len(table)) - mixture.mean()) ** 2).sum())
+    assert mixture.var() == pytest.approx(mixture.within_variance + mixture.between_variance)
+    assert mixture.support() == (0, math.inf)
+    assert "3 members" in repr(mixture)
+
+
+def test_members_that_agree_have_nothing_between_them():
+    member = lc.PoissonBinomial([0.3, 0.4])
+    mixture = lc.MixtureOfCounts([member, member])
+    assert mixture.between_variance == 0
+    np.testing.assert_allclose(mixture.pmf(), member.pmf())
+
+
+def test_mixture_keeps_disagreement_that_a_mean_map_hides():
+    """One member sees a lesion, the other sees none: 0 or 1, and not one that both are half sure of in two places."""
+    one, other = lc.PoissonBinomial([1.0, 0.0]), lc.PoissonBinomial([0.0, 1.0])
+    assert lc.MixtureOfCounts([one, other]).pmf()[1] == 1
+    assert lc.PoissonBinomial([0.5, 0.5]).pmf(1) == 0.5
+
+
+def test_a_member_without_weight_has_no_say():
+    mixture = lc.MixtureOfCounts([lc.PoissonBinomial([1.0]), lc.PoissonBinomial([1.0] * 9)], weights=[1, 0])
+    assert mixture.support() == (1, 1)
+    assert mixture.logpmf(9) == -math.inf
+    assert mixture.interval(0.9) == (1, 1)
+
+
+@pytest.mark.parametrize(("members", "weights"), [([], None), (2, [1]), (2, [1, -1]), (2, [0, 0]), (2, [1, math.inf])])
+def test_mixtures_that_make_no_sense_are_refused(members, weights):
+    given_members = [lc.PoissonBinomial([0.5])] * members if members else []
+    with pytest.raises(DistributionError):
+        lc.MixtureOfCounts(given_members, weights=weights)

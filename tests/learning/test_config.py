@@ -1,0 +1,89 @@
+"""Configurations: presets, files, and what is said of mistakes."""
+
+import pytest
+
+from lesioncount.errors import ConfigError
+from lesioncount.learning.config import PRESETS, TrainingConfig
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_load_and_survive_a_round_trip(name):
+    config = TrainingConfig.load(name)
+    assert TrainingConfig.from_dict(config.to_dict()) == config
+
+
+def test_paper_preset_is_the_protocol_of_the_paper():
+    config = TrainingConfig.load("paper")
+    assert (config.network.filters, config.network.levels) == (32, 5)
+    assert (config.run.pretrain_epochs, config.run.epochs) == (20, 100)
+    assert (config.optimizer.learning_rate, config.optimizer.weight_decay, config.optimizer.decay) == (
+        1e-4,
+        1e-5,
+        0.995,
+    )
+    assert (config.loss.positive_weight, config.loss.count_weight, config.loss.count_growth) == (3, 0.001, 0.06)
+
+
+def test_a_file_changes_some_of_a_preset(tmp_path):
+    (tmp_path / "mine.toml").write_text('preset = "laptop"\n[network]\nmethod = "bottleneck"\n[run]\nseed = 5\n')
+    config = TrainingConfig.load(tmp_path / "mine.toml")
+    laptop = TrainingConfig.load("laptop")
+    assert config.network.method == "bottleneck"
+    assert config.run.seed == 5
+    assert config.network.filters == laptop.network.filters
+    assert config.data == laptop.data
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[run]\nepoch = 3\n", "no key in \\[run\\] called 'epoch'. Did you mean 'epochs'?"),
+        ("[optimiser]\n", "no section called 'optimiser'. Did you mean 'optimizer'?"),
+        ("[run]\nxyz = 3\n", "called 'xyz'. Known are start, pretrain_epochs"),
+        ("[run]\nepochs = 'many'\n", "Expected epochs in \\[run\\] to be like 100, but got 'many'"),
+        ("[run]\nepochs = 1.5\n", "to be like 100, but got 1.5"),
+        ("[run]\nepochs = true\n", "but got True"),
+        ("[data]\nshape = 24\n", "to be like"),
+        ("run = 3\n", "Expected a section \\[run\\]"),
+        ("[run\n", "does not parse"),
+        ("preset = 'desktop'\n", "'desktop' is no preset"),
+        ("preset = 3\n", "3 is no preset"),
+        ("[optimizer]\nschedule = 'exponentail'\n", "schedule in \\[optimizer\\] makes no sense"),
+        ("[network]\nmethod = 'our'\n", "method in \\[network\\] makes no sense"),
+        ("[network]\ndropout = 2.0\n", "dropout"),
+        ("[run]\nbatch_size = 0\n", "batch_size"),
+        ("[run]\nepochs = 0\npretrain_epochs = 0\n", "epochs"),
+        ("[data]\npatients = ['a', 2, 2]\n", "patients"),
+        ("[data]\nfolds = 1\n", "fold in \\[data\\] makes no sense"),
+        ("[data]\nfolds = 5\nfold = 5\n", "fold in \\[data\\] makes no sense"),
+        ("[data]\nfolds = 5\nfold = -1\n", "fold in \\[data\\] makes no sense"),
+        ("[data]\nfolds = -2\n", "fold in \\[data\\] makes no sense"),
+        ("[network]\nhead_dropout = 1.0\n", "dropout in \\[network\\] makes no sense"),
+        ("[run]\nwarmup_epochs = -1\n", "epochs in \\[run\\] makes no sense"),
+        ("[run]\nwarmup_epochs = 2\n", "warmup_epochs in \\[run\\] makes no sense"),  # ours has no head that learns
+        ("[run]\nvalidate_every = 0\n", "validate_every in \\[run\\] makes no sense"),
+        ("[run]\nepochs = 3\npretrain_epochs = 2\nvalidate_every = 6\n", "validate_every in \\[run\\]"),
+        ("[run]\nepochs = 1\npretrain_epochs = 2\nvalidate_every = 2\n", "validate_every in \\[run\\]"),
+    ],
+)
+def test_mistakes_are_named(text, message):
+    with pytest.raises(ConfigError, match=message):
+        TrainingConfig.from_toml(text)
+
+
+def test_a_whole_number_may_stand_for_another():
+    assert TrainingConfig.from_toml("[optimizer]\nlearning_rate = 1\n").optimizer.learning_rate == 1
+
+
+def test_all_epochs_are_those_of_the_three_stages():
+    config = TrainingConfig.from_toml(
+        "[network]\nmethod = 'downstream'\n[run]\npretrain_epochs = 2\nwarmup_epochs = 3\nepochs = 4\n"
+    )
+    assert config.run.n_epochs == 9
+
+
+def test_folds_dropout_of_heads_and_schedules_survive_a_round_trip():
+    text = "[data]\nfolds = 5\nfold = 4\n[network]\nhead_dropout = 0\n[optimizer]\nschedule = 'cosine'\n"
+    config = TrainingConfig.from_toml(text + "[run]\nstart = 'before.ckpt'\nvalidate_every = 4\n")
+    assert (config.data.folds, config.data.fold) == (5, 4)
+    assert TrainingConfig.from_dict(config.to_dict()) == config

@@ -1,0 +1,197 @@
+"""Scores of cohorts: intervals, pairs, uncertainty and lesions."""
+
+import time
+
+import numpy as np
+import pytest
+from trust.fitting.simulated import cohort
+
+import lesioncount as lc
+from lesioncount.errors import ScoreError
+from lesioncount.trust.scores import (
+    Predictions,
+    auroc,
+    certainty_curve,
+    confusion,
+    match_lesions,
+    resampled_weights,
+    score_all,
+)
+
+
+def predictions(n=200, seed=0):
+    truth = cohort(n, seed=seed)
+    return Predictions.of_distributions([lc.PoissonBinomial(p) for p in truth.existence], truth.counts)
+
+
+def test_estimates_are_those_of_the_plain_functions():
+    method = predictions()
+    scores, _ = score_all({"ours": method}, groups=range(200), n_resamples=10)
+    matrix = confusion(method.bins.argmax(1), method.truth)
+    assert scores["ours"]["accuracy"].estimate == pytest.approx(matrix.accuracy)
+    assert scores["ours"]["f1"].estimate == pytest.approx(matrix.f1)
+    assert scores["ours"]["precision"].estimate == pytest.approx(matrix.precision)
+    assert scores["ours"]["ece"].estimate == pytest.approx(method.reliability.ece)
+    assert scores["ours"]["mce"].estimate == pytest.approx(method.reliability.mce)
+    assert scores["ours"]["bias"].estimate == pytest.approx((method.expected - method.truth).mean())
+
+
+def test_resamples_score_what_was_drawn():
+    """Weights are repetitions: a resample scores as the cohort in which scans are repeated so often."""
+    truth = cohort(40)
+    distributions = [lc.PoissonBinomial(p) for p in truth.existence]
+    weights = next(resampled_weights(range(40), n_resamples=3, seed=7))
+    assert weights.sum(axis=1).tolist() == [40] * 3
+    by_weight = Predictions.of_distributions(distributions, truth.counts).scores(weights)
+    for row, drawn in enumerate(weights.astype(int)):
+        rows = np.repeat(np.arange(40), drawn)
+        repeated = Predictions.of_distributions([distributions[i] for i in rows], truth.counts[rows])
+        for name, values in repeated.scores(np.ones((1, 40))).items():
+            assert by_weight[name][row] == pytest.approx(values[0]), name
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    """Accuracy of many cohorts of one kind: 95 % of the intervals hold the accuracy of a very large one."""
+    large = predictions(20_000, seed=99).hits.mean()
+    held = 0
+    for seed in range(100):
+        scores, _ = score_all({"ours": predictions(80, seed=seed)}, groups=range(80), n_resamples=300, seed=seed)
+        held += scores["ours"]["accuracy"].low <= large <= scores["ours"]["accuracy"].high
+    assert 87 <= held <= 100
+
+
+def test_scans_of_a_patient_are_drawn_together_and_widen_the_interval():
+    patients = np.repeat(np.arange(30), 5)
+    weights = np.concatenate(list(resampled_weights(patients, n_resamples=50)))
+    assert (weights.reshape(50, 30, 5) == weights.reshape(50, 30, 5)[:, :, :1]).all()
+    right = np.repeat(np.random.default_rng(0).random(30) < 0.7, 5).astype(int)  # all scans of a patient fare alike
+    method = Predictions.of_counts(right, np.ones(150, dtype=int))
+    (together, _), (apart, _) = (score_all({"m": method}, groups=g) for g in (patients, range(150)))
+
+    def width(scores):
+        return scores["m"]["accuracy"].high - scores["m"]["accuracy"].low
+
+    assert width(together) > 1.7 * width(apart)
+
+
+def test_differences_are_paired():
+    method = predictions()
+    _, differences = score_all({"a": method, "b": method}, groups=range(200))
+    assert differences["a", "b"]["rps"].low == differences["a", "b"]["rps"].high == 0
+
+
+def test_point_counts_score_their_error():
+    method = Predictions.of_counts([0, 2, 9], [0, 1, 5])
+    scores, _ = score_all({"cc": method}, groups=range(3))
+    found = {name: score.estimate for name, score in scores["cc"].items()}
+    assert found["rps"] == pytest.approx(1 / 3)  # 9 and 5 are both 4 or more
+    assert found["mae"] == pytest.approx(5 / 3)
+    assert found["zero_mass"] == pytest.approx(2 / 3)
+    assert np.isnan(found["auroc"])
+
+
+def test_bins_score_as_the_distributions_they_come_from():
+    """As long as no count is above the last bin: from there on, bins know no more than that."""
+    rng = np.random.default_rng(3)
+    existence = [rng.random(rng.integers(0, 5)) for _ in range(300)]
+    counts = [int((rng.random(len(p)) < p).sum()) for p in existence]
+    counts[:5] = [4, 3, 4, 0, 2]  # some are held impossible
+    whole = Predictions.of_distributions([lc.PoissonBinomial(p) for p in existence], counts)
+    binned = Predictions.of_bins(whole.bins, counts)
+    assert (whole.low < whole.high).any()
+    assert whole.impossible.any()
+    for name in ("bins", "predicted", "expected", "low", "high", "p_truth", "impossible", "entropy", "truth"):
+        np.testing.assert_allclose(getattr(binned, name), getattr(whole, name), atol=1e-12, err_msg=name)
+    weights = next(resampled_weights(range(300), n_resamples=4))
+    expected = whole.scores(weights)
+    for name, values in binned.scores(weights).items():
+        np.testing.assert_allclose(values, expected[name], atol=1e-9, err_msg=name)
+
+
+def test_true_counts_above_the_last_bin_are_in_it():
+    method = Predictions.of_bins([[0, 0, 0, 0.2, 0.8], [1, 0, 0, 0, 0]], [9, 4])
+    assert method.truth.tolist() == [4, 4]
+    assert method.p_truth.tolist() == [0.8, 0]
+    assert method.impossible.tolist() == [False, True]
+    assert (method.low.tolist(), method.high.tolist()) == ([3, 0], [4, 0])
+    with pytest.raises(ScoreError, match="add up to 1"):
+        Predictions.of_bins([[0.5, 0, 0, 0, 0]], [0])
+
+
+def test_ten_thousand_scans_take_seconds():
+    method = predictions(10_000)
+    begin = time.perf_counter()
+    score_all({"a": method, "b": method}, groups=range(10_000))
+    assert time.perf_counter() - begin < 60  # seconds on a busy machine; minutes would be another matter
+
+
+def test_auroc_is_that_of_scikit_learn():
+    sklearn = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn")
+    rng = np.random.default_rng(0)
+    uncertainty = rng.integers(0, 6, 300) / 6  # many ties
+    wrong = rng.random(300) < 0.2 + 0.5 * uncertainty
+    assert auroc(uncertainty, wrong) == pytest.approx(sklearn.roc_auc_score(wrong, uncertainty))
+    weights = rng.integers(0, 3, (4, 300)).astype(float)
+    expected = [sklearn.roc_auc_score(wrong, uncertainty, sample_weight=row) for row in weights]
+    np.testing.assert_allclose(auroc(uncertainty, wrong, weights=weights), expected)
+
+
+def test_auroc_of_nothing_to_tell_apart():
+    assert np.isnan(auroc([0.1, 0.2], [True, True]))
+    assert np.isnan(auroc([], []))
+    with pytest.raises(ScoreError, match="an uncertainty for each scan"):
+        auroc([0.1], [True, False])
+
+
+def test_certain_scans_come_first():
+    shares, accuracy = certainty_curve([0.0, 0.1, 0.2, 0.3], [True, True, False, False], shares=[0.25, 0.5, 0.75, 1])
+    np.testing.assert_allclose(accuracy, [1, 1, 2 / 3, 0.5])
+    assert len(shares) == 4
+    _, ties = certainty_curve([0.0, 0.0], [True, False], shares=[0.5])
+    assert ties[0] == 0.5  # whichever of the two comes first in the list
+    assert np.isnan(certainty_curve([], [])[1]).all()
+
+
+def labels(text):
+    return np.array([[int(letter) for letter in text]])
+
+
+@pytest.mark.parametrize(
+    ("candidates", "lesions", "owns", "missed", "split", "merged", "without_own"),
+    [
+        ("110220", "110220", [True, True], 0, 0, 0, 0),
+        ("110022", "222200", [True, False], 1, 0, 0, 1),  # lesion 1 is not there; candidate 2 is a false positive
+        ("110220", "111110", [True, False], 0, 1, 0, 0),  # split: the first of equal overlaps owns it
+        ("111110", "110220", [True], 0, 0, 1, 1),  # merged: one lesion has no candidate of its own
+        ("000000", "110000", [], 1, 0, 0, 1),
+        ("110000", "000000", [False], 0, 0, 0, 0),
+    ],
+)
+def test_matches(candidates, lesions, owns, missed, split, merged, without_own):
+    a, b = labels(candidates), labels(lesions)
+    match = match_lesions(a, b, n_candidates=int(a.max()), n_lesions=int(b.max()))
+    assert match.owns.tolist() == owns
+    assert (match.n_missed, match.n_split, match.n_merged) == (missed, split, merged)
+    assert match.n_without_own == without_own
+
+
+def test_larger_overlaps_own_first():
+    match = match_lesions(labels("1122200"), labels("0111110"), n_candidates=2, n_lesions=1)
+    assert match.owns.tolist() == [False, True]
+    assert match.touches.tolist() == [True, True]
+
+
+def test_a_lesion_is_found_by_whichever_candidate_touches_it():
+    match = match_lesions(labels("1111102"), labels("1102203"), n_candidates=2, n_lesions=3)
+    assert match.n_found_by(np.array([True, True])) == 3
+    assert match.n_found_by(np.array([True, False])) == 2  # two lesions merged under one candidate are both found
+
+
+def test_improbable_is_not_impossible():
+    method = Predictions.of_distributions([lc.PoissonBinomial([0.001] * 200)] * 2, [200, 201])
+    assert method.means["zero_mass"].tolist() == [0, 1]
+
+
+def test_label_maps_of_other_shapes_are_refused():
+    with pytest.raises(ScoreError, match="one shape"):
+        match_lesions(labels("11"), labels("111"), n_candidates=1, n_lesions=1)
