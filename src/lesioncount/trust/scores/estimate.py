@@ -57,8 +57,9 @@ class Estimate:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """From what `to_dict` gave, read back from a file; null is NaN."""
-        numbers = [math.nan if content.get(name) is None else float(content[name]) for name in ("low", "high")]
-        value = math.nan if content["estimate"] is None else float(content["estimate"])
-        return cls(
-            value, *numbers, seeds=tuple(math.nan if one is None else float(one) for one in content.get("seeds", ()))
-        )
+        value, low, high = (_number(content.get(name)) for name in ("estimate", "low", "high"))
+        return cls(value, low, high, tuple(_number(one) for one in content.get("seeds", ())))
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
