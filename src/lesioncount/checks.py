@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import MapError, ProtocolError, ShapeError, SpacingError, VoxelTypeError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.voxels import is_inside
 
 # Columns are counted in 32 bits.
 _LONGEST_AXIS = 2**31 - 1
@@ -88,5 +89,5 @@ def checked_mask(mask: ArrayLike | None, shape: tuple[int, ...], probabilities: 
         raise ShapeError(f"Expected a mask of the map's shape {shape}, but the mask has shape {inside.shape}.")
     if inside.dtype.kind not in "biuf":
         raise VoxelTypeError(f"Expected a mask of booleans or numbers, but its dtype is {inside.dtype}.")
-    inside = inside if inside.dtype.kind == "b" else inside != 0
+    inside = is_inside(inside)
     return inside if hidden is np.ma.nomask else inside & ~hidden

@@ -18,6 +18,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── ConfigError (ValueError)          a training that is not described as one
     ├── CohortError (ValueError)          a cohort that cannot be made, or whose files do not fit together
     ├── ExperimentError (RuntimeError)    an experiment whose parts failed, or results that are not there
+    ├── WorkerDiedError (RuntimeError)    work that killed the process it was done in
     ├── RunsNotKeptError (RuntimeError)   a label map asked of a result that was told not to keep one
     ├── MapFileError (OSError)            a file that cannot be read as a map, or a result that cannot be written
     ├── ChannelError (ValueError)         several maps in one file and none chosen, or one that is not there
@@ -87,6 +88,10 @@ class ConfigError(LesionCountError, ValueError):
 
 class ExperimentError(LesionCountError, RuntimeError):
     """An experiment of which some part failed, or whose results are not there."""
+
+
+class WorkerDiedError(LesionCountError, RuntimeError):
+    """Work that killed the process it was done in, twice."""
 
 
 class RunsNotKeptError(LesionCountError, RuntimeError):

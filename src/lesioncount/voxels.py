@@ -76,7 +76,7 @@ class VoxelEncoding:
             ordered = keys.astype(unsigned) + unsigned.type(_smallest_key_of_logits(self.dtype))
             sign = unsigned.type(1 << (bits - 1))
             stored = np.where(ordered >= sign, ordered ^ sign, ~ordered).view(self.dtype)
-            return _sigmoid(stored.astype(np.float64))
+            return sigmoid(stored.astype(np.float64))
         else:
             base, _ = _integer_range(self)
             stored = keys.astype(np.int64) + base
@@ -185,7 +185,16 @@ def _smallest_key_of_logits(dtype: np.dtype[Any]) -> int:
     return _ordered(np.finfo(dtype).min)
 
 
-def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def is_inside(mask: NDArray[Any], *, within: float = 0.0) -> NDArray[np.bool_]:
+    """Where a mask is set: what is neither 0, up to ``within``, nor NaN is inside. The one reading of masks."""
+    if mask.dtype.kind == "b":
+        return mask
+    inside: NDArray[np.bool_] = mask != 0 if within == 0 else np.abs(mask) > within  # NaN is above nothing
+    return inside if within or mask.dtype.kind != "f" else inside & ~np.isnan(mask)
+
+
+def sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probabilities of logits."""
     # Written for both signs, so that exp never overflows and small probabilities keep their digits.
     small = np.exp(-np.abs(logits))
     return np.where(logits >= 0, 1.0, small) / (1.0 + small)

@@ -13,7 +13,8 @@ from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.cli import main
-from lesioncount.runs.tables import COUNT_COLUMNS, LESION_COLUMNS
+from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
+from lesioncount.runs.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS
 
 
 def rows(path):
@@ -25,8 +26,8 @@ def test_a_folder_becomes_tables(cohort, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["count", str(cohort), "-o", str(out), "--save-labels"]) == 0
     counts, lesions = rows(out / "counts.tsv"), rows(out / "lesions.tsv")
-    assert tuple(counts[0]) == COUNT_COLUMNS
-    assert tuple(lesions[0]) == LESION_COLUMNS
+    assert list(counts[0]) == [name for name in COUNT_COLUMNS if name not in OPTIONAL_COUNT_COLUMNS]
+    assert list(lesions[0]) == [name for name in LESION_COLUMNS if name not in OPTIONAL_LESION_COLUMNS]
     assert [row["scan"] for row in counts] == [f"scan{i}" for i in range(6)]
     for row in counts:
         image = nibabel.load(cohort / f"{row['scan']}.nii.gz")
@@ -294,7 +295,7 @@ def test_an_interrupt_anywhere_is_130(cohort, tmp_path, monkeypatch, capsys):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lesioncount.runs.records.count_file", interrupt)
+    monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out")]) == 130
     assert "--resume goes on from here" in capsys.readouterr().err
     monkeypatch.setattr("lesioncount.runs.batch.find_maps", interrupt)
@@ -305,7 +306,7 @@ def test_what_nobody_expected_is_a_failed_scan_too(cohort, tmp_path, monkeypatch
     def stumble(*_arguments, **_options):
         raise ZeroDivisionError("by chance")
 
-    monkeypatch.setattr("lesioncount.runs.records.count_file", stumble)
+    monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", stumble)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--quiet"]) == 1
     assert {row["error"] for row in rows(tmp_path / "out" / "counts.tsv")} == {
         "unexpected ZeroDivisionError: by chance"

@@ -2,7 +2,10 @@
 
 import io
 
+from lesioncount import PoissonBinomial
 from lesioncount.cli.progress import progress_on
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.scan_numbers import CandidateNumbers, CountNumbers, ScanNumbers
 
 
 class Terminal(io.StringIO):
@@ -11,7 +14,8 @@ class Terminal(io.StringIO):
 
 
 def summary(name, status="ok"):
-    return {"scan": name, "status": status}
+    count = CountNumbers.of(PoissonBinomial([0.5]))
+    return ScanSummary(name, numbers=ScanNumbers(CandidateNumbers(1, 1, None), count) if status == "ok" else None)
 
 
 def test_a_terminal_gets_a_bar():

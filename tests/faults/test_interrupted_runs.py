@@ -122,7 +122,7 @@ def test_a_dask_worker_that_dies_does_not_stop_the_run(cohort, tmp_path):
         cluster.close(timeout=20)
     assert killed
     assert not result.failed
-    assert len(result.summaries) == N_SCANS
+    assert len(result.scans) == N_SCANS
     assert main(["count", str(cohort), "-o", str(tmp_path / "calm"), "--quiet"]) == 0
     assert results(tmp_path / "out") == results(tmp_path / "calm")
 
@@ -147,19 +147,19 @@ def test_ctrl_c_stops_several_jobs_at_once(cohort, tmp_path):
 
 CRASH = """
 import os
-import lesioncount.runs.records as records
-count_file = records.count_file
+import lesioncount.runs.scan_counting as counting
+count_file = counting.count_file
 def crash(path, **options):
     if "scan05" in str(path):
         os._exit(3)
     return count_file(path, **options)
-records.count_file = crash
+counting.count_file = crash
 """
 
 
 def test_a_scan_that_kills_its_process_fails_alone(cohort, tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(CRASH)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--jobs", "2", "--quiet"]) == 1
     lines = (tmp_path / "out" / "counts.tsv").read_text().splitlines()[1:]
     assert len(lines) == N_SCANS

@@ -9,7 +9,7 @@ import pytest
 import lesioncount as lc
 from lesioncount.errors import ChannelError, MapFileError, MissingExtraError, ShapeError
 from lesioncount.files import open_map
-from lesioncount.files.geometry import to_ras_mm
+from lesioncount.files.geometry import VoxelGrid
 from lesioncount.runs import count_file
 
 AFFINE = np.array([[0, 0, 2.5, -30], [-1.0, 0, 0, 12], [0, 1.2, 0, 3], [0, 0, 0, 1]])
@@ -216,8 +216,8 @@ def test_missing_optional_package_names_the_extra(tmp_path, monkeypatch):
 def test_millimetres_are_those_of_the_affine(tmp_path, probabilities):
     path = save_nifti(tmp_path / "map.nii.gz", probabilities)
     index = np.array([[1, 2, 3], [0, 0, 0]])
-    np.testing.assert_allclose(to_ras_mm(open_map(path).affine, index), nibabel.affines.apply_affine(AFFINE, index))
-    assert np.isnan(to_ras_mm(None, index)).all()
+    np.testing.assert_allclose(open_map(path).grid.to_ras_mm(index), nibabel.affines.apply_affine(AFFINE, index))
+    assert np.isnan(VoxelGrid(path, (4, 4, 4)).to_ras_mm(index)).all()
 
 
 def test_volumes_of_sheared_grids(tmp_path, probabilities):
@@ -258,7 +258,7 @@ def test_two_dimensional_vector_images(tmp_path, probabilities):
 
 def test_fingerprints_cover_the_files_that_belong_to_a_header(tmp_path, probabilities):
     sitk = pytest.importorskip("SimpleITK")
-    from lesioncount.runs.records import fingerprint
+    from lesioncount.runs.scan_files import fingerprint
 
     sitk.WriteImage(sitk.GetImageFromArray(probabilities), str(tmp_path / "map.mhd"))
     before = fingerprint(tmp_path / "map.mhd")

@@ -13,7 +13,7 @@ from lesioncount.errors import ProtocolError
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
 if TYPE_CHECKING:
-    from lesioncount.runs.batch import BatchResult
+    from lesioncount.runs import RunResults
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
@@ -98,8 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count, and print what happened."""
     from lesioncount.cli.progress import progress_on
-    from lesioncount.runs.batch import count_batch
-    from lesioncount.runs.records import Settings
+    from lesioncount.runs import Settings, count_batch
 
     fit = None
     if options.calibration is not None:
@@ -133,11 +132,11 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         from lesioncount.report import write_report
 
-        page = write_report(result.out, images=options.images)
+        page = write_report(result, images=options.images)
         if not options.quiet:
             print(f"Report: {page}")
-    for summary in result.failed[:_SHOWN]:
-        print(f"failed: {summary['scan']}: {summary['error']}", file=sys.stderr)
+    for scan in result.failed[:_SHOWN]:
+        print(f"failed: {scan.name}: {scan.error}", file=sys.stderr)
     if len(result.failed) > _SHOWN:
         print(f"… and {len(result.failed) - _SHOWN} more, see counts.tsv", file=sys.stderr)
     if result.interrupted:
@@ -175,35 +174,32 @@ def _scale(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.01 or 1/255") from None
 
 
-def _print_summary(result: BatchResult) -> None:
+def _print_summary(result: RunResults) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    counted = [summary for summary in result.summaries if summary["status"] == "ok"]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("scan", overflow="fold")
-    after = "_calibrated" if any("count_mode_calibrated" in summary["count"] for summary in counted) else ""
-    which = "calibrated " if after else ""
+    is_calibrated = result.calibration is not None
+    which = "calibrated " if is_calibrated else ""
     for name in ("candidates", "CC > 0.5", f"{which}mode", f"{which}mean", f"{which}90 % interval"):
         table.add_column(name, justify="right")
-    for summary in counted[:_SHOWN]:
-        row = summary["count"]
-        table.add_row(
-            summary["scan"], str(row["n_candidates"]), str(row["cc_count"]), str(row[f"count_mode{after}"]),
-            f"{row[f'count_mean{after}']:.2f}",
-            f"{row[f'interval90_low{after}']} to {row[f'interval90_high{after}']}",
-        )  # fmt: skip
+    for scan in result.counted[:_SHOWN]:
+        of, count = scan.counted.candidates, scan.counted.best
+        numbers = [str(number) for number in (of.n_candidates, of.cc_count, count.count_mode)]
+        interval = f"{count.interval90_low} to {count.interval90_high}"
+        table.add_row(scan.name, *numbers, f"{count.count_mean:.2f}", interval)
     console = Console(soft_wrap=True)
-    if counted:
+    if result.counted:
         console.print(table)
-    if len(counted) > _SHOWN:
-        console.print(f"… and {len(counted) - _SHOWN} more")
-    for summary in counted:
-        for warning in summary.get("warnings") or ():
-            console.print(f"warning: {summary['scan']}: {warning}", markup=False)
-    expected = sum(summary["count"][f"count_mean{after}"] for summary in counted)
-    scans = f"{len(counted)} scan{'' if len(counted) == 1 else 's'} counted"
-    total = f"{expected:.1f} lesions expected in all{' (calibrated)' if after else ''}"
+    if len(result.counted) > _SHOWN:
+        console.print(f"… and {len(result.counted) - _SHOWN} more")
+    for scan in result.counted:
+        for warning in scan.warnings:
+            console.print(f"warning: {scan.name}: {warning}", markup=False)
+    expected = sum(scan.counted.best.count_mean for scan in result.counted)
+    scans = f"{len(result.counted)} scan{'' if len(result.counted) == 1 else 's'} counted"
+    total = f"{expected:.1f} lesions expected in all{' (calibrated)' if is_calibrated else ''}"
     console.print(
         f"{scans}, {total}, {len(result.failed)} failed. Results: {result.out}", markup=False, highlight=False
     )

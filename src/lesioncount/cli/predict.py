@@ -54,11 +54,11 @@ def run(options: argparse.Namespace) -> int:
     if options.count is None:
         return 0
     from lesioncount.report import write_report
-    from lesioncount.runs.batch import count_batch
+    from lesioncount.runs import count_batch
 
     has_members = bool(options.mc_dropout or options.tta)
     result = count_batch(written, options.count, members=has_members, overwrite=options.overwrite)
-    page = write_report(result.out)
+    page = write_report(result)
     if not options.quiet:
         print(f"Counts: {result.out}. Report: {page}")
     return 1 if result.failed else 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 from lesioncount.runs.batch import Progress
+from lesioncount.runs.records import ScanSummary
 
 # Without a terminal, a line now and then: a log of ten thousand scans must stay readable.
 _LINES = 20
@@ -21,12 +22,12 @@ def progress_on(stream: IO[str], *, quiet: bool) -> Iterator[Progress | None]:
         with _bar(stream) as update:
             yield update
     else:
-        yield lambda summary, done, total: _line(stream, summary, done, total)
+        yield lambda scan, done, total: _line(stream, scan, done, total)
 
 
-def _line(stream: IO[str], summary: dict[str, Any], done: int, total: int) -> None:
-    if summary["status"] != "ok" or done == total or done % max(1, total // _LINES) == 0:
-        print(f"{done}/{total} {summary['scan']} {summary['status']}", file=stream, flush=True)
+def _line(stream: IO[str], scan: ScanSummary, done: int, total: int) -> None:
+    if not scan.is_counted or done == total or done % max(1, total // _LINES) == 0:
+        print(f"{done}/{total} {scan.name} {scan.status}", file=stream, flush=True)
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def _bar(stream: IO[str]) -> Iterator[Progress]:
     with Progress(*columns, console=Console(file=stream), transient=True) as bar:
         task = bar.add_task("count", total=None, rate="")
 
-        def update(_: dict[str, Any], done: int, total: int) -> None:
+        def update(_: ScanSummary, done: int, total: int) -> None:
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
             bar.update(task, completed=done, total=total, rate=f"{speed:.1f} scans/s" if speed else "")
 

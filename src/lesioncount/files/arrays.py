@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 
 _BROKEN = (
@@ -48,7 +49,7 @@ def load_array(path: Path, name: str | None = None) -> NDArray[Any]:
 
 
 def source_of_array(
-    path: Path, array: NDArray[Any], channel: int | None, format_name: str, affine: NDArray[Any] | None = None
+    path: Path, array: NDArray[Any], channel: int | None, format_name: str, grid: VoxelGrid | None = None
 ) -> MapSource:
     """A source of an array that is in memory, or mapped to it; of four axes the first is the channel."""
     if array.ndim not in (2, 3, 4) or array.size == 0:
@@ -65,7 +66,8 @@ def source_of_array(
         for begin in range(0, volume.shape[axis], n):
             yield volume[(slice(None),) * axis + (slice(begin, begin + n),)]
 
-    return MapSource(path, format_name, volume.shape, volume.dtype, axis, pieces, affine, n_channels=n_channels)
+    grid = VoxelGrid(path, volume.shape, why_unplaced="an array has no place in space") if grid is None else grid
+    return MapSource(grid, format_name, volume.dtype, axis, pieces, n_channels=n_channels)
 
 
 def _is_numpy(path: Path) -> bool:

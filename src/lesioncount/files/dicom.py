@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.source import MapSource, checked_affine, chosen_channel
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.source import MapSource, chosen_channel
 from lesioncount.optional import optional
 
 ENDINGS = (".dcm",)
@@ -37,7 +38,5 @@ def open_dicom(path: Path, channel: int | None = None) -> MapSource:
     values = np.asarray(volume.array)[..., 0].astype(np.float32)
     affine = np.array(volume.affine, dtype=np.float64)
     affine[:2] *= -1  # LPS → RAS
-    return MapSource(
-        path, "DICOM SEG", values.shape, values.dtype, 0, lambda: iter([values]), checked_affine(path, affine),
-        n_channels=seg.number_of_segments,
-    )  # fmt: skip
+    grid = VoxelGrid.placed(path, values.shape, affine)
+    return MapSource(grid, "DICOM SEG", values.dtype, 0, lambda: iter([values]), n_channels=seg.number_of_segments)

@@ -20,7 +20,9 @@ _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
 }
 
 
-def open_map(path: str | os.PathLike[str], *, channel: int | None = None) -> MapSource:
+def open_map(
+    path: str | os.PathLike[str], *, channel: int | None = None, scale: float | None = None, logits: bool = False
+) -> MapSource:
     """Open a file as a map; its voxels are read when they are asked for.
 
     Parameters
@@ -30,6 +32,10 @@ def open_map(path: str | os.PathLike[str], *, channel: int | None = None) -> Map
         DICOM SEG file.
     channel : int, optional
         Which map, where the file holds several.
+    scale : float, optional
+        What one unit of the values is worth, on top of a scale that the file itself has.
+    logits : bool, default False
+        Whether the values are logits.
     """
     path = Path(path)
     try:
@@ -42,7 +48,7 @@ def open_map(path: str | os.PathLike[str], *, channel: int | None = None) -> Map
     if ending is None:
         raise MapFileError(f"{path} is not a kind of file that is known. Known are {', '.join(_READERS)}.")
     try:
-        return _open(path, ending, channel)
+        return _open(path, ending, channel).read_as(scale=scale, logits=logits)
     except LesionCountError:
         raise
     except OSError as error:

@@ -10,7 +10,8 @@ import numpy as np
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.arrays import source_of_array
-from lesioncount.files.source import MapSource, checked_affine, chosen_channel
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.source import MapSource, chosen_channel
 from lesioncount.optional import optional
 
 ENDINGS = (".nrrd", ".nhdr", ".mha", ".mhd")
@@ -39,7 +40,8 @@ def open_itk(path: Path, channel: int | None = None) -> MapSource:
     affine[:n_axes, :n_axes] = direction * np.array(image.GetSpacing()[:n_axes])
     affine[:n_axes, 3] = image.GetOrigin()[:n_axes]
     affine[:2] *= -1  # ITK counts millimetres to the left and to the back: LPS
-    return replace(source_of_array(path, array, None, "ITK", checked_affine(path, affine)), n_channels=n_components)
+    grid = VoxelGrid.placed(path, array.shape, affine)
+    return replace(source_of_array(path, array, None, "ITK", grid), n_channels=n_components)
 
 
 def data_files(path: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -14,7 +15,8 @@ from isal.igzip_lib import IsalError
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.source import MapSource, checked_affine, chosen_channel, planes_per_piece
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 
 ENDINGS = (".nii.gz", ".nii")
 
@@ -41,13 +43,11 @@ def open_nifti(path: Path, channel: int | None = None) -> MapSource:
     slope, intercept = header.get_slope_inter()
     skip = start + chosen * n_voxels * dtype.itemsize
     return MapSource(
-        path=path,
+        grid=_grid(path, shape, header),
         format="NIfTI",
-        shape=shape,
         dtype=dtype,
         axis=len(shape) - 1,
         pieces=lambda: _pieces(path, shape, dtype, skip),
-        affine=checked_affine(path, _in_millimetres(header)),
         scale=None if slope is None or (slope, intercept) == (1, 0) else float(slope),
         offset=0.0 if slope is None else float(intercept),
         n_channels=n_channels,
@@ -84,11 +84,15 @@ def _header(path: Path) -> Any:
     return header
 
 
-def _in_millimetres(header: Any) -> NDArray[np.float64]:
-    """The affine, whatever the unit of the file."""
+def _grid(path: Path, shape: tuple[int, ...], header: Any) -> VoxelGrid:
+    """Sizes and places of voxels in millimetres, whatever the unit of the file."""
     affine = np.array(header.get_best_affine(), dtype=np.float64)
     affine[:3] *= _MILLIMETRES.get(int(header["xyzt_units"]) & 7, 1.0)
-    return affine
+    grid = VoxelGrid.placed(path, shape, affine)
+    if int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0:
+        return grid
+    # An affine that nibabel made up: sizes are the header's, but which side is which is a guess.
+    return replace(grid, affine=None, why_unplaced="its header has sform_code 0 and qform_code 0")
 
 
 def _spatial_shape(path: Path, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:

@@ -49,7 +49,8 @@ def open_nnunet(path: Path, channel: int | None = None) -> MapSource:
     for turn in _orientations(path, segmentation.affine):
         turned = turn(predicted)
         if turned.shape == labels.shape and np.array_equal(turned, labels):
-            source = source_of_array(path, turn(probabilities[chosen].T), None, "nnU-Net", segmentation.affine)
+            grid = replace(segmentation.grid, path=path)
+            source = source_of_array(path, turn(probabilities[chosen].T), None, "nnU-Net", grid)
             return replace(source, n_channels=n_channels)
     raise MapFileError(
         f"{path}: the probabilities do not reproduce the segmentation {segmentation.path.name} in any orientation that "
@@ -62,7 +63,9 @@ def _orientations(path: Path, affine: NDArray[np.float64] | None) -> list[Callab
     """How the probabilities may have to be turned, the likeliest first: not at all, or from canonical orientation."""
     from nibabel.orientations import apply_orientation, axcodes2ornt, io_orientation, ornt_transform
 
-    back = ornt_transform(axcodes2ornt("RAS"), io_orientation(affine))
+    # Where a header has no orientation, nibabel takes the first axis as running to the left.
+    placed = np.diag([-1.0, 1.0, 1.0, 1.0]) if affine is None else affine
+    back = ornt_transform(axcodes2ornt("RAS"), io_orientation(placed))
     turns: list[Callable[[NDArray[Any]], NDArray[Any]]] = [lambda a: a, lambda a: apply_orientation(a, back)]
     # Both fit where the segmentation is empty; then the reader that was used decides.
     return turns[::-1] if "Reorient" in str(_beside(path, "plans.json").get("image_reader_writer", "")) else turns

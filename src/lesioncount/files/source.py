@@ -1,23 +1,21 @@
-"""What every reader gives: a map that has not been read yet, with its geometry."""
+"""What every reader gives: a map that has not been read yet, with its grid and what its numbers mean."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import ChannelError, MapFileError
+from lesioncount.errors import ChannelError
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.voxels import is_inside, sigmoid
 
 # Pieces of this size keep the second-level cache warm between decompressing and counting.
 PIECE_BYTES = 1 << 21
-
-
-# Axes that lie in one plane, up to rounding: the volume of a voxel as a share of that of a box of its sizes.
-_FLAT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,54 +24,94 @@ class MapSource:
 
     Attributes
     ----------
-    path : Path
+    grid : VoxelGrid
     format : str
         Name of the format, for people.
-    shape : tuple of int
-        Of the map: two or three numbers.
     dtype : dtype
         Of what is stored.
     axis : int
         The axis along which the pieces follow each other.
     pieces : callable
-        Gives the pieces in order; each is an array with all axes of the map. May be called more than once.
-    affine : ndarray, shape (4, 4), or None
-        From voxel index to millimetres in RAS orientation.
+        Gives what is stored piece by piece, in order; each is an array with all axes of the map. May be called more
+        than once.
     scale, offset : float
-        probability = stored · scale + offset. A scale of None: nothing is said about it.
+        value = stored · scale + offset. A scale of None: the file says nothing about it.
+    logits : bool
+        Whether the values are logits, not probabilities.
     n_channels : int
         How many maps the file holds.
     """
 
-    path: Path
+    grid: VoxelGrid
     format: str
-    shape: tuple[int, ...]
     dtype: np.dtype[Any]
     axis: int
     pieces: Callable[[], Iterator[NDArray[Any]]]
-    affine: NDArray[np.float64] | None = None
     scale: float | None = None
     offset: float = 0.0
+    logits: bool = False
     n_channels: int = 1
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.grid.path
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of voxels along each axis."""
+        return self.grid.shape
+
+    @property
+    def affine(self) -> NDArray[np.float64] | None:
+        """From voxel index to RAS millimetres, None when unknown."""
+        return self.grid.affine
 
     @property
     def spacing_mm(self) -> tuple[float, ...] | None:
         """Voxel size along each axis, None when unknown."""
-        if self.affine is None:
-            return None
-        columns = self.affine[:3, : len(self.shape)]
-        return tuple(float(size) for size in np.sqrt((columns**2).sum(axis=0)))
+        return self.grid.spacing_mm
 
-    @property
-    def voxel_volume_mm3(self) -> float | None:
-        """Volume of a voxel, which in a sheared grid is less than the product of its sizes; None when unknown."""
-        if self.affine is None or len(self.shape) != 3:
-            return None
-        return abs(float(np.linalg.det(self.affine[:3, :3])))
+    def read_as(self, *, scale: float | None = None, logits: bool = False) -> MapSource:
+        """The same map, with what a user knows of its values: a scale on top of the file's, or that they are logits."""
+        if scale is None:
+            return replace(self, logits=logits)
+        both = scale * (1.0 if self.scale is None else self.scale)
+        return replace(self, scale=both, offset=scale * self.offset, logits=logits)
 
     def array(self) -> NDArray[Any]:
         """The whole map as it is stored."""
-        return np.concatenate([piece.copy() for piece in self.pieces()], axis=self.axis)
+        return self._whole(lambda piece: piece.copy())
+
+    def values(self) -> NDArray[Any]:
+        """The whole map, scaled as the file says."""
+        return self._whole(self.to_values)
+
+    def probabilities(self) -> NDArray[Any]:
+        """The whole map as probabilities."""
+        return self._whole(self.to_probabilities)
+
+    def mask(self) -> NDArray[np.bool_]:
+        """The whole map as a mask: what is neither 0 nor NaN is inside."""
+        return self._whole(self.to_mask)
+
+    def to_values(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """What stored numbers stand for."""
+        return stored.copy() if self.scale is None else stored * np.float64(self.scale) + self.offset
+
+    def to_probabilities(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Stored numbers as probabilities."""
+        values = self.to_values(stored)
+        if self.logits:
+            return sigmoid(values.astype(np.float64))
+        return values if values.dtype.kind == "f" else values.astype(np.float32)
+
+    def to_mask(self, stored: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which stored numbers are inside of a mask. A scaled 0 may be nearly 0 only: half a step counts as outside."""
+        return is_inside(self.to_values(stored), within=0.0 if self.scale is None else abs(self.scale) / 2)
+
+    def _whole(self, convert: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([convert(piece) for piece in self.pieces()], axis=self.axis)
 
 
 def planes_per_piece(shape: tuple[int, ...], axis: int, itemsize: int) -> int:
@@ -95,16 +133,3 @@ def chosen_channel(path: Path, n_channels: int, channel: int | None, what: str =
         held = f"{n_channels}, 0 to {n_channels - 1}" if n_channels > 1 else "a single map: leave --channel out"
         raise ChannelError(f"{path} has no channel {channel}: it holds {held}.")
     return channel
-
-
-def checked_affine(path: Path, affine: NDArray[Any]) -> NDArray[np.float64]:
-    """The affine, if voxels have a place and a size in it."""
-    matrix = np.asarray(affine, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        sizes = np.sqrt((matrix[:3, :3] ** 2).sum(axis=0))
-        flatness = abs(float(np.linalg.det(matrix[:3, :3]))) / max(float(sizes.prod()), 1e-300)
-    if not np.isfinite(matrix).all() or not sizes.all() or flatness < _FLAT:
-        raise MapFileError(
-            f"{path}: the affine does not place the voxels in space (not finite, or voxels of size 0):\n{matrix}"
-        )
-    return matrix

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.optional import optional
 
@@ -43,4 +44,5 @@ def open_zarr(path: Path, channel: int | None = None) -> MapSource:
             except Exception as error:  # noqa: BLE001 - codecs raise many kinds for a damaged chunk
                 raise MapFileError(f"{path}: a chunk is damaged: {error}.") from None
 
-    return MapSource(path, "zarr", shape, dtype, 0, pieces, n_channels=n_channels)
+    grid = VoxelGrid(path, shape, why_unplaced="a zarr array has no place in space")
+    return MapSource(grid, "zarr", dtype, 0, pieces, n_channels=n_channels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,25 +129,20 @@ def read_cohort(folder: str | Path, /, *, normalize: bool = False) -> FolderCoho
 
 def _check_grid(row: Row, grid: MapSource, source: MapSource, what: str) -> None:
     try:
-        check_same_grid(grid, source, what)
+        check_same_grid(grid.grid, source.grid, what)
     except ShapeError as error:
         raise CohortError(f"{row.name}: its images and masks must lie voxel on voxel. {error}") from None
 
 
-def _values(source: MapSource) -> NDArray[Any]:
-    stored = source.array().T  # the axes of NIfTI are x, y, z
-    return stored if source.scale is None else stored * np.float32(source.scale) + np.float32(source.offset)
-
-
 def _image(row: Row, source: MapSource) -> NDArray[np.float32]:
-    values = _values(source).astype(np.float32)
+    values = source.values().T.astype(np.float32)
     if not np.isfinite(values).all():
         raise CohortError(f"{row.name}: {source.path} has voxels that are not finite.")
     return values
 
 
 def _binary(row: Row, source: MapSource) -> NDArray[np.bool_]:
-    values = _values(source)
+    values = source.values().T
     found = np.unique(values).tolist()
     if not (set(found) <= {0, 1} or set(found) <= {0, 255}):
         shown = ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.optional import optional
-from lesioncount.report.cohort import ScanSummary
 from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, OURS, USUAL, drawn, whole_numbers
+from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.scan_numbers import CountNumbers
 
 # Bars lower than this part of the highest are not visible at the height of the figure.
 _VISIBLE = 0.004
@@ -21,18 +22,21 @@ _LONGEST_NAME = 26
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of the overview: the columns of ``counts.tsv`` that it shows; without a method, an interval only."""
+    """A line of the overview: the method whose numbers it shows; of the guaranteed line, an interval only."""
 
     name: str
-    suffix: str
-    method: str | None
+
+    def numbers(self, scan: ScanSummary) -> CountNumbers | None:
+        return scan.counted.raw if self.name == "raw" else scan.counted.calibrated
+
+    def interval(self, scan: ScanSummary) -> tuple[int, int] | None:
+        if self.name == "guaranteed":
+            return scan.counted.guaranteed
+        numbers = self.numbers(scan)
+        return None if numbers is None else (numbers.interval90_low, numbers.interval90_high)
 
 
-_LINES = (
-    _Line("raw", "", "raw"),
-    _Line("calibrated", "_calibrated", "calibrated"),
-    _Line("guaranteed", "_conformal", None),
-)
+_LINES = (_Line("raw"), _Line("calibrated"), _Line("guaranteed"))
 
 # Distance of the lines of one scan, where the next scan is at 1.
 _LINE = 0.27
@@ -44,39 +48,33 @@ class _Series:
 
     method: str
     pmf: NDArray[np.float64]
-    count: dict[str, Any]
-    suffix: str
+    numbers: CountNumbers
     edges: tuple[float, float]
 
     @property
-    def interval(self) -> tuple[int, int]:
-        return self.count[f"interval90_low{self.suffix}"], self.count[f"interval90_high{self.suffix}"]
-
-    @property
     def words(self) -> str:
-        low, high = self.interval
-        name = f"{self.method} " if self.suffix else ""
-        return f"{name}most likely {self.count[f'count_mode{self.suffix}']}, 90 % interval {low} to {high}"
+        name = f"{self.method} " if self.method == "calibrated" else ""
+        low, high = self.numbers.interval90_low, self.numbers.interval90_high
+        return f"{name}most likely {self.numbers.count_mode}, 90 % interval {low} to {high}"
 
 
-def overview(scans: Sequence[ScanSummary], key: str) -> str:
+def overview(scans: Sequence[ScanSummary], anchors: Mapping[str, str], key: str) -> str:
     """The count of each scan: 90 % interval, most likely count, mean, and the usual count beside it."""
-    counts = [scan.count for scan in scans if scan.count is not None]
-    lines = [line for line in _LINES if all(f"interval90_low{line.suffix}" in count for count in counts)]
+    lines = [line for line in _LINES if all(line.interval(scan) is not None for scan in scans)]
     places = (np.arange(len(lines)) - (len(lines) - 1) / 2) * _LINE
 
     def draw(axes: Any) -> None:
         for line, place in zip(lines, places, strict=True):
-            _draw_line(axes, counts, line, place, is_alone=len(lines) == 1)
+            _draw_line(axes, scans, line, place, is_alone=len(lines) == 1)
         _draw_members(axes, scans, places[0])
-        usual = [count["cc_count"] for count in counts]
+        usual = [scan.counted.candidates.cc_count for scan in scans]
         axes.plot(
-            usual, range(len(counts)), "D", color=USUAL, markersize=7, markeredgewidth=1.5, fillstyle="none",
+            usual, range(len(scans)), "D", color=USUAL, markersize=7, markeredgewidth=1.5, fillstyle="none",
             label="CC > 0.5",
         )  # fmt: skip
-        axes.set(xlabel="number of lesions", ylim=(len(counts) - 0.5, -0.5))
-        _name_rows(axes, scans)
-        longest = max(1, *usual, *(count[f"interval90_high{line.suffix}"] for line in lines for count in counts))
+        axes.set(xlabel="number of lesions", ylim=(len(scans) - 0.5, -0.5))
+        _name_rows(axes, scans, anchors)
+        longest = max(1, *usual, *((line.interval(scan) or (0, 0))[1] for line in lines for scan in scans))
         axes.set_xlim(-0.04 * longest, 1.04 * longest)
         whole_numbers(axes)
         axes.grid(axis="y", color=USUAL, alpha=0.25, linewidth=0.5)
@@ -92,9 +90,8 @@ def histogram(scans: Sequence[ScanSummary], key: str) -> str:
     """How many scans have how many lesions expected."""
 
     def draw(axes: Any) -> None:
-        counts = [scan.count for scan in scans if scan.count is not None]
-        expected = [count["count_mean"] for count in counts]
-        calibrated = [count["count_mean_calibrated"] for count in counts if "count_mean_calibrated" in count]
+        expected = [scan.counted.raw.count_mean for scan in scans]
+        calibrated = [one.count_mean for scan in scans if (one := scan.counted.calibrated) is not None]
         bins = np.histogram_bin_edges(expected + calibrated, bins=min(30, max(5, len(expected) // 4)))
         axes.hist(expected, bins=bins, color=OURS, label="raw")
         if calibrated:
@@ -108,13 +105,13 @@ def histogram(scans: Sequence[ScanSummary], key: str) -> str:
     return drawn(draw, height_inch=2.2, label=f"Histogram of the expected counts of {len(scans)} scans.", key=key)
 
 
-def distribution(record: dict[str, Any], key: str) -> str:
+def distribution(record: ScanRecord, key: str) -> str:
     """The probability of each number of lesions, also calibrated; counts outside the 90 % interval are pale."""
-    count, series = record["count"], _series_of(record)
+    series = _series_of(record)
     highest = max(one.pmf.max() for one in series)
     visible = [np.flatnonzero(one.pmf >= _VISIBLE * one.pmf.max()) for one in series]
     first, last = min(part[0] for part in visible), max(part[-1] for part in visible)
-    usual = count["cc_count"]
+    usual = record.summary.counted.candidates.cc_count
 
     def draw(axes: Any) -> None:
         for one in series:
@@ -134,19 +131,18 @@ def distribution(record: dict[str, Any], key: str) -> str:
     return drawn(draw, height_inch=2.3, label=label, key=key, margins=margins)
 
 
-def _series_of(record: dict[str, Any]) -> list[_Series]:
-    count = record["count"]
-    raw = _Series("raw", np.array(record["pmf"]), count, "", (-0.4, 0.4))
-    if "pmf_calibrated" not in record:
+def _series_of(record: ScanRecord) -> list[_Series]:
+    numbers = record.summary.counted
+    raw = _Series("raw", np.array(record.pmf), numbers.raw, (-0.4, 0.4))
+    if numbers.calibrated is None:
         return [raw]
     # Side by side: the raw bar left of its number, the calibrated one right of it.
-    calibrated = _Series("calibrated", np.array(record["pmf_calibrated"]), count, "_calibrated", (0.02, 0.42))
+    calibrated = _Series("calibrated", np.array(record.pmf_calibrated), numbers.calibrated, (0.02, 0.42))
     return [replace(raw, edges=(-0.42, -0.02)), calibrated]
 
 
 def _draw_bars(axes: Any, one: _Series, counts: NDArray[Any], *, is_alone: bool) -> None:
-    low, high = one.interval
-    inside = (counts >= low) & (counts <= high)
+    inside = (counts >= one.numbers.interval90_low) & (counts <= one.numbers.interval90_high)
     names = ("90 % interval", "outside of it") if is_alone else (one.method, None)
     for part, alpha, name in ((inside, 1.0, names[0]), (~inside, 0.35, names[1])):
         if part.any():
@@ -154,30 +150,27 @@ def _draw_bars(axes: Any, one: _Series, counts: NDArray[Any], *, is_alone: bool)
             _bars(axes, counts[part], one.pmf[counts[part]], one.edges, **style)
 
 
-def _draw_line(axes: Any, counts: Sequence[dict[str, Any]], line: _Line, place: float, *, is_alone: bool) -> None:
-    rows = np.arange(len(counts)) + place
-
-    def column(name: str) -> list[float]:
-        return [count[name + line.suffix] for count in counts]
-
-    if line.method is None:
-        ends = [column("interval90_low"), column("interval90_high")]
+def _draw_line(axes: Any, scans: Sequence[ScanSummary], line: _Line, place: float, *, is_alone: bool) -> None:
+    rows = np.arange(len(scans)) + place
+    ends = np.array([line.interval(scan) for scan in scans]).T
+    if line.name == "guaranteed":
         axes.hlines(rows, *ends, color=INK, linewidth=1, label=line.name)
         axes.plot(ends, [rows, rows], "|", color=INK, markersize=5, markeredgewidth=1)
         return
-    colour = COLOURS[line.method]
+    numbers = [one for scan in scans if (one := line.numbers(scan)) is not None]
+    colour = COLOURS[line.name]
     names = ("90 % interval", "most likely", "mean") if is_alone else (line.name, None, None)
-    interval = column("interval90_low"), column("interval90_high")
-    axes.hlines(rows, *interval, color=colour, linewidth=4, alpha=0.4, label=names[0])
+    axes.hlines(rows, *ends, color=colour, linewidth=4, alpha=0.4, label=names[0])
     size = 6 if is_alone else 5
-    axes.plot(column("count_mode"), rows, MARKERS[line.method], color=colour, markersize=size, label=names[1])
+    modes, means = [one.count_mode for one in numbers], [one.count_mean for one in numbers]
+    axes.plot(modes, rows, MARKERS[line.name], color=colour, markersize=size, label=names[1])
     tick = {"color": MARK if is_alone else colour, "markersize": 2 * size, "markeredgewidth": 2}
-    axes.plot(column("count_mean"), rows, "|", **tick, label=names[2])
+    axes.plot(means, rows, "|", **tick, label=names[2])
 
 
 def _draw_members(axes: Any, scans: Sequence[ScanSummary], place: float) -> None:
     """What each member of an ensemble expects, above the count of all."""
-    points = [(one["count_mean"], row) for row, scan in enumerate(scans) for one in scan.members]
+    points = [(one.raw.count_mean, row) for row, scan in enumerate(scans) for one in scan.members]
     if points:
         mean, row = np.array(points).T
         style = {"color": INK, "markersize": 3.5, "markeredgewidth": 0.8, "fillstyle": "none"}
@@ -195,11 +188,11 @@ def _bars(axes: Any, positions: NDArray[Any], heights: NDArray[Any], edges: tupl
     axes.add_patch(patches.PathPatch(outline, **style))
 
 
-def _name_rows(axes: Any, scans: Sequence[ScanSummary]) -> None:
+def _name_rows(axes: Any, scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> None:
     axes.set_yticks(range(len(scans)), [_shortened(scan.name) + " ≠" * scan.disagrees for scan in scans])
     axes.tick_params(axis="y", length=0)
     for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
-        text.set_url(f"#{scan.anchor}")
+        text.set_url(f"#{anchors[scan.name]}")
 
 
 def _shortened(name: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from lesioncount.files.atomic import write_text
 from lesioncount.optional import optional
-from lesioncount.report.cohort import MIN_BETWEEN_VARIANCE, Cohort, read_cohort
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
 from lesioncount.report.templates import template
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.results import RunResults, read_results
+from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
 from lesioncount.version import __version__
 
@@ -27,13 +30,13 @@ _SCANS_IN_OVERVIEW = 40
 _MANY_SCANS, _OPEN_OF_MANY = 12, 3
 
 
-def write_report(out: Path, *, images: Path | None = None) -> Path:
-    """Write a page that shows the results in a folder: the cohort, each scan, and each candidate in its place.
+def write_report(results: RunResults | str | Path, *, images: Path | None = None) -> Path:
+    """Write a page that shows the results of a run: the cohort, each scan, and each candidate in its place.
 
     Parameters
     ----------
-    out : path
-        Folder with the results of a run: ``run.json`` and a record per scan. The maps are read again for pictures.
+    results : RunResults or path
+        What `count_batch` returned, or the folder it wrote to. The maps are read again for pictures.
     images : path, optional
         What to show behind the candidates: a folder with an image of the same name for each map, or one image for all.
         It must lie on the grid of the map. Default: the map itself.
@@ -41,39 +44,52 @@ def write_report(out: Path, *, images: Path | None = None) -> Path:
     Returns
     -------
     Path
-        Of the page, ``report.html`` in the folder.
+        Of the page, ``report.html`` in the folder of the results.
     """
     for module in ("matplotlib", "jinja2"):
         optional(module, "report", "Writing the report")
-    out = Path(out)
-    page = out / "report.html"
-    write_text(page, _rendered(read_cohort(out), None if images is None else Path(images)))
+    results = results if isinstance(results, RunResults) else read_results(Path(results))
+    page = results.out / "report.html"
+    write_text(page, _rendered(results, None if images is None else Path(images)))
     return page
 
 
-def _rendered(cohort: Cohort, images: Path | None) -> str:
+def _rendered(results: RunResults, images: Path | None) -> str:
+    # The most uncertain scans first; those that are equally so in the order of the run.
+    scans = sorted(results.counted, key=lambda scan: -scan.counted.best.count_sd)
+    anchors = {scan.name: f"scan-{number}" for number, scan in enumerate(results.scans, start=1)}
     sections = [
-        section_of(scan, cohort.out, images=images, has_pictures=number < _SCANS_WITH_PICTURES)
-        for number, scan in enumerate(cohort.counted)
+        section_of(scan, results, key=anchors[scan.name], images=images, has_pictures=number < _SCANS_WITH_PICTURES)
+        for number, scan in enumerate(scans)
     ]
-    in_overview = cohort.counted[:_SCANS_IN_OVERVIEW]
-    is_cut = len(in_overview) < len(cohort.counted)
+    in_overview = scans[:_SCANS_IN_OVERVIEW]
+    is_cut = len(in_overview) < len(scans)
+    calibration = results.calibration
     text: str = template("page.html.j2").render(
-        cohort=cohort,
+        results=results,
+        anchors=anchors,
         sections=sections,
-        overview=overview(in_overview, "overview") if in_overview else "",
-        histogram=histogram(cohort.counted, "histogram") if is_cut else "",
+        disagreeing=_disagreeing(scans),
+        overview=overview(in_overview, anchors, "overview") if in_overview else "",
+        histogram=histogram(scans, "histogram") if is_cut else "",
         n_in_overview=len(in_overview),
         n_open=len(sections) if len(sections) <= _MANY_SCANS else _OPEN_OF_MANY,
         pictures_per_scan=PICTURES_PER_SCAN,
         scans_with_pictures=_SCANS_WITH_PICTURES,
-        totals=[total for total in (cohort.total, cohort.total_calibrated) if total is not None],
+        totals=[results.total()] + ([] if calibration is None else [results.total(calibration)]),
         min_between_variance=MIN_BETWEEN_VARIANCE,
-        calibration_words=None if cohort.calibration is None else _in_plain_words(cohort.calibration),
+        calibration_words=None if calibration is None else _in_plain_words(calibration),
         version=__version__,
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
     return text
+
+
+def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
+    """The scans whose members disagree, those that do so most first."""
+    ensembles = [(scan.counted.ensemble, scan) for scan in scans]
+    found = [(ensemble.variance_between, scan) for ensemble, scan in ensembles if ensemble and ensemble.disagrees]
+    return [scan for _, scan in sorted(found, key=lambda one: -one[0])]
 
 
 def _in_plain_words(calibration: Calibration) -> str:

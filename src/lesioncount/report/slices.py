@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files.formats import open_map
+from lesioncount.files import MapSource, open_map
 from lesioncount.files.geometry import check_same_grid
-from lesioncount.files.source import MapSource
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
 from lesioncount.runs.inputs import counterpart
+from lesioncount.runs.lesion_rows import LesionRow
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.settings import CountedWith
 
 # Contrast of an image: a few very dark or bright voxels (noise, fat, vessels) must not take all of it.
 _DARKEST_PERCENT, _BRIGHTEST_PERCENT = 1.0, 99.5
@@ -40,15 +42,15 @@ class Slices:
         By the label of the candidate.
     on_image : bool
         Whether they show the image, not the map.
-    is_anatomical : bool
-        Whether the map says how the patient lies in it.
+    why_unplaced : str or None
+        Why it is not known how the patient lies in the map, where it is not.
     note : str or None
         What could not be done, and why.
     """
 
     planes: dict[int, tuple[Plane, ...]] = field(default_factory=dict)
     on_image: bool = False
-    is_anatomical: bool = False
+    why_unplaced: str | None = None
     note: str | None = None
 
 
@@ -67,65 +69,60 @@ class _Shown:
         return shades
 
 
-def cut_slices(record: dict[str, Any], lesions: Sequence[dict[str, Any]], images: Path | None) -> Slices:
+def cut_slices(
+    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], images: Path | None
+) -> Slices:
     """Cut the planes through some candidates of a scan; what is wrong with its files ends up as a note.
 
     Parameters
     ----------
-    record : dict
-        Of the scan.
-    lesions : sequence of dict
-        The rows to show, from the record.
+    scan : ScanSummary
+    counted_with : CountedWith
+        How its map was read and counted.
+    lesions : sequence of LesionRow
+        The candidates to show.
     images : path, optional
         The image to show, or a folder with an image of the name of the map.
     """
     if not lesions:
         return Slices()
     try:
-        return _cut(record, lesions, images)
+        return _cut(scan, counted_with, lesions, images)
     except _UNREADABLE as error:
         return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {_reason(error)}")
 
 
-def _cut(record: dict[str, Any], lesions: Sequence[dict[str, Any]], images: Path | None) -> Slices:
-    source = open_map(record["input"]["path"], channel=record["settings"]["channel"])
-    if list(source.shape) != record["map"]["shape"]:
+def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], images: Path | None) -> Slices:
+    source = open_map(scan.grid.path, **counted_with.reading.to_dict())
+    if source.shape != scan.grid.shape:
         raise MapFileError(f"{source.path} now has shape {source.shape}.")
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
-    maps = [_probabilities(stored, source, record["settings"]) for stored in read_windows(source, windows)]
+    maps = [source.to_probabilities(stored) for stored in read_windows(source, windows)]
     for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
-        if not abs(probabilities[window.peak_inside] - lesion["existence"]) <= _SAME_PROBABILITY:
+        if not abs(probabilities[window.peak_inside] - lesion.existence) <= _SAME_PROBABILITY:
             raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
-    regions = _regions(record, windows, maps)
+    regions = _regions(scan.within, counted_with.protocol, windows, maps)
     shown, note = _background(source, windows, maps, images)
     view = View.of(source.affine)
     planes = {
-        lesion["label"]: planes_through(
+        lesion.label: planes_through(
             shown.shades(number), regions[number], windows[number].peak_inside,
             view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
         )
         for number, lesion in enumerate(lesions)
     }  # fmt: skip
-    return Slices(planes, shown.palette is None, view.is_anatomical, note)
-
-
-def _probabilities(stored: NDArray[Any], source: MapSource, settings: dict[str, Any]) -> NDArray[Any]:
-    if settings["logits"]:
-        return 0.5 * (1 + np.tanh(0.5 * stored.astype(np.float64)))  # the sigmoid, without overflow
-    if source.scale is None and settings["scale"] is None:
-        return stored if stored.dtype.kind == "f" else stored.astype(np.float32)
-    values = stored * np.float64(1.0 if source.scale is None else source.scale) + source.offset
-    return values * (settings["scale"] or 1.0)
+    return Slices(planes, shown.palette is None, source.grid.why_unplaced if source.affine is None else None, note)
 
 
 def _regions(
-    record: dict[str, Any], windows: Sequence[Window], maps: Sequence[NDArray[Any]]
+    within: Path | None, protocol: CountingProtocol, windows: Sequence[Window], maps: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.bool_]]:
     """The voxels of each candidate: connected as they were counted, in the window, to its peak."""
-    protocol = CountingProtocol.from_dict(record["settings"]["protocol"])
     connected = CountingProtocol(threshold=protocol.threshold, connectivity=protocol.connectivity)
-    mask = record["input"].get("mask")
-    masks = [None] * len(windows) if mask is None else [m != 0 for m in read_windows(open_map(mask), windows)]
+    masks: list[NDArray[np.bool_] | None] = [None] * len(windows)
+    if within is not None:
+        mask = open_map(within)
+        masks = [mask.to_mask(stored) for stored in read_windows(mask, windows)]
     regions = []
     for window, probabilities, inside in zip(windows, maps, masks, strict=True):
         clipped = probabilities.clip(0, 1)  # scaled numbers may end outside by rounding
@@ -149,10 +146,8 @@ def _background(
 
 def _image(source: MapSource, windows: Sequence[Window], path: Path) -> _Shown:
     image = open_map(path)
-    check_same_grid(source, image, "the image")
-    voxels = [
-        stored * np.float32(image.scale or 1) for stored in read_windows(image, windows)
-    ]  # a slope may be negative
+    check_same_grid(source.grid, image.grid, "the image")
+    voxels = [image.to_values(stored) for stored in read_windows(image, windows)]
     values = np.concatenate([window.ravel() for window in voxels]).astype(np.float32)
     values = values[np.isfinite(values)]
     black, white = np.percentile(values, (_DARKEST_PERCENT, _BRIGHTEST_PERCENT)) if values.size else (0.0, 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lesioncount.optional import optional
+from lesioncount.runs.lesion_rows import LesionRow
 
 
 def template(name: str) -> Any:
@@ -28,8 +29,8 @@ def _size(volume_mm3: float | None) -> str:
     return f"{volume_mm3:,.0f} mm³".replace(",", "\u202f") if volume_mm3 >= 100 else f"{volume_mm3:.3g} mm³"
 
 
-def _mm(row: dict[str, Any]) -> str:
-    place = [row[f"peak_{axis}_mm"] for axis in "xyz"]
+def _mm(row: LesionRow) -> str:
+    place = [row.peak_x_mm, row.peak_y_mm, row.peak_z_mm]
     return "–" if None in place else ", ".join(f"{value:.1f}" for value in place).replace("-", "\u2212")
 
 

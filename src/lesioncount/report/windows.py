@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.files.source import MapSource
+from lesioncount.files import MapSource
+from lesioncount.runs.lesion_rows import LesionRow
 
 # What is shown around a candidate: about half of a brain, enough to recognise the place.
 _CONTEXT_MM = 64.0
@@ -34,11 +35,11 @@ class Window:
         return tuple(index - part.start for index, part in zip(self.peak, self.box, strict=True))
 
 
-def window_of(lesion: dict[str, Any], shape: tuple[int, ...], spacing_mm: tuple[float, ...] | None) -> Window:
-    """The window that shows a candidate, given as its row of ``lesions.tsv``."""
+def window_of(lesion: LesionRow, shape: tuple[int, ...], spacing_mm: tuple[float, ...] | None) -> Window:
+    """The window that shows a candidate."""
     spacing = np.ones(len(shape)) if spacing_mm is None else np.array(spacing_mm)
-    low, high = np.array(lesion["bbox"].split(), dtype=int).reshape(2, len(shape))
-    peak = np.array([lesion[name] for name in ("peak_i", "peak_j", "peak_k")[: len(shape)]])
+    low, high = np.array(lesion.bbox.split(), dtype=int).reshape(2, len(shape))
+    peak = np.array(lesion.peak)
     side_mm = max(min(_CONTEXT_MM, _MOST_VOXELS * spacing.min()), ((high - low) * spacing).max() / _LARGEST_PART)
     size = np.minimum(np.ceil(side_mm / spacing).astype(int), np.minimum(shape, _MOST_VOXELS))
     # Around the middle of the candidate; around its peak if it does not fit.

@@ -1,7 +1,8 @@
 """A folder of results: what is counted, how it is recorded, and how it compares with the truth."""
 
-from lesioncount.runs.batch import BatchResult, count_batch
-from lesioncount.runs.count_file import ScanCount, count_file
-from lesioncount.runs.records import Settings
+from lesioncount.runs.batch import count_batch
+from lesioncount.runs.file_counts import ScanCount, count_file
+from lesioncount.runs.results import RunResults, read_results
+from lesioncount.runs.settings import Settings
 
-__all__ = ["BatchResult", "ScanCount", "Settings", "count_batch", "count_file"]
+__all__ = ["RunResults", "ScanCount", "Settings", "count_batch", "count_file", "read_results"]

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from lesioncount.errors import CalibrationError, MapFileError
+from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.files.atomic import remove_left_overs, write_text
-from lesioncount.runs.inputs import counterpart, find_maps, match_members, name_scans
-from lesioncount.runs.records import Scan, Settings, foreign_file, is_done, read_record, remove_results, to_json
-from lesioncount.runs.tables import (
-    CALIBRATED_COLUMNS,
-    CONFORMAL_COLUMNS,
-    COUNT_COLUMNS,
-    ENSEMBLE_COLUMNS,
-    LESION_COLUMNS,
-    MEMBER_COLUMNS,
-    columns_of,
-    to_tsv,
-)
-from lesioncount.runs.workers import count_scans, failure
+from lesioncount.runs.inputs import counterpart, find_maps, match_members
+from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
+from lesioncount.runs.names import name_scans
+from lesioncount.runs.ownership import check_nothing_foreign, remove_results
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.results import RunResults
+from lesioncount.runs.run_file import Run, run_path
+from lesioncount.runs.scan_counting import count_scan, counted_before, failed
+from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS
+from lesioncount.runs.settings import Settings
+from lesioncount.runs.tables import filled_columns, to_tsv
+from lesioncount.runs.workers import results_of
 
-Progress = Callable[[dict[str, Any], int, int], None]
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """What a run did: one summary per scan, in the order of the inputs."""
-
-    out: Path
-    summaries: tuple[dict[str, Any], ...]
-    interrupted: bool = False
-
-    @property
-    def failed(self) -> tuple[dict[str, Any], ...]:
-        """The summaries of scans that could not be counted."""
-        return tuple(summary for summary in self.summaries if summary["status"] != "ok")
+Progress = Callable[[ScanSummary, int, int], None]
 
 
 def count_batch(
@@ -56,18 +40,18 @@ def count_batch(
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> BatchResult:
+) -> RunResults:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
 
     Parameters
     ----------
     inputs : sequence of path
-        Files, folders (searched through and through) or glob patterns. With ``members``, two or more folders that hold
-        maps of the same scans under the same names.
+        Files, folders (searched with everything below them) or glob patterns. With ``members``, two or more folders
+        that hold maps of the same scans under the same names.
     out : path
         Folder of the results; made if it is not there.
     settings : Settings, optional
-        Protocol, channel, scale, logits, and whether to write label maps.
+        Protocol, channel, scale, logits, calibration, and whether to write label maps.
     mask : path, optional
         A mask for all maps, or a folder with a mask of the same name for each.
     members : bool, default False
@@ -79,41 +63,67 @@ def count_batch(
     resume : bool, default False
         Keep what is there and still right: same files, same settings, no error.
     overwrite : bool, default False
-        Do everything again, over what is there.
+        Do everything again, and replace what is there.
     progress : callable, optional
         Called with the summary of a scan, the number of scans done, and the number of all.
     """
-    settings = Settings() if settings is None else settings
-    out = Path(out)
+    settings, out = Settings() if settings is None else settings, Path(out)
     scans = _scans(inputs, mask, out, members=members)
-    _check_calibration(settings, members=members)
-    _prepared(out, scans, settings, resume=resume, overwrite=overwrite)
-    begin = time.time()
-    run: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "status": "running"}
-    _write_run(out, settings, (), begin, run)  # from here on the folder is ours, also if the run is killed
-    done: dict[str, dict[str, Any]] = {}
-    interrupted = False
+    settings.check(members=members)
+    _prepare(out, scans, settings, resume=resume, overwrite=overwrite)
+    began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
+    write_text(run_path(out), run.to_json())  # from here on the folder is ours, also if the run is killed
+    done: dict[str, ScanSummary] = {}
+
+    def tell(summary: ScanSummary) -> None:
+        done[summary.name] = summary
+        if progress is not None:
+            progress(summary, len(done), len(scans))
+
     try:
-        todo = []
-        for scan in scans:
-            if resume and is_done(scan, settings, out):
-                done[scan.name] = _summary(out, scan)
-                _tell(progress, done[scan.name], len(done), len(scans))
-            else:
-                todo.append(scan)
-        for summary in count_scans(todo, settings, out, jobs=jobs, cluster=cluster):
-            done[summary["scan"]] = summary
-            _tell(progress, summary, len(done), len(scans))
+        _count_all(scans, settings, out, jobs=jobs, cluster=cluster, resume=resume, tell=tell)
+        run = replace(run, status="finished")
     except KeyboardInterrupt:
-        interrupted = True
-    summaries = tuple(done[scan.name] for scan in scans if scan.name in done)
+        run = replace(run, status="interrupted")
+    results = RunResults(out, run, tuple(done[scan.name] for scan in scans if scan.name in done))
     remove_left_overs(out)  # of workers that died
-    _write_tables(out, summaries)
-    _write_run(out, settings, summaries, begin, run | {"status": "interrupted" if interrupted else "finished"})
-    return BatchResult(out, summaries, interrupted)
+    _write_tables(results)
+    write_text(run_path(out), run.to_json(results.scans, seconds=time.monotonic() - began))
+    return results
 
 
-def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path, *, members: bool) -> list[Scan]:
+def _count_all(
+    scans: Sequence[ScanFiles],
+    settings: Settings,
+    out: Path,
+    *,
+    jobs: int,
+    cluster: str | None,
+    resume: bool,
+    tell: Callable[[ScanSummary], None],
+) -> None:
+    """Count scans, but for those that need not be counted again."""
+    todo = []
+    for scan in scans:
+        before = counted_before(scan, settings, out) if resume else None
+        if before is None:
+            todo.append(scan)
+        else:
+            tell(before)
+    count = partial(count_scan, settings=settings, out=out)
+    for place, future in results_of(count, todo, jobs=jobs, cluster=cluster):
+        scan = todo[place]
+        try:
+            summary = future.result()
+        except WorkerDiedError:
+            why = "the process that counted it died, possibly for want of memory"
+            summary = failed(scan, why, FileFacts(str(scan.path)))
+        except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
+            summary = failed(scan, f"{type(error).__name__}: {error}", FileFacts(str(scan.path)))
+        tell(summary)
+
+
+def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path, *, members: bool) -> list[ScanFiles]:
     if mask is not None and not Path(mask).exists():
         raise MapFileError(f"The mask {mask} does not exist.")
     if not members:
@@ -121,38 +131,21 @@ def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path, *, 
     return [replace(_scan(name, paths[0], mask), members=paths) for name, paths in match_members(inputs, out).items()]
 
 
-def _check_calibration(settings: Settings, *, members: bool) -> None:
-    fit = settings.calibration
-    if fit is not None:
-        fit.calibration.check_protocol(settings.protocol)
-    if settings.conformal and (fit is None or fit.conformal is None):
-        raise CalibrationError(
-            "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount calibrate, "
-            "not with --positive-weight), and --calibration FILE."
-        )
-    if settings.conformal and fit is not None and fit.conformal is not None:
-        fit.conformal.conformal.check(0.9)
-    if settings.conformal and members:
-        raise CalibrationError(
-            "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "
-            "Leave --interval conformal out, or count one member."
-        )
-
-
-def _scan(name: str, path: Path, mask: str | Path | None) -> Scan:
+def _scan(name: str, path: Path, mask: str | Path | None) -> ScanFiles:
     try:
-        return Scan(name, path, None if mask is None else counterpart(Path(mask), path))
+        return ScanFiles(name, path, None if mask is None else counterpart(Path(mask), path))
     except MapFileError as error:  # a scan without its mask is one that fails, as any other
-        return Scan(name, path, problem=str(error))
+        return ScanFiles(name, path, problem=str(error))
 
 
-def _prepared(out: Path, scans: list[Scan], settings: Settings, *, resume: bool, overwrite: bool) -> None:
-    """Make the folder, and see that nothing is written over that should not be."""
-    if (out / "run.json").exists() and not (resume or overwrite):
+def _prepare(out: Path, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool, overwrite: bool) -> None:
+    """Make the folder, and see that nothing is replaced that should not be."""
+    if run_path(out).exists() and not (resume or overwrite):
         raise MapFileError(
             f"{out} holds the results of an earlier run. Choose another folder, go on with it (--resume), or do "
             "everything again (--overwrite)."
         )
+    check_nothing_foreign(out, [scan.name for scan in scans], labels=settings.save_labels)
     try:
         out.mkdir(parents=True, exist_ok=True)
         remove_left_overs(out)
@@ -160,59 +153,18 @@ def _prepared(out: Path, scans: list[Scan], settings: Settings, *, resume: bool,
             remove_results(out)
     except OSError as error:
         raise MapFileError(f"The folder {out} cannot be used: {error.strerror}.") from None
-    for scan in scans:
-        foreign = foreign_file(out, scan.name, labels=settings.save_labels)
-        if foreign is not None:
-            raise MapFileError(
-                f"{foreign} is not a result of an earlier run, and would be written over. Choose another folder."
-            )
 
 
-def _summary(out: Path, scan: Scan) -> dict[str, Any]:
-    record = read_record(out, scan.name) or failure(scan, "its record is gone")
-    return {key: record.get(key) for key in ("scan", "status", "error", "count", "input", "warnings")}
-
-
-def _tell(progress: Progress | None, summary: dict[str, Any], done: int, total: int) -> None:
-    if progress is not None:
-        progress(summary, done, total)
-
-
-def _write_tables(out: Path, summaries: tuple[dict[str, Any], ...]) -> None:
-    rows = [{**(summary["count"] or {}), **summary} for summary in summaries]
-    optional = {"total_volume_mm3": (*CALIBRATED_COLUMNS, *CONFORMAL_COLUMNS, *ENSEMBLE_COLUMNS)}
-    write_text(out / "counts.tsv", to_tsv(columns_of(COUNT_COLUMNS, rows, optional), rows))
-    records = [read_record(out, summary["scan"]) or {} for summary in summaries if summary["status"] == "ok"]
-    lesions = [{"scan": record["scan"], **row} for record in records for row in record.get("lesions", ())]
-    columns = columns_of(LESION_COLUMNS, lesions, {"label": ("member",), "existence": ("existence_calibrated",)})
+def _write_tables(results: RunResults) -> None:
+    out = results.out
+    counts = [scan.row() for scan in results.scans]
+    columns = filled_columns(COUNT_COLUMNS, counts, optional=OPTIONAL_COUNT_COLUMNS)
+    write_text(out / "counts.tsv", to_tsv(columns, counts))
+    lesions = [{"scan": record.name, **row.row()} for record in results.records() for row in record.lesions]
+    columns = filled_columns(LESION_COLUMNS, lesions, optional=OPTIONAL_LESION_COLUMNS)
     write_text(out / "lesions.tsv", to_tsv(columns, lesions))
-    members = [{"scan": record["scan"], **row} for record in records for row in record.get("members", ())]
+    members = [{"scan": scan.name, **member.row()} for scan in results.counted for member in scan.members]
     if members:
         write_text(out / "members.tsv", to_tsv(MEMBER_COLUMNS, members))
     else:
         (out / "members.tsv").unlink(missing_ok=True)  # of an earlier run
-
-
-def _write_run(
-    out: Path, settings: Settings, summaries: tuple[dict[str, Any], ...], begin: float, run: dict[str, Any]
-) -> None:
-    packages = ("lesioncount", "numpy", "nibabel", "isal")
-    content = {
-        "settings": settings.to_dict(),
-        "run": run,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(begin)),
-        "seconds": round(time.time() - begin, 3),
-        "n_ok": sum(summary["status"] == "ok" for summary in summaries),
-        "n_failed": sum(summary["status"] != "ok" for summary in summaries),
-        "inputs": [
-            {
-                "scan": summary["scan"],
-                "status": summary["status"],
-                "error": summary["error"],
-                **(summary["input"] or {}),
-            }
-            for summary in summaries
-        ],
-    }
-    write_text(out / "run.json", to_json(content))

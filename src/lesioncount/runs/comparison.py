@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lesioncount.errors import MapFileError, TruthError
-from lesioncount.files.formats import scan_name
-from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.count_file import ScanCount, component_counts, count_file
+from lesioncount.files.formats import open_map, scan_name
+from lesioncount.runs.file_counts import ScanCount, component_counts, count_file
 from lesioncount.runs.inputs import counterpart, find_maps, namesakes
-from lesioncount.runs.results import Results, ScanResult
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.results import RunResults
+from lesioncount.runs.settings import CountedWith
 from lesioncount.runs.truth import check_none_missing, read_truth_table, true_lesions
+from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
 
 # Where the connected-component count is looked at.
@@ -87,18 +86,23 @@ class ScanTruth:
 class Compared:
     """Scans with their truth, and the group of each."""
 
-    results: Results
+    results: RunResults
+    scans: tuple[ScanSummary, ...]
     truths: tuple[ScanTruth, ...]
     groups: tuple[str, ...]
-    n_without_truth: int
+
+    @property
+    def n_without_truth(self) -> int:
+        """How many scans were counted whose truth is not known."""
+        return len(self.results.counted) - len(self.scans)
 
 
-def compare(results: Results, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
+def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
     """Find the truth of each scan.
 
     Parameters
     ----------
-    results : Results
+    results : RunResults
     options : TruthOptions
     read_maps : bool
         Read the maps again, to compare lesion with lesion (where there are masks) and to count connected components at
@@ -106,26 +110,22 @@ def compare(results: Results, options: TruthOptions, *, read_maps: bool, jobs: i
     jobs : int, default 1
         Number of processes.
     """
-    if options.masks is not None and options.masks.is_file() and len(results.scans) > 1:
+    if options.masks is not None and options.masks.is_file() and len(results.counted) > 1:
         raise TruthError(
-            f"Expected a folder with a mask for each of {len(results.scans)} scans, but {options.masks} is one."
+            f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one."
         )
     truth: _Table | _Masks = _Masks(options) if options.table is None else _Table(options)
-    known = tuple(scan for scan in results.scans if truth.knows(scan))
+    known = tuple(scan for scan in results.counted if truth.knows(scan))
     if not options.skip_missing or not known:
-        missing = [scan.name for scan in results.scans if not truth.knows(scan)]
+        missing = [scan.name for scan in results.counted if not truth.knows(scan)]
         check_none_missing(missing, truth.names(), truth.path)
-    look = partial(truth.of, protocol=results.protocol, read_maps=read_maps and not results.has_members)
-    if jobs == 1 or len(known) == 1:
-        truths = [look(scan) for scan in known]
-    else:
-        # A fresh interpreter per worker: forking one that has threads may lock up.
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
-            truths = list(executor.map(look, known, chunksize=max(1, len(known) // (8 * jobs))))
+    look = partial(truth.of, counted_with=results.run.counted_with, read_maps=read_maps and not results.has_members)
+    found = dict(results_of(look, known, jobs=jobs))
+    truths = [found[place].result() for place in range(len(known))]
     if options.label is not None and not any(found.count for found in truths):
         raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
     groups = truth.groups([scan.name for scan in known], options.group_by)
-    return Compared(replace(results, scans=known), tuple(truths), tuple(groups), len(results.scans) - len(known))
+    return Compared(results, known, tuple(truths), tuple(groups))
 
 
 class _Table:
@@ -138,12 +138,12 @@ class _Table:
     def names(self) -> Iterable[str]:
         return self._table.rows
 
-    def knows(self, scan: ScanResult) -> bool:
+    def knows(self, scan: ScanSummary) -> bool:
         return self._table.knows(scan.name, scan_name(scan.grid.path))
 
-    def of(self, scan: ScanResult, *, protocol: CountingProtocol, read_maps: bool) -> ScanTruth:
+    def of(self, scan: ScanSummary, *, counted_with: CountedWith, read_maps: bool) -> ScanTruth:
         count = self._table.count_of(scan.name, scan_name(scan.grid.path))
-        return ScanTruth(count, cc_counts=_cc_counts(scan, protocol) if read_maps else None)
+        return ScanTruth(count, cc_counts=_cc_counts(scan, counted_with) if read_maps else None)
 
     def groups(self, names: Sequence[str], group_by: str | None) -> Sequence[str]:
         column = None if group_by is None else self._table.column(group_by, names)
@@ -160,34 +160,35 @@ class _Masks:
     def names(self) -> Iterable[str]:
         return (scan_name(path) for path in find_maps([self.path]))
 
-    def knows(self, scan: ScanResult) -> bool:
+    def knows(self, scan: ScanSummary) -> bool:
         return not self.path.is_dir() or bool(namesakes(self.path, scan.grid.path, suffix=self._suffix))
 
-    def of(self, scan: ScanResult, *, protocol: CountingProtocol, read_maps: bool) -> ScanTruth:
+    def of(self, scan: ScanSummary, *, counted_with: CountedWith, read_maps: bool) -> ScanTruth:
         mask = counterpart(self.path, scan.grid.path, suffix=self._suffix)
-        lesions = true_lesions(mask, scan.grid, protocol, label=self._label, within=scan.within)
+        lesions = true_lesions(mask, scan.grid, counted_with.protocol, label=self._label, within=scan.within)
         if not read_maps:
             return ScanTruth(len(lesions))
-        candidates = _counted_again(scan, protocol).result.candidates
+        candidates = _counted_again(scan, counted_with).result.candidates
         match = match_lesions(
             candidates.label_map(), lesions.label_map(), n_candidates=len(candidates), n_lesions=len(lesions)
         )
-        return ScanTruth(len(lesions), match, _cc_counts(scan, protocol))
+        return ScanTruth(len(lesions), match, _cc_counts(scan, counted_with))
 
     def groups(self, names: Sequence[str], group_by: str | None) -> Sequence[str]:
         return _groups_in_names(names, group_by)
 
 
-def _counted_again(scan: ScanResult, protocol: CountingProtocol) -> ScanCount:
+def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
     """The count of the map in its file, which must still be the one that was counted."""
     path = _existing(scan)
-    count = count_file(path, protocol=protocol, mask=scan.within, keep_runs=True, **_reading_of(scan))
+    reading = counted_with.reading.to_dict()
+    count = count_file(path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, **reading)
     if not np.array_equal(count.result.existence, scan.existence[0]):
         raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
     return count
 
 
-def _existing(scan: ScanResult) -> Path:
+def _existing(scan: ScanSummary) -> Path:
     path = scan.grid.path
     if not path.exists():
         raise MapFileError(
@@ -197,15 +198,9 @@ def _existing(scan: ScanResult) -> Path:
     return path
 
 
-def _cc_counts(scan: ScanResult, protocol: CountingProtocol) -> tuple[int, ...]:
-    return component_counts(
-        _existing(scan), thresholds=THRESHOLDS, protocol=protocol, mask=scan.within, **_reading_of(scan)
-    )
-
-
-def _reading_of(scan: ScanResult) -> dict[str, Any]:
-    """How the map was read when it was counted."""
-    return {name: scan.settings[name] for name in ("channel", "scale", "logits")}
+def _cc_counts(scan: ScanSummary, counted_with: CountedWith) -> tuple[int, ...]:
+    source = open_map(_existing(scan), **counted_with.reading.to_dict())
+    return component_counts(source, thresholds=THRESHOLDS, protocol=counted_with.protocol, mask=scan.within)
 
 
 def _groups_in_names(names: Sequence[str], pattern: str | None) -> Sequence[str]:

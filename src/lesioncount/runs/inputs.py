@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import glob
-import itertools
-import re
-from collections import Counter
+import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import map_ending, scan_name
+from lesioncount.runs.names import name_scans
 
 
 def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) -> list[Path]:
-    """All maps that are meant, in the order of the inputs and sorted within each, and each once.
+    """All maps that are meant, in the order of the inputs and sorted within each, and each name once.
 
-    In folders, what lies below ``leave_out`` is no input: results of an earlier run may.
+    Links are not followed: two names of one file are two scans. In folders, what lies below ``leave_out`` is no input:
+    results of an earlier run may.
     """
-    found: dict[Path, Path] = {}
+    found: dict[str, Path] = {}
     for given in inputs:
         try:
             for path in _meant_by(given, leave_out):
-                found.setdefault(path.resolve(), path)
+                found.setdefault(os.path.abspath(path), path)  # noqa: PTH100 - `absolute` keeps ..
         except (
             OSError,
             RuntimeError,
@@ -54,23 +54,6 @@ def _meant_by(given: str | Path, leave_out: Path | None) -> list[Path]:
     return maps
 
 
-def name_scans(paths: Iterable[Path]) -> dict[str, Path]:
-    """A name for each path: that of the file; where it is not unique, with its ending, folders, or a number.
-
-    Names that differ only in case count as the same, because on some systems they are the same file.
-    """
-    names: dict[str, Path] = {}
-    taken: set[str] = {"run"}  # run.json is that of the run
-    paths = list(paths)
-    often = Counter(_clean(scan_name(path)).casefold() for path in paths)
-    for path in paths:
-        plain = _clean(scan_name(path))
-        name = plain if often[plain.casefold()] == 1 and plain.casefold() not in taken else _longer_name(path, taken)
-        taken.add(name.casefold())
-        names[name] = path
-    return names
-
-
 def match_members(folders: Sequence[str | Path], out: Path) -> dict[str, tuple[Path, ...]]:
     """The maps of each scan, one from each folder: those of the same name belong together."""
     if len(folders) < 2:
@@ -85,19 +68,6 @@ def match_members(folders: Sequence[str | Path], out: Path) -> dict[str, tuple[P
                 f"{' and others' if len(alone) > 5 else ''} in {folder} have no counterpart in some other."
             )
     return {name: tuple(names[name] for names in by_folder) for name in by_folder[0]}
-
-
-def _longer_name(path: Path, taken: set[str]) -> str:
-    parent = _clean(path.absolute().parent.name)
-    with_folder = f"{parent}_{_clean(scan_name(path))}"
-    candidates = [with_folder, f"{with_folder}_{_clean((map_ending(path) or '').strip('.'))}"]
-    numbered = (f"{with_folder}_{n}" for n in itertools.count(2))
-    return next(name for name in itertools.chain(candidates, numbered) if name.casefold() not in taken)
-
-
-def _clean(name: str) -> str:
-    """Without what file systems, tables or shells might trip over."""
-    return re.sub(r"[^\w.+=-]", "_", name.encode("utf-8", "replace").decode())
 
 
 def counterpart(beside: Path, of: Path, *, suffix: str = "") -> Path:
@@ -121,7 +91,8 @@ def namesakes(folder: Path, of: Path, *, suffix: str = "") -> list[Path]:
 
 
 def _is_below(path: Path, folder: Path) -> bool:
-    return folder.resolve() in path.resolve().parents
+    parent = path.parent.resolve()
+    return folder.resolve() in (parent, *parent.parents)
 
 
 @lru_cache(maxsize=8)

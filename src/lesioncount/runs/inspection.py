@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lesioncount.errors import LesionCountError
-from lesioncount.files.formats import open_map
-from lesioncount.files.source import MapSource
-from lesioncount.runs.count_file import count_file
+from lesioncount.files import MapSource, open_map
+from lesioncount.runs.file_counts import count_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ def inspect_map(path: str | os.PathLike[str], /, *, channel: int | None = None) 
     source = open_map(path, channel=channel)
     low, high, above = np.inf, -np.inf, 0
     for piece in source.pieces():
-        values = piece.astype(np.float64) * (1.0 if source.scale is None else source.scale) + source.offset
+        values = source.to_values(piece).astype(np.float64)
         finite = values[np.isfinite(values)]
         if finite.size:
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))

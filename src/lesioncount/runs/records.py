@@ -1,155 +1,255 @@
-"""The record of one scan: everything about its count as one JSON file, from which tables are made."""
+"""The record of one scan: everything about its count, as one JSON file; and the summary that a run keeps at hand."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files.atomic import replacing, write_text
-from lesioncount.files.formats import files_of
-from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.count_content import count_content
-from lesioncount.runs.count_file import ScanCount, count_file
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.mixture import MixtureOfCounts
+from lesioncount.errors import LesionCountError
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.runs.file_counts import ScanCount
+from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
+from lesioncount.runs.plain import present, read_json, to_json, typed
+from lesioncount.runs.scan_files import FileFacts
+from lesioncount.runs.scan_numbers import (
+    CONFIDENCE,
+    CandidateNumbers,
+    CountNumbers,
+    EnsembleNumbers,
+    MemberNumbers,
+    ScanNumbers,
+)
+from lesioncount.runs.settings import CountedWith, Settings
+from lesioncount.trust.calibration import Calibration
 
 if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
 FORMAT_VERSION = 1
-_HASHED_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Settings:
-    """All that a count depends on beside the map and the mask."""
+class MapFacts:
+    """What is recorded of a map: its format, and where its voxels lie."""
 
-    protocol: CountingProtocol = field(default_factory=CountingProtocol)
-    channel: int | None = None
-    scale: float | None = None
-    logits: bool = False
-    save_labels: bool = False
-    calibration: CalibrationFit | None = None
-    conformal: bool = False  # whether guaranteed intervals are wanted, beside those of the distribution
+    file_format: str
+    shape: tuple[int, ...]
+    dtype: str
+    spacing_mm: tuple[float, ...] | None
+    affine: tuple[tuple[float, ...], ...] | None
+    why_unplaced: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values; of a calibration, what it does to a count."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        fit = self.calibration
-        applied = None if fit is None else fit.calibration.to_dict() | {"fingerprint": fit.fingerprint}
-        return values | {"protocol": self.protocol.to_dict(), "calibration": applied}
+    @classmethod
+    def of(cls, count: ScanCount) -> Self:
+        """Of the map that was counted."""
+        source = count.source
+        affine = None if source.affine is None else tuple(map(tuple, source.affine.tolist()))
+        return cls(source.format, source.shape, str(source.dtype), source.spacing_mm, affine, source.grid.why_unplaced)
+
+    def grid(self, path: str) -> VoxelGrid:
+        """The grid of the map, which is in this file."""
+        affine = None if self.affine is None else np.array(self.affine, dtype=np.float64).reshape(4, 4)
+        return VoxelGrid(Path(path), self.shape, affine, self.spacing_mm, self.why_unplaced)
 
 
-@dataclass(frozen=True)
-class Scan:
-    """One scan to be counted: its name in the results, and its files."""
+@dataclass(frozen=True, eq=False)
+class ScanSummary:
+    """What a run knows of one scan without its single candidates.
+
+    Attributes
+    ----------
+    name : str
+    error : str or None
+        Why it could not be counted.
+    files : FileFacts or None
+    map : MapFacts or None
+        Of an ensemble, the map of its first member.
+    numbers : ScanNumbers or None
+        Its row of ``counts.tsv``; None when counting failed.
+    existence : tuple of array
+        Existence probabilities as counted: one array, or one per member of an ensemble.
+    members : tuple of MemberNumbers
+        None unless it is an ensemble.
+    warnings : tuple of str
+    n_dropped : int
+        Candidates below the smallest size of the protocol.
+    """
 
     name: str
-    path: Path
-    mask: Path | None = None
-    problem: str | None = None  # why it cannot be counted, where that is known before
-    members: tuple[Path, ...] = ()  # several maps of the same scan, of which ``path`` is the first
+    error: str | None = None
+    files: FileFacts | None = None
+    map: MapFacts | None = None
+    numbers: ScanNumbers | None = None
+    existence: tuple[NDArray[np.float64], ...] = ()
+    members: tuple[MemberNumbers, ...] = ()
+    warnings: tuple[str, ...] = ()
+    n_dropped: int = 0
 
     @property
-    def maps(self) -> tuple[Path, ...]:
-        """All maps of the scan."""
-        return self.members or (self.path,)
+    def is_counted(self) -> bool:
+        """Whether there is a count."""
+        return self.numbers is not None
+
+    @property
+    def status(self) -> str:
+        """In tables: ok or failed."""
+        return "ok" if self.is_counted else "failed"
+
+    @property
+    def counted(self) -> ScanNumbers:
+        """The numbers of a scan that is known to have been counted."""
+        if self.numbers is None:
+            raise LesionCountError(f"{self.name} was not counted: {self.error}")
+        return self.numbers
+
+    @property
+    def grid(self) -> VoxelGrid:
+        """Where the voxels of the map lie, for a scan that was counted."""
+        if self.map is None or self.files is None:
+            raise LesionCountError(f"{self.name} was not counted: {self.error}")
+        return self.map.grid(self.files.path)
+
+    @property
+    def within(self) -> Path | None:
+        """The mask that was counted inside of."""
+        return None if self.files is None or self.files.mask is None else Path(self.files.mask)
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether the members of an ensemble differ by more than they are unsure of themselves."""
+        return self.numbers is not None and self.numbers.ensemble is not None and self.numbers.ensemble.disagrees
+
+    def distribution(self, calibration: Calibration) -> CountDistribution:
+        """The distribution of the count."""
+        return combined([calibration.distribution(p) for p in self.existence])
+
+    def row(self) -> dict[str, Any]:
+        """The cells of its row in ``counts.tsv``."""
+        numbers = {} if self.numbers is None else self.numbers.row()
+        return {"scan": self.name, "status": self.status, **numbers, "error": self.error}
 
 
-def count_scan(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
-    """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
-    record: dict[str, Any] = {"format": FORMAT_VERSION, "scan": scan.name, "status": "failed", "error": None}
-    try:
-        record |= {"input": _inputs(scan), "settings": settings.to_dict()}
-        counts = [_counted(path, scan, settings) for path in scan.maps]
-        if settings.save_labels:
-            _write_labels(label_path(out, scan.name), counts[0])
-        record |= _content(counts, settings) | {"status": "ok"}
-    except (LesionCountError, OSError, MemoryError) as error:
-        record["error"] = str(error) or type(error).__name__
-    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
-        record["error"] = f"unexpected {type(error).__name__}: {error}"
-    if record["status"] != "ok":
-        label_path(out, scan.name).unlink(missing_ok=True)  # not the label map of another time
-    try:
-        write_text(record_path(out, scan.name), to_json(record))
-    except MapFileError as error:
-        record |= {"status": "failed", "error": record["error"] or str(error)}
-    return {key: record.get(key) for key in ("scan", "status", "error", "count", "input", "warnings")}
+@dataclass(frozen=True, eq=False)
+class ScanRecord:
+    """Everything about the count of a scan: what its JSON file holds.
 
+    Attributes
+    ----------
+    summary : ScanSummary
+    counted_with : CountedWith or None
+    pmf, pmf_calibrated : tuple of float
+        Probabilities of the counts 0, 1, …
+    lesions : tuple of LesionRow
+        All candidates; of an ensemble, those of all members.
+    """
 
-def _counted(path: Path, scan: Scan, settings: Settings) -> ScanCount:
-    return count_file(
-        path,
-        protocol=settings.protocol,
-        mask=scan.mask,
-        channel=settings.channel,
-        scale=settings.scale,
-        logits=settings.logits,
-        keep_runs=settings.save_labels,
-    )
+    summary: ScanSummary
+    counted_with: CountedWith | None = None
+    pmf: tuple[float, ...] = ()
+    pmf_calibrated: tuple[float, ...] = ()
+    lesions: tuple[LesionRow, ...] = field(default=(), repr=False)
 
+    @property
+    def name(self) -> str:
+        """That of the scan."""
+        return self.summary.name
 
-def is_done(scan: Scan, settings: Settings, out: Path) -> bool:
-    """Whether the record is there, without error, and of the same files and settings."""
-    record = read_record(out, scan.name)
-    if scan.problem is not None or record is None or not _is_complete(record, scan.name):
-        return False
-    if record.get("settings") != json.loads(to_json(settings.to_dict())):
-        return False
-    try:
-        now = _inputs(scan)
-    except OSError:
-        return False
-    # By content: the same file may have been given as another path.
-    same = all(record["input"].get(key) == now.get(key) for key in ("sha256", "mask_sha256", "members_sha256"))
-    return same and (not settings.save_labels or label_path(out, scan.name).exists())
-
-
-def _is_complete(record: dict[str, Any], name: str) -> bool:
-    """Whether a record is one of ours, without error, and has all that tables are made from."""
-    kinds = {"input": dict, "count": dict, "lesions": list, "pmf": list, "warnings": list}
-    return (
-        (record.get("format"), record.get("scan"), record.get("status")) == (FORMAT_VERSION, name, "ok")
-        and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
-        and all(
-            isinstance(record["count"].get(key), int | float) for key in ("count_mode", "count_mean", "n_candidates")
+    @classmethod
+    def of(cls, name: str, counts: Sequence[ScanCount], files: FileFacts, settings: Settings) -> Self:
+        """The record of the count of one map, or of several members that are combined."""
+        fit = settings.calibration
+        raw = [count.result.distribution for count in counts]
+        together = combined(raw)
+        corrected = None if fit is None else _corrected(counts, fit)
+        summary = ScanSummary(
+            name,
+            files=files,
+            map=MapFacts.of(counts[0]),
+            numbers=ScanNumbers(
+                CandidateNumbers.of(counts),
+                CountNumbers.of(together),
+                None if corrected is None else CountNumbers.of(corrected),
+                None if fit is None else fit.fingerprint,
+                _guaranteed(counts, fit) if settings.conformal else None,
+                EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
+            ),
+            existence=tuple(count.result.existence for count in counts),
+            members=_members(counts, raw) if len(counts) > 1 else (),
+            warnings=tuple(dict.fromkeys(warning for count in counts for warning in count.warnings)),
+            n_dropped=sum(count.result.candidates.n_dropped for count in counts),
         )
-        and all(isinstance(row, dict) and "existence" in row for row in record["lesions"])
-    )
+        return cls(
+            summary,
+            settings.recorded,
+            tuple(together.pmf().tolist()),
+            () if corrected is None else tuple(corrected.pmf().tolist()),
+            lesion_rows(counts, None if fit is None else fit.calibration),
+        )
+
+    def to_json(self) -> str:
+        """As text."""
+        summary = self.summary
+        content = {
+            "format": FORMAT_VERSION,
+            "scan": summary.name,
+            "status": summary.status,
+            "error": summary.error,
+            "input": None if summary.files is None else summary.files.to_dict(),
+            "settings": None if self.counted_with is None else self.counted_with.to_dict(),
+        }
+        if summary.map is not None and summary.numbers is not None:
+            content |= {
+                "map": asdict(summary.map),
+                "warnings": summary.warnings,
+                "count": summary.numbers.row(),
+                "n_dropped": summary.n_dropped,
+                "pmf": self.pmf,
+                **present({"pmf_calibrated": self.pmf_calibrated}),
+                "lesions": [lesion.row() for lesion in self.lesions],
+                **present({"members": tuple(member.row() for member in summary.members)}),
+            }
+        return to_json(content)
+
+    @classmethod
+    def from_plain(cls, content: Any) -> Self:
+        """From what its file holds; ValueError, KeyError, TypeError or one of our errors if it is no record."""
+        content = typed(content, dict[str, Any])
+        if content["format"] != FORMAT_VERSION:
+            raise ValueError(f"expected format {FORMAT_VERSION}")
+        is_ok = typed(content["status"], str) == "ok"
+        lesions = typed(content["lesions"], tuple[LesionRow, ...]) if is_ok else ()
+        members = typed(content.get("members", ()), tuple[dict[str, Any], ...])
+        files, settings = content.get("input"), content.get("settings")
+        summary = ScanSummary(
+            typed(content["scan"], str),
+            error=typed(content["error"], str | None),
+            files=None if files is None else typed(files, FileFacts),
+            map=typed(content["map"], MapFacts) if is_ok else None,
+            numbers=ScanNumbers.from_row(typed(content["count"], dict[str, Any])) if is_ok else None,
+            existence=_by_member(lesions, max(len(members), 1)) if is_ok else (),
+            members=tuple(MemberNumbers.from_row(member) for member in members),
+            warnings=typed(content.get("warnings", ()), tuple[str, ...]),
+            n_dropped=typed(content.get("n_dropped", 0), int),
+        )
+        return cls(
+            summary,
+            None if settings is None else CountedWith.from_dict(typed(settings, dict[str, Any])),
+            typed(content["pmf"], tuple[float, ...]) if is_ok else (),
+            typed(content.get("pmf_calibrated", ()), tuple[float, ...]),
+            lesions,
+        )
 
 
-def foreign_file(out: Path, name: str, *, labels: bool) -> Path | None:
-    """A file that a scan would write over, and that is no result of ours."""
-    path = record_path(out, name)
-    if path.exists() and "format" not in (read_record(out, name) or {"format": None}):
-        return path
-    if labels and label_path(out, name).exists() and not path.exists():
-        return label_path(out, name)
-    return None
-
-
-def remove_results(out: Path) -> None:
-    """Remove the records and label maps of an earlier run, so that none of them outlives the next one."""
-    for path in out.glob("*.json"):
-        record = read_record(out, path.stem)
-        if record is not None and record.get("format") == FORMAT_VERSION and record.get("scan") == path.stem:
-            label_path(out, path.stem).unlink(missing_ok=True)
-            path.unlink()
-
-
-def read_record(out: Path, name: str) -> dict[str, Any] | None:
-    """The record of a scan; None when there is none, or it is not one."""
-    try:
-        record = json.loads(record_path(out, name).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
+def combined(distributions: Sequence[CountDistribution]) -> CountDistribution:
+    """The distribution of one map, or the mixture of several members'."""
+    return distributions[0] if len(distributions) == 1 else MixtureOfCounts(distributions)
 
 
 def record_path(out: Path, name: str) -> Path:
@@ -157,83 +257,35 @@ def record_path(out: Path, name: str) -> Path:
     return out / f"{name}.json"
 
 
-def label_path(out: Path, name: str) -> Path:
-    """Where the label map of a scan is."""
-    return out / f"{name}_lesions.nii.gz"
-
-
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a file and those that belong to it; of a folder, of the names, sizes and times of its files."""
-    digest = hashlib.sha256()
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            status = file.stat()
-            digest.update(f"{file.relative_to(path)}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
-        return digest.hexdigest()
-    for file in files_of(path):
-        with file.open("rb") as stream:
-            while block := stream.read(_HASHED_AT_ONCE):
-                digest.update(block)
-    return digest.hexdigest()
-
-
-def _inputs(scan: Scan) -> dict[str, Any]:
-    if scan.problem is not None:
-        raise MapFileError(scan.problem)
+def read_record(out: Path, name: str) -> ScanRecord | None:
+    """The record of a scan; None when there is none, or it is not one."""
     try:
-        inputs: dict[str, Any] = {"path": str(scan.path.absolute()), "sha256": fingerprint(scan.path)}
-        if scan.mask is not None:
-            inputs |= {"mask": str(scan.mask.absolute()), "mask_sha256": fingerprint(scan.mask)}
-        if scan.members:
-            inputs["members"] = [str(path.absolute()) for path in scan.members]
-            inputs["members_sha256"] = [fingerprint(path) for path in scan.members]
-    except PermissionError as error:
-        raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
-    return inputs
+        record = ScanRecord.from_plain(read_json(record_path(out, name)))
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+    return record if record.name == name else None
 
 
-def _content(counts: list[ScanCount], settings: Settings) -> dict[str, Any]:
-    source = counts[0].source
-    return {
-        "map": {
-            "file_format": source.format,
-            "shape": source.shape,
-            "dtype": str(source.dtype),
-            "spacing_mm": source.spacing_mm,
-            "affine": None if source.affine is None else source.affine.tolist(),
-        },
-        "warnings": list(dict.fromkeys(warning for count in counts for warning in count.warnings)),
-        **count_content(counts, settings.calibration, conformal=settings.conformal),
-    }
+def _corrected(counts: Sequence[ScanCount], fit: CalibrationFit) -> CountDistribution:
+    return combined([fit.calibration.distribution(count.result.existence) for count in counts])
 
 
-def _write_labels(path: Path, count: ScanCount) -> None:
-    import nibabel
-
-    n = len(count.result.candidates)
-    labels = count.result.candidates.label_map(np.uint16 if n < 1 << 16 else np.int32)
-    affine = np.eye(4) if count.source.affine is None else count.source.affine
-    kind: Any = nibabel.Nifti1Image if max(labels.shape) < 1 << 15 else nibabel.Nifti2Image  # 16 bits for each axis
-    with replacing(path) as temporary:
-        nibabel.save(kind(labels, affine), temporary)
+def _guaranteed(counts: Sequence[ScanCount], fit: CalibrationFit | None) -> tuple[int, int] | None:
+    if fit is None or fit.conformal is None:
+        return None
+    return fit.conformal.interval(counts[0].result.existence, CONFIDENCE)
 
 
-def to_json(record: dict[str, Any]) -> str:
-    """A record as text, with null for numbers that JSON does not have."""
-    # A line per key: readable, and yet made by the fast encoder, which indents nothing.
-    lines = (
-        f"{json.dumps(key)}: {json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)}"
-        for key, value in record.items()
+def _members(counts: Sequence[ScanCount], raw: Sequence[CountDistribution]) -> tuple[MemberNumbers, ...]:
+    return tuple(
+        MemberNumbers(number, str(count.source.path), CandidateNumbers.of([count]), CountNumbers.of(one))
+        for number, (count, one) in enumerate(zip(counts, raw, strict=True), start=1)
     )
-    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _plain(value: Any) -> Any:
-    """Without NaN and infinity, which JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+def _by_member(lesions: Sequence[LesionRow], n_members: int) -> tuple[NDArray[np.float64], ...]:
+    """Existence probabilities, one array per member of an ensemble."""
+    by_member: list[list[float]] = [[] for _ in range(n_members)]
+    for row in lesions:
+        by_member[(row.member or 1) - 1].append(row.existence)
+    return tuple(np.array(values, dtype=np.float64) for values in by_member)

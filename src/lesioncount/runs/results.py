@@ -1,147 +1,132 @@
-"""A folder of results → what was counted in each scan, as it was and calibrated."""
+"""A folder of results → what is known of all its scans together."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.count_content import combined
-from lesioncount.runs.records import read_record
+from lesioncount.runs.records import ScanRecord, ScanSummary, combined, read_record
+from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
 
 
 @dataclass(frozen=True, eq=False)
-class StoredGrid:
-    """Where the voxels of a map lie, as its record says."""
-
-    path: Path
-    shape: tuple[int, ...]
-    affine: NDArray[np.float64] | None
-    spacing_mm: tuple[float, ...] | None
-
-
-@dataclass(frozen=True, eq=False)
-class ScanResult:
-    """What was counted in one scan.
+class RunResults:
+    """What a run found: one summary per scan, in the order of its inputs.
 
     Attributes
     ----------
-    name : str
-    existence : tuple of array
-        Existence probabilities as counted: one array, or one per member of an ensemble.
-    cc_count : int
-        Connected components above 0.5.
-    grid : StoredGrid
-        Of the map, or of the first member's.
-    within : Path or None
-        The mask that was counted inside of.
-    settings : dict
-        What it was counted with.
-    conformal : tuple of int or None
-        The guaranteed 90 % interval, where there is one.
+    out : Path
+        The folder.
+    run : Run
+    scans : tuple of ScanSummary
     """
 
-    name: str
-    existence: tuple[NDArray[np.float64], ...]
-    cc_count: int
-    grid: StoredGrid
-    within: Path | None
-    settings: dict[str, Any]
-    conformal: tuple[int, int] | None = None
-
-    def distribution(self, calibration: Calibration) -> CountDistribution:
-        """The distribution of the count."""
-        return combined([calibration.distribution(p) for p in self.existence])
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """All scans of a run that were counted, and how many were not."""
-
     out: Path
-    protocol: CountingProtocol
-    calibration: Calibration | None
-    scans: tuple[ScanResult, ...]
-    n_failed: int
+    run: Run
+    scans: tuple[ScanSummary, ...]
+
+    @cached_property
+    def counted(self) -> tuple[ScanSummary, ...]:
+        """The scans that have a count."""
+        return tuple(scan for scan in self.scans if scan.is_counted)
+
+    @cached_property
+    def failed(self) -> tuple[ScanSummary, ...]:
+        """The scans that could not be counted."""
+        return tuple(scan for scan in self.scans if not scan.is_counted)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was stopped before it had come to all scans."""
+        return self.run.status == "interrupted"
+
+    @property
+    def protocol(self) -> CountingProtocol:
+        """What was counted as one lesion."""
+        return self.run.counted_with.protocol
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What counts were corrected with."""
+        return self.run.counted_with.calibration
+
+    @property
+    def n_members(self) -> int:
+        """The number of maps of each scan; 1 unless they are an ensemble."""
+        return max((len(scan.existence) for scan in self.counted), default=1)
 
     @property
     def has_members(self) -> bool:
         """Whether scans were counted by the members of an ensemble."""
-        return any(len(scan.existence) > 1 for scan in self.scans)
+        return self.n_members > 1
+
+    @property
+    def is_guaranteed(self) -> bool:
+        """Whether scans have conformal intervals."""
+        return any(scan.counted.guaranteed is not None for scan in self.counted)
+
+    @property
+    def warnings(self) -> dict[str, list[str]]:
+        """The names of the scans that each warning is about."""
+        about: dict[str, list[str]] = {}
+        for scan in self.scans:
+            for warning in scan.warnings:
+                about.setdefault(warning, []).append(scan.name)
+        return about
+
+    def total(self, calibration: Calibration | None = None) -> CountDistribution:
+        """The number of lesions in all scans together, as counted or after a calibration."""
+        # By one map, counts of different scans are independent: their candidates add up, and so do rates of missed
+        # lesions. By an ensemble they are not: a network that sees too much does so in all scans. So each member has a
+        # total of its own, and the total is the mixture of those. (Where the numbering of members means nothing, as
+        # with samples of dropout, the variance between totals is on average the sum of those of the scans: right too.)
+        of_one = Calibration() if calibration is None else calibration
+        everywhere = replace(of_one, missed_rate=of_one.missed_rate * len(self.counted))
+        by_member = list(zip(*(scan.existence for scan in self.counted), strict=True)) or [()]
+        return combined([everywhere.distribution(np.concatenate([np.empty(0), *scans])) for scans in by_member])
+
+    def records(self) -> Iterator[ScanRecord]:
+        """The records of the scans that were counted, read one after the other."""
+        for scan in self.counted:
+            yield self.record(scan.name)
+
+    def record(self, name: str) -> ScanRecord:
+        """The record of a scan."""
+        record = read_record(self.out, name)
+        if record is None:
+            raise MapFileError(f"The record {self.out / name}.json is not there, or is not one. Count again.")
+        return record
 
 
-def read_results(out: Path) -> Results:
+def read_results(out: Path) -> RunResults:
     """Read what a run has left in its folder."""
     run = read_run(out)
-    applied = {key: value for key, value in (run["settings"].get("calibration") or {}).items() if key != "fingerprint"}
-    counted = [_scan_result(out, item["scan"]) for item in run["inputs"] if item["status"] == "ok"]
-    if not counted:
+    return RunResults(out, run, tuple(_summary(out, scan) for scan in run.scans))
+
+
+def read_counted(out: Path) -> RunResults:
+    """The same, where scans that were counted must have their records."""
+    results = read_results(out)
+    for scan, summary in zip(results.run.scans, results.scans, strict=True):
+        if scan.status == "ok" and not summary.is_counted:
+            raise MapFileError(f"The record {out / scan.name}.json is not there, or is not one. Count again.")
+    if not results.counted:
         raise MapFileError(f"There is no scan in {out} that was counted.")
-    return Results(
-        out,
-        CountingProtocol.from_dict(run["settings"]["protocol"]),
-        Calibration.from_dict(applied) if applied else None,
-        tuple(counted),
-        len(run["inputs"]) - len(counted),
-    )
+    return results
 
 
-def read_run(out: Path) -> dict[str, Any]:
-    """What ``run.json`` in a folder of results says: settings, and a scan, status and error for each input."""
-    try:
-        run = json.loads((out / "run.json").read_text("utf-8"))
-        CountingProtocol.from_dict(run["settings"]["protocol"])
-        is_run = all({"scan", "status"} <= set(item) for item in run["inputs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        is_run = False
-    if not is_run:
-        raise MapFileError(
-            f"Expected the results of a run in {out}, but its run.json is not there or cannot be read. Count first: "
-            f"lesioncount count MAPS -o {out}"
-        )
-    return dict(run)
-
-
-def _scan_result(out: Path, name: str) -> ScanResult:
-    record = read_record(out, name) or {}
-    try:
-        affine = record["map"]["affine"]
-        spacing = record["map"]["spacing_mm"]
-        return ScanResult(
-            name,
-            existence_by_member(record),
-            int(record["count"]["cc_count"]),
-            StoredGrid(
-                Path(record["input"]["path"]),
-                tuple(record["map"]["shape"]),
-                None if affine is None else np.array(affine, dtype=np.float64),
-                None if spacing is None else tuple(spacing),
-            ),
-            Path(record["input"]["mask"]) if "mask" in record["input"] else None,
-            record["settings"],
-            _conformal(record["count"]),
-        )
-    except (KeyError, TypeError, ValueError):
-        raise MapFileError(f"The record {out / name}.json is not there, or is not one. Count again.") from None
-
-
-def existence_by_member(record: dict[str, Any]) -> tuple[NDArray[np.float64], ...]:
-    """Existence probabilities in a record, one array per member of an ensemble."""
-    n_members = len(record.get("members", ())) or 1
-    by_member: list[list[float]] = [[] for _ in range(n_members)]
-    for row in record["lesions"]:
-        by_member[row.get("member", 1) - 1].append(row["existence"])
-    return tuple(np.array(values, dtype=np.float64) for values in by_member)
-
-
-def _conformal(count: dict[str, Any]) -> tuple[int, int] | None:
-    low, high = (count.get(f"interval90_{end}_conformal") for end in ("low", "high"))
-    return None if low is None or high is None else (int(low), int(high))
+def _summary(out: Path, scan: RunScan) -> ScanSummary:
+    record = None if scan.error else read_record(out, scan.name)
+    if record is not None and record.summary.is_counted:
+        return record.summary
+    # The run knows of scans that died before they had a record.
+    why = scan.error or (record.summary.error if record else None)
+    return ScanSummary(scan.name, error=why or "its record is not there, or is not one: count again")

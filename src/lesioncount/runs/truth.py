@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import open_map
-from lesioncount.files.geometry import Grid, check_same_grid
+from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.protocol import CountingProtocol
 
 # Values of a mask that is not one, named in the message.
@@ -107,7 +107,7 @@ def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path
 
 
 def true_lesions(
-    path: Path, grid: Grid, protocol: CountingProtocol, *, label: int | None = None, within: Path | None = None
+    path: Path, grid: VoxelGrid, protocol: CountingProtocol, *, label: int | None = None, within: Path | None = None
 ) -> Candidates:
     """The lesions of a mask, under the same protocol as the map's, whose grid it must have.
 
@@ -115,7 +115,7 @@ def true_lesions(
     ----------
     path : Path
         Of the mask: 0 and 1, or 0 and 255, or with ``label`` any whole numbers.
-    grid : Grid
+    grid : VoxelGrid
         That of the map.
     protocol : CountingProtocol
     label : int, optional
@@ -124,12 +124,10 @@ def true_lesions(
         The mask that the map was counted inside of.
     """
     source = open_map(path)
-    check_same_grid(grid, source, "the mask")
-    values = source.array()
-    if source.scale is not None:
-        values = values * source.scale + source.offset
+    check_same_grid(grid, source.grid, "the mask")
+    values = source.values()
     lesions = values == label if label is not None else _as_binary(values, path)
-    inside = None if within is None else open_map(within).array() != 0
+    inside = None if within is None else open_map(within).mask()
     return find_candidates(
         lesions, protocol=protocol, mask=inside, spacing_mm=source.spacing_mm or grid.spacing_mm, warn=False
     )

@@ -1,83 +1,185 @@
-"""Scans counted one after the other, in several processes, or on a cluster: summaries as they come."""
+"""Work in several processes, or on a cluster: results as they come, whatever becomes of a single process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.optional import optional
-from lesioncount.runs.records import Scan, Settings, count_scan
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _SECONDS_TO_CONNECT = 10
 
 
-def count_scans(
-    scans: list[Scan], settings: Settings, out: Path, *, jobs: int, cluster: str | None
-) -> Iterator[dict[str, Any]]:
-    """Count scans and give their summaries in the order in which they are done."""
-    if cluster is None and (jobs == 1 or len(scans) <= 1):
-        yield from (count_scan(scan, settings, out) for scan in scans)
+def results_of(
+    function: Callable[[Item], Result], items: Sequence[Item], /, *, jobs: int = 1, cluster: str | None = None
+) -> Iterator[tuple[int, Future[Result]]]:
+    """Call a function on every item; give the place of an item and its finished future, in the order they finish.
+
+    Parameters
+    ----------
+    function : callable
+        Of one item. Other processes must be able to import it.
+    items : sequence
+    jobs : int, default 1
+        Number of processes; with 1, the work is done here, one item whenever the next result is asked for.
+    cluster : str, optional
+        Address of a Dask scheduler that does the work instead.
+    """
+    if cluster is None and (jobs == 1 or len(items) <= 1):
+        yield from ((place, _called(function, item)) for place, item in enumerate(items))
         return
-    left = {scan.name: scan for scan in scans}
-    with _executor(jobs, cluster) as executor:
-        for summary in _counted_by(executor, scans, settings, out):
-            del left[summary["scan"]]
-            yield summary
-    # A worker that dies takes its pool with it, and does not say what it was working on: the rest goes one by one, so
-    # that the death of a process can be put down to a scan.
-    for scan in left.values():
-        yield _counted_alone(scan, settings, out)
-
-
-def failure(scan: Scan, why: str) -> dict[str, Any]:
-    """The summary of a scan that has none of its own."""
-    return {"scan": scan.name, "status": "failed", "error": why, "count": None, "input": {"path": str(scan.path)}}
-
-
-def _counted_by(executor: Executor, scans: list[Scan], settings: Settings, out: Path) -> Iterator[dict[str, Any]]:
-    """Summaries as they come. Scans that a broken pool has lost are left out."""
-    try:
-        futures = {executor.submit(count_scan, scan, settings, out): scan for scan in scans}
-    except BrokenProcessPool:  # a worker died while scans were still being handed out
-        return
-    try:
-        for future in as_completed(futures):
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                continue
-            except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
-                yield failure(futures[future], f"{type(error).__name__}: {error}")
-    except (KeyboardInterrupt, GeneratorExit):
-        executor.shutdown(wait=True, cancel_futures=True)
-        raise
-
-
-def _counted_alone(scan: Scan, settings: Settings, out: Path) -> dict[str, Any]:
-    with _executor(1, None) as executor:
+    with Workers(jobs) if cluster is None else _cluster(cluster) as executor:
+        futures = {executor.submit(function, item): place for place, item in enumerate(items)}
         try:
-            return executor.submit(count_scan, scan, settings, out).result()
-        except BrokenProcessPool:
-            return failure(scan, "the process that counted it died, possibly for want of memory")
+            yield from ((futures[future], future) for future in as_completed(futures))
+        except (KeyboardInterrupt, GeneratorExit):
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _called(function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    future: Future[Result] = Future()
+    try:
+        future.set_result(function(item))
+    except Exception as error:  # noqa: BLE001 - as from another process: for the caller to look at
+        future.set_exception(error)
+    return future
+
+
+@dataclass(eq=False)
+class _Task:
+    """A call that is waiting or under way."""
+
+    call: Callable[[], Any]
+    future: Future[Any] = field(default_factory=Future)
+    is_suspect: bool = False
+
+
+class Workers(Executor):
+    """Processes that work side by side and survive each other's death.
+
+    When a process dies, its pool breaks, and nothing says which task killed it. So only as many tasks are handed out as
+    the processes can hold. Those under way when a pool breaks are suspects: in a new pool, each is tried again alone.
+    One that breaks its pool again fails with `WorkerDiedError`; all others are none the worse. Workers end when their
+    parent does, however that ends.
+
+    Parameters
+    ----------
+    n_processes : int
+    prepare : callable, optional
+        Called once in each process before its first task.
+    """
+
+    def __init__(self, n_processes: int, *, prepare: Callable[[], None] | None = None) -> None:
+        self._n, self._prepare = n_processes, prepare
+        self._waiting: deque[_Task] = deque()
+        self._suspects: deque[_Task] = deque()
+        self._running: set[_Task] = set()
+        self._changed = threading.Condition(threading.RLock())
+        self._is_closed = False
+        self._pool = self._new_pool()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have a call done in one of the processes."""
+        task = _Task(partial(fn, *args, **kwargs))
+        with self._changed:
+            if self._is_closed:
+                raise RuntimeError("These workers have been shut down.")
+            self._waiting.append(task)
+            self._hand_out()
+        return task.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more tasks; wait for those that were taken, or cancel those that have not begun."""
+        with self._changed:
+            self._is_closed = True
+            while cancel_futures and self._waiting:
+                self._waiting.popleft().future.cancel()
+            while wait and (self._waiting or self._suspects or self._running):
+                self._changed.wait()
+        self._pool.shutdown(wait=wait)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # A fresh interpreter per worker: forking one that has threads may lock up.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._n, mp_context=context, initializer=_begin, initargs=(self._prepare,))
+
+    def _hand_out(self) -> None:
+        """Give tasks to the pool: suspects one at a time, others one more than there are processes."""
+        while not any(task.is_suspect for task in self._running):
+            if self._suspects:
+                if self._running:
+                    return
+                task = self._suspects.popleft()
+                task.is_suspect = True
+            elif self._waiting and len(self._running) <= self._n:
+                task = self._waiting.popleft()
+                if not task.future.set_running_or_notify_cancel():
+                    continue
+            else:
+                return
+            self._running.add(task)
+            try:
+                under_way = self._pool.submit(task.call)
+            except BrokenProcessPool as error:  # it broke just now: as if it had broken a moment later
+                under_way = Future()
+                under_way.set_exception(error)
+            under_way.add_done_callback(partial(self._done, task, self._pool))
+
+    def _done(self, task: _Task, pool: ProcessPoolExecutor, under_way: Future[Any]) -> None:
+        error = under_way.exception()
+        with self._changed:
+            self._running.discard(task)
+            if isinstance(error, BrokenProcessPool):
+                if pool is self._pool:
+                    self._pool = self._new_pool()
+                    pool.shutdown(wait=False)
+                if not task.is_suspect:
+                    self._suspects.append(task)
+                    task = _Task(task.call)  # nobody waits for this one
+                error = WorkerDiedError("The process that worked on it died, possibly for want of memory.")
+            self._hand_out()
+            self._changed.notify_all()
+        if error is not None:
+            task.future.set_exception(error)
+        else:
+            task.future.set_result(under_way.result())
+
+
+def _begin(prepare: Callable[[], None] | None) -> None:
+    """In each worker, before its first task."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if prepare is not None:
+        prepare()
+
+
+def _end_with_parent() -> None:
+    """Two runs must not write to one folder: no worker outlives the run it belongs to."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager
-def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
-    if cluster is None:
-        # A fresh interpreter per worker: forking one that has threads may lock up.
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
-            yield executor
-        return
+def _cluster(address: str) -> Iterator[Executor]:
     distributed = optional("distributed", "cluster", "Counting on a cluster")
     try:
-        client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
+        client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
-        raise MapFileError(f"There is no Dask scheduler at {cluster}: {error}.") from None
+        raise MapFileError(f"There is no Dask scheduler at {address}: {error}.") from None
     with client, client.get_executor() as executor:
         yield executor

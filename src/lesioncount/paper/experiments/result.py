@@ -14,7 +14,7 @@ from lesioncount.paper.experiments.claims import Claim
 from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.report.drawing import Figure
-from lesioncount.runs.records import to_json
+from lesioncount.runs.plain import to_json
 
 FORMAT_VERSION = 1
 

@@ -17,13 +17,13 @@ N_FOLDS = 5
 
 def methods_of(compared: Compared, seed: int) -> dict[str, Predictions]:
     """The predictions of every method."""
-    scans, truth = compared.results.scans, true_counts(compared)
+    scans, truth = compared.scans, true_counts(compared)
     raw = Predictions.of_distributions([scan.distribution(Calibration()) for scan in scans], truth)
     methods = {"raw": raw}
     applied = compared.results.calibration
     if applied is not None:
         methods["calibrated"] = Predictions.of_distributions([scan.distribution(applied) for scan in scans], truth)
-    methods["cc"] = Predictions.of_counts([scan.cc_count for scan in scans], truth)
+    methods["cc"] = Predictions.of_counts([scan.counted.candidates.cc_count for scan in scans], truth)
     table = cc_table(compared)
     if table is not None and len(set(compared.groups)) >= N_FOLDS:
         methods["cc_tuned"] = Predictions.of_counts(_tuned(table, truth, compared.groups, seed), truth)

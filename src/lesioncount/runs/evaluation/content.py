@@ -64,11 +64,11 @@ def threshold_curve(compared: Compared) -> dict[str, Any] | None:
 def notes_on(compared: Compared, methods: dict[str, Predictions]) -> list[str]:
     """What a reader must know, in plain sentences."""
     notes = []
-    if compared.results.n_failed:
-        notes.append(f"Not part of this, because they could not be counted: {compared.results.n_failed} scan(s).")
+    if len(compared.results.failed):
+        notes.append(f"Not part of this, because they could not be counted: {len(compared.results.failed)} scan(s).")
     if compared.n_without_truth:
         notes.append(f"Not part of this, because they have no truth: {compared.n_without_truth} scan(s).")
-    candidates = np.concatenate([p for scan in compared.results.scans for p in scan.existence])
+    candidates = np.concatenate([p for scan in compared.scans for p in scan.existence])
     sure = float(np.mean((candidates < _NEAR_CERTAIN) | (candidates > 1 - _NEAR_CERTAIN))) if len(candidates) else 0.0
     if sure > _POLARISED_SHARE:
         notes.append(
@@ -83,9 +83,9 @@ def notes_on(compared: Compared, methods: dict[str, Predictions]) -> list[str]:
             f"floor of {NLL_FLOOR:g}. A calibration allows for missed lesions, and leaves nothing certain."
         )
     held = [
-        scan.conformal[0] <= truth.count <= scan.conformal[1]
-        for scan, truth in zip(compared.results.scans, compared.truths, strict=True)
-        if scan.conformal is not None
+        scan.counted.guaranteed[0] <= truth.count <= scan.counted.guaranteed[1]
+        for scan, truth in zip(compared.scans, compared.truths, strict=True)
+        if scan.counted.guaranteed is not None
     ]
     if held:
         notes.append(
@@ -120,7 +120,7 @@ def scan_rows(compared: Compared, methods: dict[str, Predictions]) -> list[dict[
             "p_truth": float(best.p_truth[i]),
             "rps": float(best.means["rps"][i]),
             "entropy": float(entropy[i]),
-            "cc": scan.cc_count,
+            "cc": scan.counted.candidates.cc_count,
         }
-        for i, scan in enumerate(compared.results.scans)
+        for i, scan in enumerate(compared.scans)
     ]

@@ -11,8 +11,8 @@ from lesioncount.runs.comparison import Compared, TruthOptions, compare
 from lesioncount.runs.evaluation.compared_methods import methods_of
 from lesioncount.runs.evaluation.content import method_content, notes_on, scan_rows, threshold_curve
 from lesioncount.runs.evaluation.lesion_level import lesion_level
-from lesioncount.runs.records import to_json
-from lesioncount.runs.results import read_results
+from lesioncount.runs.plain import to_json
+from lesioncount.runs.results import read_counted
 from lesioncount.runs.tables import to_tsv
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
@@ -63,7 +63,7 @@ def evaluate(
     """
     if (out / "evaluation.json").exists() and not overwrite:
         raise MapFileError(f"{out} holds an evaluation. Choose another folder, or write over it (--overwrite).")
-    counted = read_results(results)
+    counted = read_counted(results)
     compared = compare(counted, truth, read_maps=not counts_only, jobs=jobs)
     methods = methods_of(compared, seed)
     scores, differences = score_all(methods, groups=compared.groups, seed=seed)
@@ -102,7 +102,7 @@ def known_truth(
     """What a calibration is fitted on: counts, or with ``from_lesions`` matched lesions, for which maps are read."""
     if from_lesions and truth.masks is None:
         raise CalibrationError("To calibrate from lesions, masks are needed (--truth), not a table of counts.")
-    counted = read_results(results)
+    counted = read_counted(results)
     if counted.has_members:
         raise MapFileError(
             f"{results} holds counts of an ensemble. Calibrate the counts of a single member, and count the ensemble "
@@ -112,7 +112,7 @@ def known_truth(
     owns = [t.match.owns for t in compared.truths if t.match is not None]
     return (
         KnownTruth.of(
-            [scan.existence[0] for scan in compared.results.scans],
+            [scan.existence[0] for scan in compared.scans],
             [t.count for t in compared.truths],
             owns=owns if from_lesions else None,
             groups=compared.groups,

@@ -22,7 +22,7 @@ def lesion_level(compared: Compared, seed: int) -> dict[str, Any] | None:
     matches = [truth.match for truth in compared.truths if truth.match is not None]
     if len(matches) < len(compared.truths):
         return None
-    existence = [scan.existence[0] for scan in compared.results.scans]
+    existence = [scan.existence[0] for scan in compared.scans]
     strong = [p > 0.5 for p in existence]
     n = np.array([match.n_lesions for match in matches], dtype=np.float64)
     columns = {

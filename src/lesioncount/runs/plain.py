@@ -1,0 +1,58 @@
+"""Plain values ↔ types and JSON: what is read back from a file is checked against the types that it was made from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+T = TypeVar("T")
+
+
+@overload
+def typed(value: Any, kind: type[T]) -> T: ...
+@overload
+def typed(value: Any, kind: Any) -> Any: ...
+def typed(value: Any, kind: Any) -> Any:
+    """A value of JSON (number, text, list or object) as a type, such as a dataclass; ValueError if it is not one."""
+    import msgspec  # not at the top: a hundredth of a second that only those pay who read results back
+
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; ValueError if it is none, OSError if it cannot be read."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def to_json(content: Mapping[str, Any]) -> str:
+    """An object as text, a line per key: readable, and yet made by the fast encoder, which indents nothing."""
+    lines = (
+        f"{json.dumps(key)}: {json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)}"
+        for key, value in content.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _plain(value: Any) -> Any:
+    """With null for numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def present(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is None or empty."""
+    return {key: value for key, value in content.items() if value not in (None, ())}

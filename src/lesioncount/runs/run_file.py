@@ -1,0 +1,125 @@
+"""What ``run.json`` holds: how a run counted, and what became of each of its scans."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from lesioncount.errors import MapFileError
+from lesioncount.runs.plain import read_json, to_json, typed
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.settings import CountedWith
+
+Status = Literal["running", "finished", "interrupted"]
+
+_PACKAGES = ("lesioncount", "numpy", "nibabel", "isal")
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
+
+
+@dataclass(frozen=True)
+class RunScan:
+    """What became of a scan: its error, or None."""
+
+    name: str
+    status: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of ``lesioncount count``.
+
+    Attributes
+    ----------
+    counted_with : CountedWith
+    jobs : int
+    cluster : str or None
+    status : {"running", "finished", "interrupted"}
+    began : float
+        Seconds since the epoch.
+    versions : dict
+        Of Python and the packages that a count depends on.
+    scans : tuple of RunScan
+        In the order of the inputs.
+    started : str
+        Date and time, for people.
+    """
+
+    counted_with: CountedWith
+    jobs: int = 1
+    cluster: str | None = None
+    status: Status = "running"
+    versions: Mapping[str, str] = field(default_factory=_versions)
+    started: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime()))
+    scans: tuple[RunScan, ...] = ()
+
+    def to_json(self, summaries: Sequence[ScanSummary] = (), *, seconds: float = 0.0) -> str:
+        """As text, with the files of the scans it has come to."""
+        inputs = [
+            {"scan": one.name, "status": one.status, "error": one.error}
+            | ({} if one.files is None else one.files.to_dict())
+            for one in summaries
+        ]
+        n_ok = sum(summary.is_counted for summary in summaries)
+        return to_json(
+            {
+                "settings": self.counted_with.to_dict(),
+                "run": {"jobs": self.jobs, "cluster": self.cluster, "status": self.status},
+                "versions": self.versions,
+                "started": self.started,
+                "seconds": round(seconds, 3),
+                "n_ok": n_ok,
+                "n_failed": len(summaries) - n_ok,
+                "inputs": inputs,
+            }
+        )
+
+    @classmethod
+    def from_plain(cls, content: Any) -> Self:
+        """From what its file holds; ValueError, KeyError, TypeError or one of our errors if it is no run."""
+        content = typed(content, dict[str, Any])
+        how = typed(content["run"], dict[str, Any])
+        return cls(
+            CountedWith.from_dict(typed(content["settings"], dict[str, Any])),
+            typed(how.get("jobs", 1), int),
+            typed(how.get("cluster"), str | None),
+            typed(how.get("status", "finished"), Status),
+            typed(content["versions"], dict[str, str]),
+            typed(content["started"], str),
+            tuple(
+                RunScan(typed(item["scan"], str), typed(item["status"], str), typed(item.get("error"), str | None))
+                for item in typed(content["inputs"], tuple[dict[str, Any], ...])
+            ),
+        )
+
+
+def run_path(out: Path) -> Path:
+    """Where a run is described."""
+    return out / "run.json"
+
+
+def find_run(out: Path) -> Run | None:
+    """The run whose results are in a folder; None when there is none, or its file is not one of ours."""
+    try:
+        return Run.from_plain(read_json(run_path(out)))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def read_run(out: Path) -> Run:
+    """The run whose results are in a folder."""
+    run = find_run(out)
+    if run is None:
+        raise MapFileError(
+            f"Expected the results of a run in {out}, but its run.json is not there or cannot be read. Count first: "
+            f"lesioncount count MAPS -o {out}"
+        )
+    return run

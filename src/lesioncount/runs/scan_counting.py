@@ -1,0 +1,102 @@
+"""One scan → its record in the folder of results, and its label map where one is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.files.atomic import replacing, write_text
+from lesioncount.runs.file_counts import ScanCount, count_file
+from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_path
+from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.settings import Settings
+
+
+def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
+    """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
+    record, counts = _recorded(scan, settings)
+    if settings.save_labels and counts:
+        record = _with_labels(record, counts[0], out)
+    if not record.summary.is_counted:
+        label_path(out, scan.name).unlink(missing_ok=True)  # not the label map of another time
+    try:
+        write_text(record_path(out, scan.name), record.to_json())
+    except MapFileError as error:
+        return failed(scan, record.summary.error or str(error), record.summary.files)
+    return record.summary
+
+
+def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSummary:
+    """The summary of a scan that could not be counted."""
+    return ScanSummary(scan.name, error=why, files=files)
+
+
+def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
+    """The summary of a scan whose record is there, without error, and of the same files and settings."""
+    record = read_record(out, scan.name)
+    if scan.problem is not None or record is None or not record.summary.is_counted:
+        return None
+    if record.counted_with != settings.recorded:
+        return None
+    try:
+        now = FileFacts.of(scan)
+    except OSError:
+        return None
+    before = record.summary.files
+    is_same = before is not None and before.is_same_content(now)
+    return record.summary if is_same and (not settings.save_labels or label_path(out, scan.name).exists()) else None
+
+
+def label_path(out: Path, name: str) -> Path:
+    """Where the label map of a scan is."""
+    return out / f"{name}_lesions.nii.gz"
+
+
+def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[ScanCount]]:
+    files = None
+    try:
+        files = FileFacts.of(scan)
+        counts = [_counted(path, scan, settings) for path in scan.maps]
+        return ScanRecord.of(scan.name, counts, files, settings), counts
+    except (LesionCountError, OSError, MemoryError) as error:
+        why = str(error) or type(error).__name__
+    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
+        why = f"unexpected {type(error).__name__}: {error}"
+    return ScanRecord(failed(scan, why, files), settings.recorded), []
+
+
+def _counted(path: Path, scan: ScanFiles, settings: Settings) -> ScanCount:
+    return count_file(
+        path,
+        protocol=settings.protocol,
+        mask=scan.mask,
+        channel=settings.channel,
+        scale=settings.scale,
+        logits=settings.logits,
+        keep_runs=settings.save_labels,
+    )
+
+
+def _with_labels(record: ScanRecord, count: ScanCount, out: Path) -> ScanRecord:
+    try:
+        _write_labels(label_path(out, record.name), count)
+    except (LesionCountError, OSError, MemoryError) as error:
+        why = ScanSummary(record.name, error=str(error) or type(error).__name__, files=record.summary.files)
+        return ScanRecord(why, record.counted_with)
+    return record
+
+
+def _write_labels(path: Path, count: ScanCount) -> None:
+    import nibabel
+
+    n, grid = len(count.result.candidates), count.source.grid
+    labels = count.result.candidates.label_map(np.uint16 if n < 1 << 16 else np.int32)
+    kind: Any = nibabel.Nifti1Image if max(labels.shape) < 1 << 15 else nibabel.Nifti2Image  # 16 bits for each axis
+    image = kind(labels, grid.affine)
+    if grid.affine is None and grid.spacing_mm is not None:
+        image.header.set_zooms(grid.spacing_mm)
+    with replacing(path) as temporary:
+        nibabel.save(image, temporary)

@@ -1,0 +1,95 @@
+"""The files of a scan, and the fingerprints by which they are known again."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from lesioncount.errors import MapFileError
+from lesioncount.files.formats import files_of
+from lesioncount.runs.plain import present
+
+_HASHED_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class ScanFiles:
+    """One scan to be counted: its name in the results, and its files.
+
+    Attributes
+    ----------
+    name : str
+    path : Path
+        The map.
+    mask : Path or None
+        Where to look.
+    problem : str or None
+        Why it cannot be counted, where that is known before.
+    members : tuple of Path
+        Several maps of the same scan, of which ``path`` is the first.
+    """
+
+    name: str
+    path: Path
+    mask: Path | None = None
+    problem: str | None = None
+    members: tuple[Path, ...] = ()
+
+    @property
+    def maps(self) -> tuple[Path, ...]:
+        """All maps of the scan."""
+        return self.members or (self.path,)
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What is recorded of the files of a scan: their paths, and the SHA-256 of their content."""
+
+    path: str
+    sha256: str | None = None
+    mask: str | None = None
+    mask_sha256: str | None = None
+    members: tuple[str, ...] = ()
+    members_sha256: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, scan: ScanFiles) -> Self:
+        """Read the files of a scan, and give them fingerprints."""
+        if scan.problem is not None:
+            raise MapFileError(scan.problem)
+        try:
+            return cls(
+                str(scan.path.absolute()),
+                fingerprint(scan.path),
+                None if scan.mask is None else str(scan.mask.absolute()),
+                None if scan.mask is None else fingerprint(scan.mask),
+                tuple(str(path.absolute()) for path in scan.members),
+                tuple(fingerprint(path) for path in scan.members),
+            )
+        except PermissionError as error:
+            raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
+
+    def is_same_content(self, other: FileFacts) -> bool:
+        """Whether the files hold the same: the same file may have been given as another path."""
+        return all(getattr(self, name) == getattr(other, name) for name in ("sha256", "mask_sha256", "members_sha256"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, of what there is."""
+        return present(asdict(self))
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file and those that belong to it; of a folder, of the names, sizes and times of its files."""
+    digest = hashlib.sha256()
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            status = file.stat()
+            digest.update(f"{file.relative_to(path)}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
+    for file in files_of(path):
+        with file.open("rb") as stream:
+            while block := stream.read(_HASHED_AT_ONCE):
+                digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,137 @@
+"""How scans are counted: what a run is given, and what is recorded of it with every scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
+
+from lesioncount.errors import CalibrationError
+from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.plain import typed
+from lesioncount.runs.scan_numbers import CONFIDENCE
+from lesioncount.trust.calibration import Calibration
+
+if TYPE_CHECKING:
+    from lesioncount.trust.fitting import CalibrationFit
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the voxels of a file are read: which channel, on what scale, and whether they are logits."""
+
+    channel: int | None = None
+    scale: float | None = None
+    logits: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As options of `open_map`."""
+        return {"channel": self.channel, "scale": self.scale, "logits": self.logits}
+
+
+@dataclass(frozen=True)
+class CountedWith:
+    """What is recorded of the settings: all that a count depends on beside the map and the mask.
+
+    Attributes
+    ----------
+    protocol : CountingProtocol
+    reading : Reading
+    save_labels, conformal : bool
+    calibration : Calibration or None
+        What counts were corrected with.
+    fingerprint : str or None
+        Of the calibration with its evidence.
+    """
+
+    protocol: CountingProtocol = field(default_factory=CountingProtocol)
+    reading: Reading = field(default_factory=Reading)
+    save_labels: bool = False
+    conformal: bool = False
+    calibration: Calibration | None = None
+    fingerprint: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        applied = None if self.calibration is None else self.calibration.to_dict() | {"fingerprint": self.fingerprint}
+        return {
+            "protocol": self.protocol.to_dict(),
+            **self.reading.to_dict(),
+            "save_labels": self.save_labels,
+            "calibration": applied,
+            "conformal": self.conformal,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """From plain values; ValueError, KeyError or TypeError if they are none."""
+        applied = typed(content.get("calibration"), dict[str, Any] | None) or {}
+        return cls(
+            CountingProtocol.from_dict(typed(content["protocol"], dict[str, Any])),
+            typed({one.name: content[one.name] for one in fields(Reading)}, Reading),
+            typed(content.get("save_labels", False), bool),
+            typed(content.get("conformal", False), bool),
+            Calibration.from_dict({name: value for name, value in applied.items() if name != "fingerprint"})
+            if applied
+            else None,
+            typed(applied.get("fingerprint"), str | None),
+        )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How scans are counted.
+
+    Attributes
+    ----------
+    protocol : CountingProtocol
+        What counts as one lesion.
+    channel, scale, logits
+        As in `open_map`.
+    save_labels : bool
+        Write the candidates as a label map.
+    calibration : CalibrationFit, optional
+        Corrects counts, beside what the maps say.
+    conformal : bool
+        Add its guaranteed intervals.
+    """
+
+    protocol: CountingProtocol = field(default_factory=CountingProtocol)
+    channel: int | None = None
+    scale: float | None = None
+    logits: bool = False
+    save_labels: bool = False
+    calibration: CalibrationFit | None = None
+    conformal: bool = False
+
+    @property
+    def recorded(self) -> CountedWith:
+        """What is recorded of them."""
+        fit = self.calibration
+        return CountedWith(
+            self.protocol,
+            Reading(self.channel, self.scale, self.logits),
+            self.save_labels,
+            self.conformal,
+            None if fit is None else fit.calibration,
+            None if fit is None else fit.fingerprint,
+        )
+
+    def check(self, *, members: bool) -> None:
+        """Raise unless the calibration fits the protocol, and has the intervals that are asked for."""
+        fit = self.calibration
+        if fit is not None:
+            fit.calibration.check_protocol(self.protocol)
+        if not self.conformal:
+            return
+        if fit is None or fit.conformal is None:
+            raise CalibrationError(
+                "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount "
+                "calibrate, not with --positive-weight), and --calibration FILE."
+            )
+        fit.conformal.conformal.check(CONFIDENCE)
+        if members:
+            raise CalibrationError(
+                "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "
+                "Leave --interval conformal out, or count one member."
+            )

@@ -1,0 +1,91 @@
+"""Processes that work side by side, and what becomes of their work when one of them dies."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from runs.dying import deadly, deadly_once, twice, wrong
+
+from lesioncount.errors import LesionCountError, WorkerDiedError
+from lesioncount.runs.workers import Workers, results_of
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_every_item_has_its_result(jobs):
+    found = {place: future.result() for place, future in results_of(twice, range(20), jobs=jobs)}
+    assert found == {number: 2 * number for number in range(20)}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_belongs_to_its_item(jobs):
+    found = dict(results_of(wrong, range(4), jobs=jobs))
+    assert [place for place, future in found.items() if future.exception() is not None] == [1]
+    with pytest.raises(ValueError, match="one is wrong"):
+        found[1].result()
+
+
+def test_only_the_item_that_kills_its_process_fails():
+    found = dict(results_of(deadly, range(40), jobs=2))
+    assert sorted(found) == list(range(40))
+    assert [place for place, future in found.items() if future.exception() is not None] == [7]
+    with pytest.raises(WorkerDiedError, match="died"):
+        found[7].result()
+    assert issubclass(WorkerDiedError, LesionCountError)
+
+
+def test_an_item_whose_process_was_killed_by_something_else_is_done_again(tmp_path):
+    found = dict(results_of(deadly_once, [(number, tmp_path) for number in range(6)], jobs=2))
+    assert {place: future.result() for place, future in found.items()} == {number: 2 * number for number in range(6)}
+
+
+def test_workers_take_no_work_after_they_were_shut_down():
+    with Workers(1) as workers:
+        assert workers.submit(twice, 4).result() == 8
+    with pytest.raises(RuntimeError, match="shut down"):
+        workers.submit(twice, 1)
+
+
+def test_cancelled_work_is_not_begun():
+    workers = Workers(1)
+    futures = [workers.submit(time.sleep, 0.1) for _ in range(20)]
+    workers.shutdown(cancel_futures=True)
+    assert sum(future.cancelled() for future in futures) > 10
+
+
+PROGRAM = """
+import os, sys
+from runs.dying import touch_for_ever
+from lesioncount.runs.workers import Workers
+
+if __name__ == "__main__":
+    with Workers(1) as workers:
+        workers.submit(touch_for_ever, sys.argv[1])
+        print("begun", flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.Popen(
+        [sys.executable, tmp_path / "program.py", tmp_path / "touched"],
+        env=os.environ | {"PYTHONPATH": paths}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    with run:
+        assert run.stdout.readline() == b"begun\n"
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "touched").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        run.kill()
+        run.wait(10)
+    time.sleep(1.0)
+    last = (tmp_path / "touched").read_text()
+    time.sleep(0.5)
+    assert (tmp_path / "touched").read_text() == last
