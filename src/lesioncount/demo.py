@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from importlib.resources import files
@@ -84,16 +83,19 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
-def _print_truth(table: Path, results: Path) -> None:
+def _print_truth(table: Path, out: Path) -> None:
     """How close the counts came."""
-    truth = [line.split("\t") for line in table.read_text("utf-8").splitlines()[1:]]
+    from lesioncount.runs import read_results
+
+    results = read_results(out)
     print(f"{'scan':<18}{'truth':>6}{'most likely':>13}{'90 % interval':>16}{'P(truth)':>10}{'CC > 0.5':>10}")
-    for name, count in truth:
-        record = json.loads((results / f"{name}.json").read_text("utf-8"))
-        row, pmf = record["count"], record["pmf"]
-        p = pmf[int(count)] if int(count) < len(pmf) else 0.0
-        interval = f"{row['interval90_low']} to {row['interval90_high']}"
-        print(f"{name:<18}{count:>6}{row['count_mode']:>13}{interval:>16}{p:>10.2f}{row['cc_count']:>10}")
+    for line in table.read_text("utf-8").splitlines()[1:]:
+        name, truth = line.split("\t")
+        record = results.record(name)
+        count, usual = record.summary.counted.raw, record.summary.counted.candidates.cc_count
+        p = record.pmf[int(truth)] if int(truth) < len(record.pmf) else 0.0
+        interval = f"{count.interval90_low} to {count.interval90_high}"
+        print(f"{name:<18}{truth:>6}{count.count_mode:>13}{interval:>16}{p:>10.2f}{usual:>10}")
 
 
 if __name__ == "__main__":

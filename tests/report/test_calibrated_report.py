@@ -19,7 +19,8 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from lesioncount.report import write_report
-from lesioncount.report.cohort import read_cohort
+from lesioncount.runs import read_results
+from lesioncount.runs.scan_numbers import EnsembleNumbers
 
 SHAPE = (16, 40, 36)
 PEAKS = {(4, 10, 10): 0.9, (11, 30, 8): 0.5, (8, 20, 28): 0.3}
@@ -99,11 +100,10 @@ def test_total_is_given_raw_and_calibrated(maps, out):
 
 def test_total_adds_up_missed_lesions_of_all_scans(maps, out):
     report(maps, out, calibration=WITH_MISSED)
-    cohort = read_cohort(out)
-    assert cohort.total_calibrated.mean() == pytest.approx(sum(s.count["count_mean_calibrated"] for s in cohort.scans))
-    assert cohort.total_calibrated.var() == pytest.approx(
-        sum(s.count["count_sd_calibrated"] ** 2 for s in cohort.scans)
-    )
+    results = read_results(out)
+    total, counts = results.total(results.calibration), [scan.counted.calibrated for scan in results.scans]
+    assert total.mean() == pytest.approx(sum(count.count_mean for count in counts))
+    assert total.var() == pytest.approx(sum(count.count_sd**2 for count in counts))
 
 
 def test_scan_and_candidates_have_raw_and_calibrated_numbers_side_by_side(maps, out):
@@ -182,16 +182,13 @@ def test_scans_whose_members_disagree_are_flagged_everywhere(members, out):
 
 
 @pytest.mark.parametrize(("within", "between", "expected"), [(0.1, 0.3, True), (0.1, 0.2, False), (0.4, 0.3, False)])
-def test_members_disagree_by_half_a_lesion_and_more_than_they_doubt(members, out, within, between, expected):
-    report(members, out, members=True)
-    scan = read_cohort(out).counted[0]
-    count = scan.count | {"variance_within": within, "variance_between": between}
-    assert replace(scan, count=count).disagrees is expected
+def test_members_disagree_by_half_a_lesion_and_more_than_they_doubt(within, between, expected):
+    assert EnsembleNumbers(2, within, between).disagrees is expected
 
 
 def test_total_of_an_ensemble_is_the_mixture_of_its_members_totals(members, out):
     report(members, out, members=True)
-    total = read_cohort(out).total
+    total = read_results(out).total()
     # 0.9 + 0.5 + 0.3 and 0.9 by the first; by the second also 0.95 and 0.97
     assert total.mean() == pytest.approx((2.6 + 4.52) / 2)
     assert total.between_variance == pytest.approx(0.96**2)
@@ -201,7 +198,7 @@ def test_members_that_count_alike_have_the_total_of_one(tmp_path, out):
     for fold in ("fold0", "fold1"):
         save(tmp_path / fold / "a.nii.gz", PEAKS)
     report([tmp_path / "fold0", tmp_path / "fold1"], out, members=True)
-    assert read_cohort(out).total.pmf() == pytest.approx(PoissonBinomial(list(PEAKS.values())).pmf())
+    assert read_results(out).total().pmf() == pytest.approx(PoissonBinomial(list(PEAKS.values())).pmf())
 
 
 def test_pictures_are_those_of_the_first_member(members, out):

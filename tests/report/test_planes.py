@@ -1,6 +1,7 @@
 """The planes through a candidate: turned, cut and outlined as they should be."""
 
 import base64
+from dataclasses import fields
 from io import BytesIO
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from lesioncount.files.formats import open_map
 from lesioncount.report.planes import View, outline, planes_through
 from lesioncount.report.windows import read_windows, window_of
+from lesioncount.runs.lesion_rows import LesionRow
 
 image = pytest.importorskip("PIL.Image")
 
@@ -75,7 +77,9 @@ def test_outline_encloses_holes_too():
 
 
 def lesion(low, high, peak):
-    return {"bbox": " ".join(map(str, (*low, *high))), **dict(zip(("peak_i", "peak_j", "peak_k"), peak, strict=False))}
+    unknown = dict.fromkeys(one.name for one in fields(LesionRow))
+    index = dict(zip(("peak_i", "peak_j", "peak_k"), map(int, peak), strict=False))
+    return LesionRow(**unknown | index | {"bbox": " ".join(map(str, (*low, *high)))})
 
 
 def test_window_stays_in_the_map_and_shows_64_mm():

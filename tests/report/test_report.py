@@ -146,7 +146,8 @@ def test_names_and_errors_cannot_become_markup(maps, out):
     record = json.loads((out / "sub-01.json").read_text("utf-8"))
     record |= {"scan": hostile, "warnings": ["<b id=w>&</b>"]}
     (out / f"{hostile}.json").write_text(json.dumps(record), "utf-8")
-    (out / "sub-02.json").write_text(json.dumps(record | {"status": "failed", "error": "<img src=e>"}), "utf-8")
+    failed = record | {"scan": "sub-02", "status": "failed", "error": "<img src=e>"}
+    (out / "sub-02.json").write_text(json.dumps(failed), "utf-8")
     run["inputs"][0]["scan"] = hostile
     (out / "run.json").write_text(json.dumps(run), "utf-8")
     page = Page(write_report(out).read_text("utf-8"))

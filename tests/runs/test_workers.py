@@ -6,9 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from nifti_files import save
 from runs.dying import deadly, deadly_once, twice, wrong
 
+from lesioncount.cli import main
 from lesioncount.errors import LesionCountError, WorkerDiedError
 from lesioncount.runs.workers import Workers, results_of
 
@@ -89,3 +92,28 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     last = (tmp_path / "touched").read_text()
     time.sleep(0.5)
     assert (tmp_path / "touched").read_text() == last
+
+
+CRASH = """
+import os
+import lesioncount.runs.comparison as comparison
+found = comparison.true_lesions
+def crash(path, *arguments, **options):
+    if "s1" in str(path):
+        os._exit(3)
+    return found(path, *arguments, **options)
+comparison.true_lesions = crash
+"""
+
+
+def test_an_evaluation_whose_worker_dies_says_so(tmp_path, rng, monkeypatch, capsys):
+    for i in range(4):
+        p = (rng.random((6, 7, 8)) ** 4).astype(np.float32)
+        save(tmp_path / "maps" / f"s{i}.nii.gz", p)
+        save(tmp_path / "truth" / f"s{i}.nii.gz", (p > 0.5).astype(np.uint8))
+    assert main(["count", str(tmp_path / "maps"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    (tmp_path / "sitecustomize.py").write_text(CRASH)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    options = ["--truth", str(tmp_path / "truth"), "-o", str(tmp_path / "eval"), "--jobs", "2", "--quiet"]
+    assert main(["evaluate", str(tmp_path / "out"), *options]) == 2
+    assert "died, possibly for want of memory" in capsys.readouterr().err

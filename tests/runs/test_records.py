@@ -1,0 +1,105 @@
+"""Records, summaries and runs: typed, and the same after they were written and read back."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from nifti_files import save
+
+from lesioncount.runs import Settings, count_batch, read_results
+from lesioncount.runs.plain import read_json
+from lesioncount.runs.records import ScanRecord, read_record
+from lesioncount.runs.run_file import find_run
+from lesioncount.runs.settings import CountedWith
+from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.fitting import CalibrationFit
+
+
+@pytest.fixture
+def maps(tmp_path, rng):
+    for member in ("a", "b"):
+        for i in range(3):
+            save(tmp_path / member / f"s{i}.nii.gz", (rng.random((8, 9, 10)) ** 4 * 0.7).astype(np.float32))
+    return tmp_path
+
+
+@pytest.mark.parametrize("members", [False, True])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_what_is_read_back_is_what_was_counted(maps, members, calibrated):
+    settings = Settings(calibration=CalibrationFit(Calibration.for_positive_weight(3))) if calibrated else Settings()
+    inputs = [maps / "a", maps / "b"] if members else [maps / "a"]
+    results = count_batch(inputs, maps / "out", settings=settings, members=members)
+    again = read_results(maps / "out")
+    assert again.run.counted_with == results.run.counted_with == settings.recorded
+    assert again.run.status == "finished"
+    for before, after in zip(results.scans, again.scans, strict=True):
+        for name in ("name", "error", "files", "map", "numbers", "members", "warnings", "n_dropped"):
+            assert getattr(before, name) == getattr(after, name)
+        assert len(before.existence) == len(after.existence) == (2 if members else 1)
+        for a, b in zip(before.existence, after.existence, strict=True):
+            np.testing.assert_array_equal(a, b)
+        record = again.record(before.name)
+        assert json.loads(record.to_json()) == json.loads((maps / "out" / f"{before.name}.json").read_text())
+        assert len(record.lesions) == sum(map(len, before.existence))
+        assert (record.lesions[0].existence_calibrated is not None) is calibrated
+    assert again.has_members is members
+
+
+def test_a_failed_scan_has_a_record_without_a_count(maps):
+    (maps / "a" / "s1.nii.gz").write_bytes(b"nothing")
+    results = count_batch([maps / "a"], maps / "out")
+    assert [scan.name for scan in results.failed] == ["s1"]
+    record = read_record(maps / "out", "s1")
+    assert not record.summary.is_counted
+    assert record.summary.error == results.failed[0].error
+    assert read_results(maps / "out").failed[0].error == results.failed[0].error
+
+
+BREAKS = {
+    "another format": lambda r: r | {"format": 2},
+    "no candidates": lambda r: {key: value for key, value in r.items() if key != "lesions"},
+    "a word for a number": lambda r: r | {"count": r["count"] | {"count_mode": "three"}},
+    "a column that is gone": lambda r: r | {"count": {"n_candidates": 1}},
+    "candidates of nobody": lambda r: r | {"lesions": [{"label": 1}]},
+    "a member that is not there": lambda r: r | {"lesions": [row | {"member": 7} for row in r["lesions"]]},
+    "a number without end": lambda r: r | {"count": r["count"] | {"count_mean": 10**400}},
+    "a list": lambda r: [r],
+    "nothing": lambda _: None,
+    "another scan": lambda r: r | {"scan": "s1"},
+    "settings of nothing": lambda r: r | {"settings": {}},
+}
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_what_is_no_record_is_not_taken_for_one(maps, how):
+    count_batch([maps / "a"], maps / "out")
+    path = maps / "out" / "s0.json"
+    path.write_text(json.dumps(BREAKS[how](json.loads(path.read_text()))))
+    assert read_record(maps / "out", "s0") is None
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "{}", "[]", '{"settings": {"protocol": {}}}', "9" * 5000])
+def test_what_is_no_run_is_not_taken_for_one(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    assert find_run(tmp_path) is None
+
+
+def test_settings_survive_their_json(tmp_path):
+    fit = CalibrationFit(Calibration(0.7, -0.2, 0.1))
+    for settings in (Settings(), Settings(channel=1, scale=1 / 255, save_labels=True), Settings(calibration=fit)):
+        plain = json.loads(json.dumps(settings.recorded.to_dict()))
+        assert CountedWith.from_dict(plain) == settings.recorded
+    assert read_json(_written(tmp_path, {"a": 1})) == {"a": 1}
+
+
+def _written(folder, content):
+    (folder / "x.json").write_text(json.dumps(content))
+    return folder / "x.json"
+
+
+def test_a_record_without_probabilities_of_the_count_is_none(maps):
+    count_batch([maps / "a"], maps / "out")
+    record = ScanRecord.from_plain(read_json(maps / "out" / "s0.json"))
+    assert replace(record, pmf=()).to_json() != record.to_json()
+    assert sum(record.pmf) == pytest.approx(1)
