@@ -67,8 +67,8 @@ def test_the_printed_result_names_the_strongest_candidates():
     lines = str(lc.count_lesions(probabilities)).splitlines()
     assert lines[0].startswith("6 lesions most likely")
     assert "10 candidates (voxels above 0.1, connected through edges)" in lines[2]
-    assert lines[3] == "  #10       exists with 0.9200: 1 voxel, peak at (1, 36)"
-    assert lines[-1].strip() == "… and 5 weaker ones"
+    assert lines[3] == "  #10       exists with probability 0.9200: 1 voxel, peak at (1, 36)"
+    assert lines[-1].strip() == "… and 5 weaker candidates"
 
 
 def test_results_pickle(rng):

@@ -62,7 +62,7 @@ class LesionCount:
         strongest = np.argsort(-self.existence, kind="stable")[:_PRINTED_CANDIDATES]
         lines += [self._candidate_line(int(row)) for row in strongest]
         if len(self.existence) > len(strongest):
-            lines.append(f"            … and {len(self.existence) - len(strongest)} weaker ones")
+            lines.append(f"            … and {len(self.existence) - len(strongest)} weaker candidates")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -72,7 +72,7 @@ class LesionCount:
         if self.candidates.spacing_mm is not None:
             size += f", {self.candidates.volume_mm3[row]:.4g} mm³"
         peak = ", ".join(map(str, self.candidates.peak_index[row]))
-        return f"  #{row + 1:<8} exists with {self.existence[row]:.4f}: {size}, peak at ({peak})"
+        return f"  #{row + 1:<8} exists with probability {self.existence[row]:.4f}: {size}, peak at ({peak})"
 
 
 def count_lesions(
@@ -138,8 +138,8 @@ def count_lesions(
     1 lesion most likely (48.9%), mean 1.30 ± 0.65, 90 % interval 0 to 2
     P(count)    0: 0.104  1: 0.489  2: 0.407  3: 0.000  4+: 0.000
     from        2 candidates (voxels above 0.1, connected through edges)
-      #1        exists with 0.7840: 8 voxels, 24 mm³, peak at (1, 1, 1)
-      #2        exists with 0.5189: 2 voxels, 6 mm³, peak at (5, 5, 6)
+      #1        exists with probability 0.7840: 8 voxels, 24 mm³, peak at (1, 1, 1)
+      #2        exists with probability 0.5189: 2 voxels, 6 mm³, peak at (5, 5, 6)
     """
     candidates = find_candidates(
         probabilities,

@@ -220,7 +220,7 @@ def test_help_and_version_are_quick_and_light():
 
 def test_no_command_prints_help(capsys):
     assert main([]) == 2
-    assert "count the lesions of maps in files" in capsys.readouterr().out
+    assert "count the lesions in probability maps" in capsys.readouterr().out
 
 
 def test_files_of_others_are_never_written_over(tmp_path, capsys):

@@ -87,14 +87,14 @@ def test_calibration_is_named_at_the_top(maps, out):
 def test_calibration_is_explained_by_what_it_does_to_a_candidate(maps, out):
     text = report(maps, out, calibration=WEIGHT_3).text
     # Odds of 1 and of 9, divided by 3
-    assert "gives 0.5 is taken to exist with probability 0.25, one that it gives 0.9 with 0.75" in text
-    assert "no lesion is taken to be without a candidate" in text
+    assert "of 0.5 in the map exists with probability 0.25, one with 0.9 exists with 0.75" in text
+    assert "every lesion is assumed to have a candidate" in text
 
 
 def test_total_is_given_raw_and_calibrated(maps, out):
     text = report(maps, out, calibration=WEIGHT_3).text
     # 2 × (0.9 + 0.5 + 0.3), and with odds divided by 3: 2 × (0.75 + 0.25 + 0.125)
-    assert "3.4 2.2 lesions expected in all, raw and calibrated" in text
+    assert "3.4 2.2 lesions expected in total, raw and calibrated" in text
     assert "2 to 5 1 to 4 90 % interval of the total, raw and calibrated" in text
 
 
@@ -113,7 +113,7 @@ def test_scan_and_candidates_have_raw_and_calibrated_numbers_side_by_side(maps, 
         mean, sd, mode = (count[f"{name}{suffix}"] for name in ("count_mean", "count_sd", "count_mode"))
         low, high = (count[f"interval90_{end}{suffix}"] for end in ("low", "high"))
         assert f"{kind} {mode} {mean:.2f} ± {sd:.2f} {low} to {high}" in text
-    assert "Exists with 0.500 raw 0.250 calibrated" in text
+    assert "Existence 0.500 raw 0.250 calibrated" in text
 
 
 def test_both_distributions_are_drawn_in_the_colours_of_evaluations(maps, out):
@@ -126,7 +126,7 @@ def test_both_distributions_are_drawn_in_the_colours_of_evaluations(maps, out):
 
 def test_scan_without_candidates_may_have_missed_lesions(maps, out):
     text = report(maps, out, calibration=WITH_MISSED).text
-    assert "The count is 0 as counted; calibrated, it allows for lesions that left no candidate." in text
+    assert "The count is 0 as counted; calibrated, it allows for lesions without a candidate." in text
 
 
 def test_guaranteed_intervals_are_shown_with_what_they_promise(maps, out):

@@ -90,7 +90,7 @@ def test_every_scan_is_shown_and_failed_ones_with_their_error(maps, out):
 
 def test_total_adds_up_all_scans(maps, out):
     # Six candidates, 2 × (0.9 + 0.5 + 0.3)
-    assert "3.4 lesions expected in all 2 to 5 90 % interval of the total" in report(maps, out).text
+    assert "3.4 lesions expected in total 2 to 5 90 % interval of the total" in report(maps, out).text
 
 
 def test_most_uncertain_scan_comes_first(tmp_path, out):
@@ -110,13 +110,13 @@ def test_nearly_certain_candidates_are_not_rounded_to_certain_ones(tmp_path, out
     peaks = {(4, 10, 10): 0.9999, (11, 30, 8): 0.5, (8, 20, 28): 1.0}
     save(tmp_path / "maps" / "a.nii.gz", bumps(peaks=peaks))
     text = report(tmp_path / "maps", out, protocol=CountingProtocol(threshold=0)).text
-    assert "Exists with > 0.999 Share of variance < 0.1 %" in text
-    assert "Exists with 1.000 Share of variance 0 %" in text
+    assert "Existence > 0.999 Share of variance < 0.1 %" in text
+    assert "Existence 1.000 Share of variance 0 %" in text
 
 
 def test_very_weak_candidates_are_not_rounded_to_none(tmp_path, out):
     save(tmp_path / "maps" / "a.nii.gz", bumps(peaks={(4, 10, 10): 0.0002}))
-    assert "Exists with < 0.001" in report(tmp_path / "maps", out, protocol=CountingProtocol(threshold=0)).text
+    assert "Existence < 0.001" in report(tmp_path / "maps", out, protocol=CountingProtocol(threshold=0)).text
 
 
 def test_protocol_is_in_plain_words(maps, out):
@@ -210,7 +210,7 @@ def test_image_on_another_grid_gives_way_to_the_map(maps, out, shape, affine):
     image = save(maps.parent / "flair.nii.gz", np.ones(shape, np.float32), affine)
     page = report(maps, out, images=image)
     assert page.text.count("Shown on the map, because the image could not be used: Expected the image on the grid") == 2
-    assert "2 scans could not be shown as asked" in page.text
+    assert "2 scans could not be shown as requested" in page.text
     assert len(page.all("article")) == 6
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``lesioncount count``, ``inspect`` and others. It parses, calls one function, and prints."""
+"""The command line: ``lesioncount count``, ``inspect`` and the others. Each parses, calls one function and prints."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 from lesioncount.errors import LesionCountError
 
 _COMMANDS = {
-    "count": "count the lesions of maps in files",
+    "count": "count the lesions in probability maps",
     "evaluate": "compare counts with the truth",
-    "calibrate": "make counts mean what they say, from scans whose truth is known",
+    "calibrate": "learn from scans with known truth how to correct counts",
     "train": "train a network to segment and count",
     "predict": "make probability maps with a trained network",
-    "reproduce": "run the experiments of the paper, and say which of its claims hold",
-    "inspect": "say what is in a file, and whether it can be counted",
+    "reproduce": "run the experiments of the paper and report which of its claims hold",
+    "inspect": "show what is in a file and whether it can be counted",
     "protocols": 'list the named definitions of "one lesion"',
-    "synthesize": "make a cohort of synthetic scans to learn from",
+    "synthesize": "make a cohort of synthetic scans",
     "nnunet-env": "print the line that lets nnU-Net find the trainer with a count loss",
 }
 
@@ -29,7 +29,7 @@ _COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
-    The exit code is 0 when all went well, 1 when some scans failed, 2 when nothing could be done, 130 when interrupted.
+    The exit code is 0 if all went well, 1 if some scans failed, 2 if nothing could be done, 130 if interrupted.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _make_streams_forgiving()
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _make_streams_forgiving() -> None:
-    """Let neither a closed stream nor a letter that a terminal has not end a run."""
+    """Keep a closed stream, or a character that the terminal cannot show, from ending a run."""
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     for stream in (sys.stdout, sys.stderr):
@@ -69,7 +69,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lesioncount",
         description="How many lesions does a probability map show, and how sure can we be?",
-        epilog="lesioncount COMMAND --help tells more. Example: lesioncount count probs/*.nii.gz -o out/",
+        epilog="For more: lesioncount COMMAND --help. Example: lesioncount count probs/*.nii.gz -o out/",
     )
     parser.add_argument("--version", action="version", version=f"lesioncount {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

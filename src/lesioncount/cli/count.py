@@ -20,76 +20,103 @@ _SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the options of this command."""
     parser.set_defaults(run=run)
     parser.epilog = (
-        "Results: counts.tsv, lesions.tsv, a JSON file per scan, run.json. Exit code: 0 all scans counted, 1 some "
-        "failed, 2 nothing could be done, 130 interrupted."
+        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan. Exit code: 0 if all scans were counted, "
+        "1 if some failed, 2 if nothing could be done, 130 if interrupted."
     )
-    parser.add_argument("inputs", nargs="+", metavar="MAP", help="files, folders or globs of probability maps")
-    parser.add_argument("-o", "--output", required=True, type=_folder, metavar="FOLDER", help="folder of the results")
+    parser.add_argument("inputs", nargs="+", metavar="MAP", help="probability maps: files, folders or glob patterns")
+    parser.add_argument("-o", "--output", required=True, type=_folder, metavar="FOLDER", help="folder for the results")
 
     protocol = parser.add_argument_group("what counts as one lesion")
     names = ", ".join(PROTOCOLS)
     protocol.add_argument(
-        "--protocol", default="paper", metavar="NAME|FILE", help=f"{names}, or a JSON file (default: paper)"
+        "--protocol",
+        default="paper",
+        metavar="NAME|FILE",
+        help=f"a named protocol ({names}) or a JSON file (default: paper)",
     )
     protocol.add_argument(
-        "--threshold", type=float, metavar="T", help="a voxel is in when its probability is greater (default: 0.1)"
+        "--threshold", type=float, metavar="T", help="keep voxels with a probability above T (default: 0.1)"
     )
     protocol.add_argument(
-        "--connectivity", metavar="C", help="6, 18, 26, 4, 8, faces, edges or corners (default: edges)"
+        "--connectivity",
+        metavar="C",
+        help="which voxels touch: 6, 18, 26, 4, 8, faces, edges or corners (default: edges)",
     )
-    protocol.add_argument("--min-voxels", type=int, metavar="N", help="drop candidates of fewer voxels")
-    protocol.add_argument("--min-volume-mm3", type=float, metavar="V", help="drop candidates of a smaller volume")
+    protocol.add_argument("--min-voxels", type=int, metavar="N", help="drop candidates with fewer than N voxels")
     protocol.add_argument(
-        "--min-diameter-mm", type=float, metavar="D", help="drop candidates smaller than a ball this wide"
+        "--min-volume-mm3", type=float, metavar="V", help="drop candidates smaller than V cubic millimetres"
     )
     protocol.add_argument(
-        "--mask", type=Path, metavar="FILE|FOLDER", help="count inside only; in a folder, the mask of the same name"
+        "--min-diameter-mm", type=float, metavar="D", help="drop candidates smaller than a ball of diameter D"
+    )
+    protocol.add_argument(
+        "--mask",
+        type=Path,
+        metavar="FILE|FOLDER",
+        help="count only inside this mask; from a folder, the mask with the name of the map is used",
     )
 
-    trust = parser.add_argument_group("how far the maps are trusted")
+    trust = parser.add_argument_group("how far to trust the maps")
     trust.add_argument(
-        "--calibration", type=Path, metavar="FILE", help="correct counts as lesioncount calibrate has found"
+        "--calibration",
+        type=Path,
+        metavar="FILE",
+        help="correct the counts with this calibration, made by lesioncount calibrate",
     )
     trust.add_argument(
         "--interval",
         choices=("distribution", "conformal"),
         default="distribution",
-        help="conformal: add a 90 %% interval that is guaranteed for scans like those of the calibration",
+        help="conformal: add a 90 %% interval that is guaranteed for scans like those used for the calibration",
     )
     trust.add_argument(
         "--members",
         action="store_true",
-        help="the inputs are folders of one ensemble (folds, MC-dropout, test-time augmentation) with maps of the same "
-        "names, whose counts are combined",
+        help="treat each input folder as one member of an ensemble (folds, MC dropout, test-time augmentation) and "
+        "combine the counts of maps with the same name",
     )
 
-    maps = parser.add_argument_group("what the maps hold")
+    maps = parser.add_argument_group("what is in the maps")
     maps.add_argument(
         "--channel",
         type=int,
         metavar="N",
-        help="which map, counted from 0, in files that hold several (nnU-Net: 1 is the first label)",
+        help="which channel to count in files with several, starting at 0 (nnU-Net: 1 is the first label)",
     )
-    maps.add_argument("--logits", action="store_true", help="the maps hold logits")
+    maps.add_argument("--logits", action="store_true", help="the maps contain logits, not probabilities")
     maps.add_argument(
-        "--scale", type=_scale, metavar="S", help="factor to probabilities: 1/255 for bytes, 0.01 for percent"
+        "--scale",
+        type=_scale,
+        metavar="S",
+        help="multiply stored values by S to get probabilities: 1/255 for bytes, 0.01 for percent",
     )
 
     work = parser.add_argument_group("the run")
     work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
-    work.add_argument("--cluster", metavar="ADDRESS", help="let a Dask cluster do it: the scheduler, tcp://host:8786")
-    again = work.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="keep what is there and still right, do the rest")
-    again.add_argument("--overwrite", action="store_true", help="do everything again, over what is there")
     work.add_argument(
-        "--save-labels", action="store_true", help="write the candidates as label maps, SCAN_lesions.nii.gz"
+        "--cluster",
+        metavar="ADDRESS",
+        help="run on a Dask cluster; the address of its scheduler, such as tcp://host:8786",
     )
-    work.add_argument("--report", action="store_true", help="write report.html")
+    again = work.add_mutually_exclusive_group()
+    again.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue an earlier run: keep results that are still valid, count the rest",
+    )
+    again.add_argument("--overwrite", action="store_true", help="count everything again and replace earlier results")
     work.add_argument(
-        "--images", type=Path, metavar="FOLDER", help="images of the same names: background of the report"
+        "--save-labels", action="store_true", help="also write the candidates as label maps, SCAN_lesions.nii.gz"
+    )
+    work.add_argument("--report", action="store_true", help="also write report.html")
+    work.add_argument(
+        "--images",
+        type=Path,
+        metavar="FOLDER",
+        help="show candidates in the report on these images, which have the names of the maps",
     )
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
@@ -163,7 +190,7 @@ def _protocol(options: argparse.Namespace) -> CountingProtocol:
 
 def _folder(text: str) -> Path:
     if not text:
-        raise argparse.ArgumentTypeError("an empty name is no folder; for this one write .")
+        raise argparse.ArgumentTypeError("the name of the output folder is empty; for the current folder write .")
     return Path(text)
 
 

@@ -6,12 +6,14 @@ import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the options of this command."""
     parser.set_defaults(run=run)
-    parser.epilog = "Exit code: 0 it can be counted, 1 not as it is, 2 it cannot be read."
-    parser.add_argument("file", help="a map")
+    parser.epilog = (
+        "Exit code: 0 if the file can be counted, 1 if it cannot be counted as it is, 2 if it cannot be read."
+    )
+    parser.add_argument("file", help="a probability map")
     parser.add_argument(
-        "--channel", type=int, metavar="N", help="which map, counted from 0, in files that hold several"
+        "--channel", type=int, metavar="N", help="which channel to look at in files with several, starting at 0"
     )
 
 

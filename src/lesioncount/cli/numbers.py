@@ -1,4 +1,4 @@
-"""Numbers as they are typed: what is none is said so by argparse."""
+"""Types for numbers on the command line, with messages that argparse prints."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from lesioncount.protocol import PROTOCOLS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command: nothing."""
+    """Add no options: there are none."""
     parser.set_defaults(run=run)
 
 

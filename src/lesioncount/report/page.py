@@ -95,8 +95,8 @@ def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
 def _in_plain_words(calibration: Calibration) -> str:
     """What a calibration does to a count."""
     opened, settled = calibration.existence([_OPEN, _SETTLED])
-    changed = f"a candidate that the map gives {_OPEN} is taken to exist with probability {opened:.2f}"
-    missed = "no lesion is taken to be without a candidate"
+    changed = f"a candidate with a probability of {_OPEN} in the map exists with probability {opened:.2f}"
+    missed = "every lesion is assumed to have a candidate"
     if calibration.missed_rate > 0:
-        missed = f"{calibration.missed_rate:.2g} lesions per scan are expected that left no candidate"
-    return f"{changed}, one that it gives {_SETTLED} with {settled:.2f}; and {missed}."
+        missed = f"{calibration.missed_rate:.2g} lesions per scan are expected to have no candidate"
+    return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {missed}."
