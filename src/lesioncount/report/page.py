@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from lesioncount.files.atomic import write_text
+from lesioncount.files.output import OutputFolder
 from lesioncount.optional import optional
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
@@ -50,7 +50,7 @@ def write_report(results: RunResults | str | Path, *, images: Path | None = None
         optional(module, "report", "Writing the report")
     results = results if isinstance(results, RunResults) else read_results(Path(results))
     page = results.out / "report.html"
-    write_text(page, _rendered(results, None if images is None else Path(images)))
+    OutputFolder(results.out).write_text(page.name, _rendered(results, None if images is None else Path(images)))
     return page
 
 

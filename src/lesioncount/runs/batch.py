@@ -9,15 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from lesioncount.errors import MapFileError, WorkerDiedError
-from lesioncount.files.atomic import remove_left_overs, write_text
+from lesioncount.files.output import OutputFolder
 from lesioncount.runs.inputs import counterpart, find_maps, match_members
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.names import name_scans
-from lesioncount.runs.ownership import check_nothing_foreign, remove_results
-from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_file import Run, run_path
-from lesioncount.runs.scan_counting import count_scan, counted_before, failed
+from lesioncount.runs.run_file import RUN_FILE, Run, find_run
+from lesioncount.runs.scan_counting import count_scan, counted_before, failed, label_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS
 from lesioncount.runs.settings import Settings
@@ -25,6 +24,9 @@ from lesioncount.runs.tables import filled_columns, to_tsv
 from lesioncount.runs.workers import results_of
 
 Progress = Callable[[ScanSummary, int, int], None]
+
+# What a run writes beside the records of its scans.
+TABLES = ("counts.tsv", "lesions.tsv", "members.tsv")
 
 
 def count_batch(
@@ -67,28 +69,31 @@ def count_batch(
     progress : callable, optional
         Called with the summary of a scan, the number of scans done, and the number of all.
     """
-    settings, out = Settings() if settings is None else settings, Path(out)
-    scans = _scans(inputs, mask, out, members=members)
+    settings, folder = Settings() if settings is None else settings, OutputFolder(out)
+    scans = _scans(inputs, mask, folder.path, members=members)
     settings.check(members=members)
-    _prepare(out, scans, settings, resume=resume, overwrite=overwrite)
-    began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
-    write_text(run_path(out), run.to_json())  # from here on the folder is ours, also if the run is killed
-    done: dict[str, ScanSummary] = {}
+    _check(folder, scans, settings, replaces=resume or overwrite)
+    with folder.alone():
+        _adopt(folder)
+        began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
+        folder.write_text(RUN_FILE, run.to_json())  # from here on the folder holds a run, also if it is killed
+        done: dict[str, ScanSummary] = {}
 
-    def tell(summary: ScanSummary) -> None:
-        done[summary.name] = summary
-        if progress is not None:
-            progress(summary, len(done), len(scans))
+        def tell(summary: ScanSummary) -> None:
+            done[summary.name] = summary
+            if progress is not None:
+                progress(summary, len(done), len(scans))
 
-    try:
-        _count_all(scans, settings, out, jobs=jobs, cluster=cluster, resume=resume, tell=tell)
-        run = replace(run, status="finished")
-    except KeyboardInterrupt:
-        run = replace(run, status="interrupted")
-    results = RunResults(out, run, tuple(done[scan.name] for scan in scans if scan.name in done))
-    remove_left_overs(out)  # of workers that died
-    _write_tables(results)
-    write_text(run_path(out), run.to_json(results.scans, seconds=time.monotonic() - began))
+        try:
+            _count_all(scans, settings, folder.path, jobs=jobs, cluster=cluster, resume=resume, tell=tell)
+            run = replace(run, status="finished")
+        except KeyboardInterrupt:
+            run = replace(run, status="interrupted")
+        results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
+        _write_tables(folder, results)
+        folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=time.monotonic() - began))
+        if overwrite and not (resume or results.interrupted):
+            _remove_others(folder, results)
     return results
 
 
@@ -138,33 +143,48 @@ def _scan(name: str, path: Path, mask: str | Path | None) -> ScanFiles:
         return ScanFiles(name, path, problem=str(error))
 
 
-def _prepare(out: Path, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool, overwrite: bool) -> None:
-    """Make the folder, and see that nothing is replaced that should not be."""
-    if run_path(out).exists() and not (resume or overwrite):
+def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, replaces: bool) -> None:
+    """Raise if something would be replaced that should not be."""
+    run = find_run(folder.path)
+    if run is not None and not replaces:
         raise MapFileError(
-            f"{out} holds the results of an earlier run. Choose another folder, go on with it (--resume), or do "
-            "everything again (--overwrite)."
+            f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), or "
+            "replace its results (--overwrite)."
         )
-    check_nothing_foreign(out, [scan.name for scan in scans], labels=settings.save_labels)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        remove_left_overs(out)
-        if overwrite and not resume:
-            remove_results(out)
-    except OSError as error:
-        raise MapFileError(f"The folder {out} cannot be used: {error.strerror}.") from None
+    if run is not None and not folder.has_ledger:
+        return  # of version 0.1, which kept none
+    folder.check([RUN_FILE, *TABLES, *(record_name(scan.name) for scan in scans)])
+    if settings.save_labels:
+        folder.check(label_name(scan.name) for scan in scans)
 
 
-def _write_tables(results: RunResults) -> None:
-    out = results.out
+def _adopt(folder: OutputFolder) -> None:
+    """Take the results of version 0.1 as ours, which kept no ledger: what can be read as what it should be."""
+    run = find_run(folder.path)
+    if run is not None and not folder.has_ledger:
+        records = [record_name(scan.name) for scan in run.scans if read_record(folder.path, scan.name) is not None]
+        folder.adopt([RUN_FILE, *TABLES, *records])
+
+
+def _remove_others(folder: OutputFolder, results: RunResults) -> None:
+    """Remove what an earlier run has left of scans that are not part of this one."""
+    names = {scan.name for scan in results.scans}
+    for name in folder.names:
+        if name.removesuffix(".json") != name and name != RUN_FILE and name.removesuffix(".json") not in names:
+            if read_record(folder.path, name.removesuffix(".json")) is not None:
+                folder.remove(name)
+                folder.remove(label_name(name.removesuffix(".json")))
+
+
+def _write_tables(folder: OutputFolder, results: RunResults) -> None:
     counts = [scan.row() for scan in results.scans]
     columns = filled_columns(COUNT_COLUMNS, counts, optional=OPTIONAL_COUNT_COLUMNS)
-    write_text(out / "counts.tsv", to_tsv(columns, counts))
+    folder.write_text("counts.tsv", to_tsv(columns, counts))
     lesions = [{"scan": record.name, **row.row()} for record in results.records() for row in record.lesions]
     columns = filled_columns(LESION_COLUMNS, lesions, optional=OPTIONAL_LESION_COLUMNS)
-    write_text(out / "lesions.tsv", to_tsv(columns, lesions))
+    folder.write_text("lesions.tsv", to_tsv(columns, lesions))
     members = [{"scan": scan.name, **member.row()} for scan in results.counted for member in scan.members]
     if members:
-        write_text(out / "members.tsv", to_tsv(MEMBER_COLUMNS, members))
+        folder.write_text("members.tsv", to_tsv(MEMBER_COLUMNS, members))
     else:
-        (out / "members.tsv").unlink(missing_ok=True)  # of an earlier run
+        folder.remove("members.tsv")  # of an earlier run

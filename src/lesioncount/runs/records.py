@@ -252,15 +252,15 @@ def combined(distributions: Sequence[CountDistribution]) -> CountDistribution:
     return distributions[0] if len(distributions) == 1 else MixtureOfCounts(distributions)
 
 
-def record_path(out: Path, name: str) -> Path:
-    """Where the record of a scan is."""
-    return out / f"{name}.json"
+def record_name(name: str) -> str:
+    """The file of the record of a scan."""
+    return f"{name}.json"
 
 
 def read_record(out: Path, name: str) -> ScanRecord | None:
     """The record of a scan; None when there is none, or it is not one."""
     try:
-        record = ScanRecord.from_plain(read_json(record_path(out, name)))
+        record = ScanRecord.from_plain(read_json(out / record_name(name)))
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
     return record if record.name == name else None

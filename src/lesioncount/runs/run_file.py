@@ -101,15 +101,14 @@ class Run:
         )
 
 
-def run_path(out: Path) -> Path:
-    """Where a run is described."""
-    return out / "run.json"
+# Where a run is described.
+RUN_FILE = "run.json"
 
 
 def find_run(out: Path) -> Run | None:
     """The run whose results are in a folder; None when there is none, or its file is not one of ours."""
     try:
-        return Run.from_plain(read_json(run_path(out)))
+        return Run.from_plain(read_json(out / RUN_FILE))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files.atomic import replacing, write_text
+from lesioncount.files.output import OutputFolder
 from lesioncount.runs.file_counts import ScanCount, count_file
-from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_path
+from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.settings import Settings
 
 
 def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
     """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
+    folder = OutputFolder(out)
     record, counts = _recorded(scan, settings)
     if settings.save_labels and counts:
-        record = _with_labels(record, counts[0], out)
+        record = _with_labels(record, counts[0], folder)
     if not record.summary.is_counted:
-        label_path(out, scan.name).unlink(missing_ok=True)  # not the label map of another time
+        folder.remove(label_name(scan.name))  # not the label map of another time
     try:
-        write_text(record_path(out, scan.name), record.to_json())
+        folder.write_text(record_name(scan.name), record.to_json())
     except MapFileError as error:
         return failed(scan, record.summary.error or str(error), record.summary.files)
     return record.summary
@@ -47,12 +48,16 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
         return None
     before = record.summary.files
     is_same = before is not None and before.is_same_content(now)
-    return record.summary if is_same and (not settings.save_labels or label_path(out, scan.name).exists()) else None
+    return (
+        record.summary
+        if is_same and (not settings.save_labels or OutputFolder(out).is_ours(label_name(scan.name)))
+        else None
+    )
 
 
-def label_path(out: Path, name: str) -> Path:
-    """Where the label map of a scan is."""
-    return out / f"{name}_lesions.nii.gz"
+def label_name(name: str) -> str:
+    """The file of the label map of a scan."""
+    return f"{name}_lesions.nii.gz"
 
 
 def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[ScanCount]]:
@@ -80,16 +85,16 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings) -> ScanCount:
     )
 
 
-def _with_labels(record: ScanRecord, count: ScanCount, out: Path) -> ScanRecord:
+def _with_labels(record: ScanRecord, count: ScanCount, folder: OutputFolder) -> ScanRecord:
     try:
-        _write_labels(label_path(out, record.name), count)
+        _write_labels(folder, label_name(record.name), count)
     except (LesionCountError, OSError, MemoryError) as error:
         why = ScanSummary(record.name, error=str(error) or type(error).__name__, files=record.summary.files)
         return ScanRecord(why, record.counted_with)
     return record
 
 
-def _write_labels(path: Path, count: ScanCount) -> None:
+def _write_labels(folder: OutputFolder, name: str, count: ScanCount) -> None:
     import nibabel
 
     n, grid = len(count.result.candidates), count.source.grid
@@ -98,5 +103,5 @@ def _write_labels(path: Path, count: ScanCount) -> None:
     image = kind(labels, grid.affine)
     if grid.affine is None and grid.spacing_mm is not None:
         image.header.set_zooms(grid.spacing_mm)
-    with replacing(path) as temporary:
+    with folder.replacing(name) as temporary:
         nibabel.save(image, temporary)
