@@ -16,6 +16,7 @@ from typing import IO
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.atomic import remove_left_overs, replacing
+from lesioncount.files.certified import certified, is_certified
 
 fcntl: ModuleType | None
 try:
@@ -23,17 +24,22 @@ try:
 except ImportError:  # not on Windows, where two runs at once are not noticed
     fcntl = None
 
-# Hidden in each folder: what we have written there, and who is writing.
-_KEPT = ".lesioncount"
+# Hidden in the folder: what was written, a line per file; and who is writing, as long as somebody is.
+_LEDGER, _LEDGERS, _LOCK = ".lesioncount.tsv", ".lesioncount.*.tsv", ".lesioncount.lock"
+
+# Files that may list what was written with them, and then take the place of the ledger.
+_LISTS = ("run.json", "evaluation.json")
+
+_CERTIFIED = (".json", ".html", ".svg")
 _HASHED_AT_ONCE = 1 << 20
 
 
 class OutputFolder:
-    """Files that are written here are recorded by name and SHA-256; no other file is ever replaced or removed.
+    """A folder of ours and other people's files, in which only ours are ever replaced or removed.
 
-    The record of a file is written before the file takes its place. So whenever a process is killed, what it has left is
-    either not there, or known as ours. Each process has a ledger of its own: several may write at once, on several
-    machines.
+    A file is ours if it is just as we wrote it. Text that can carry a check sum does; of the others, name and SHA-256
+    are kept in a ledger, which is written before the file takes its place. So whenever a process is killed, what it has
+    left is either not there, or known as ours. Each process has a ledger of its own: several may write at once.
 
     Parameters
     ----------
@@ -44,19 +50,20 @@ class OutputFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def __truediv__(self, name: str) -> Path:
-        return self.path / name
+    def is_ours(self, name: str) -> bool:
+        """Whether a file is there, and just as we wrote it."""
+        path = self.path / name
+        if path.is_symlink() or not path.is_file():
+            return False
+        if name.endswith(_CERTIFIED) and is_certified(path):
+            return True
+        return name in self._written and _sha256(path) in self._written[name]
 
     def check(self, names: Iterable[str]) -> None:
         """Raise if one of these files is there and not ours."""
         for name in names:
-            if self._is_foreign(name):
+            if self._is_taken(name) and not self.is_ours(name):
                 raise MapFileError(_foreign(self.path / name))
-
-    def is_ours(self, name: str) -> bool:
-        """Whether a file is there, and just as we have written it."""
-        path = self.path / name
-        return name in self._written and path.is_file() and _sha256(path) in self._written[name]
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[Path]:
@@ -68,127 +75,134 @@ class OutputFolder:
             raise MapFileError(f"The folder {final.parent} cannot be used: {error.strerror}.") from None
         with replacing(final) as temporary:
             yield temporary
-            if self._is_foreign(name):
-                raise MapFileError(_foreign(final))
-            self._record(name, _sha256(temporary))
+            self.check([name])
+            if not name.endswith(_CERTIFIED):
+                self._record(name, _sha256(temporary))
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a text file, complete or not at all."""
+        """Write a text file, complete or not at all, with a check sum where its format allows for one."""
+        text = certified(Path(name).name, text) if name.endswith(_CERTIFIED) else text
         with self.replacing(name) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # names may be no Unicode
 
-    def adopt(self, names: Iterable[str]) -> None:
-        """Take files that are there as ours: those of a version that kept no ledger, which the caller has recognised."""
-        for name in names:
-            if (self.path / name).is_file():
-                self._record(name, _sha256(self.path / name))
-
-    @property
-    def has_ledger(self) -> bool:
-        """Whether anything was ever recorded here."""
-        return bool(self._written)
-
-    @property
-    def names(self) -> list[str]:
-        """The files that were written here and are still there, whoever has changed them since."""
-        return [name for name in self._written if (self.path / name).is_file()]
+    def set_aside(self, name: str) -> None:
+        """Give a file of ours that somebody has changed another name, so that it can be made again and nothing is lost."""
+        if self._is_taken(name) and not self.is_ours(name):
+            taken = self.path / name
+            n = next(n for n in range(1, 1 << 31) if not self._is_taken(f"{name}.changed{n}"))
+            taken.rename(self.path / f"{name}.changed{n}")
 
     def remove(self, name: str) -> None:
         """Remove a file if it is ours."""
         if self.is_ours(name):
             (self.path / name).unlink(missing_ok=True)
 
+    @property
+    def listed(self) -> dict[str, str]:
+        """Name and SHA-256 of the files of the ledger that are there and ours: for the file that lists them."""
+        ours = (name for name in self._written if self.is_ours(name) and not name.endswith(_CERTIFIED))
+        return {name: _sha256(self.path / name) for name in sorted(ours)}
+
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self, *, listed_in: str | None = None) -> Iterator[None]:
         """Keep every other run out of this folder; raise if one is in it already.
 
         The lock goes with the process that holds it, however that ends.
+
+        Parameters
+        ----------
+        listed_in : str, optional
+            A file that lists what was written, at the end. Default: the hidden ledger.
         """
-        with self._lock() as file:
-            file.seek(0)
-            file.truncate()
-            began = time.strftime("%Y-%m-%d %H:%M:%S")
-            file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "began": began}))
-            file.flush()
+        with self._lock():
             remove_left_overs(self.path)
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    self._settle()
-                    file.seek(0)
-                    file.truncate()
+            yield
+            with suppress(OSError):
+                self._settle(listed_in)
 
     @contextmanager
-    def _lock(self) -> Iterator[IO[str]]:
+    def _lock(self) -> Iterator[None]:
+        lock = self.path / _LOCK
         try:
-            self._kept.mkdir(parents=True, exist_ok=True)
-            file = (self._kept / "lock").open("a+", encoding="utf-8")
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = lock.open("a+", encoding="utf-8")
         except OSError as error:
             raise MapFileError(f"The folder {self.path} cannot be used: {error.strerror}.") from None
         with file:
             if fcntl is not None:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise MapFileError(
-                        f"{self.path} is in use by {_owner(file)}. Wait until it has finished, or choose another folder."
-                    ) from None
-            yield file
-
-    @property
-    def _kept(self) -> Path:
-        return self.path / _KEPT
+                    is_gone = not lock.exists() or not os.path.samestat(os.fstat(file.fileno()), lock.stat())
+                except OSError:
+                    is_gone = False
+                    raise MapFileError(_in_use(self.path, file)) from None
+                if is_gone:  # the run that held it has ended this very moment
+                    raise MapFileError(f"{self.path} was in use until a moment ago. Try again.")
+            began = time.strftime("%Y-%m-%d %H:%M:%S")
+            file.truncate(0)
+            file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "began": began}))
+            file.flush()
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
 
     @cached_property
     def _written(self) -> dict[str, set[str]]:
-        """All that was ever written here: the hashes of each name."""
+        """What was written here: the hashes of each name."""
         written: dict[str, set[str]] = {}
-        for ledger in sorted(self._kept.glob("written*.tsv")):
+        for ledger in (self.path / _LEDGER, *sorted(self.path.glob(_LEDGERS))):
             with suppress(OSError, UnicodeDecodeError):
                 for line in ledger.read_text("utf-8").splitlines():
                     sha256, _, name = line.partition("\t")
-                    if name:
-                        written.setdefault(name, set()).add(sha256)
+                    written.setdefault(name, set()).add(sha256)
+        for name in _LISTS:
+            if is_certified(self.path / name):
+                listed = json.loads((self.path / name).read_text("utf-8")).get("files") or {}
+                for one, sha256 in listed.items():
+                    written.setdefault(one, set()).add(sha256)
         return written
 
-    def _is_foreign(self, name: str) -> bool:
+    def _is_taken(self, name: str) -> bool:
         path = self.path / name
-        return (path.exists() or path.is_symlink()) and not self.is_ours(name)
+        return path.exists() or path.is_symlink()
 
     def _record(self, name: str, sha256: str) -> None:
-        self._kept.mkdir(exist_ok=True)
+        written = self._written
         # In one piece, and on a line of its own even after one that a full disk has cut.
-        with (self._kept / f"written-{socket.gethostname()}-{os.getpid()}.tsv").open("ab", buffering=0) as ledger:
+        with (self.path / f".lesioncount.{socket.gethostname()}-{os.getpid()}.tsv").open("ab", buffering=0) as ledger:
             ledger.write(f"\n{sha256}\t{name}".encode("utf-8", "backslashreplace"))
-        self._written.setdefault(name, set()).add(sha256)
+        written.setdefault(name, set()).add(sha256)
 
-    def _settle(self) -> None:
-        """One ledger instead of many, of the files that are there; only while nobody else writes."""
-        ledgers = list(self._kept.glob("written-*.tsv"))
+    def _settle(self, listed_in: str | None) -> None:
+        """One list instead of many ledgers, while nobody else writes."""
         self.__dict__.pop("_written", None)  # others have written, too
-        there = {name: hashes for name, hashes in self._written.items() if (self.path / name).exists()}
-        lines = "".join(f"{sha256}\t{name}\n" for name, hashes in sorted(there.items()) for sha256 in sorted(hashes))
-        with replacing(self._kept / "written.tsv") as temporary:
-            temporary.write_text(lines, "utf-8")
+        ledgers = [self.path / _LEDGER, *self.path.glob(_LEDGERS)]
+        if listed_in is None:
+            lines = "".join(f"{sha256}\t{name}\n" for name, sha256 in self.listed.items())
+            with replacing(self.path / _LEDGER) as temporary:
+                temporary.write_text(lines, "utf-8")
+            ledgers.pop(0)
+        elif not is_certified(self.path / listed_in):
+            return
         for ledger in ledgers:
             ledger.unlink(missing_ok=True)
 
 
 def _foreign(path: Path) -> str:
     return (
-        f"{path} was not written by lesioncount, or has been changed since, and would be replaced. Move it, or choose "
+        f"{path} is not a result of an earlier run as lesioncount wrote it, and would be replaced. Move it, or choose "
         "another folder."
     )
 
 
-def _owner(file: IO[str]) -> str:
-    try:
-        file.seek(0)
-        owner = json.loads(file.read(4096))
-        return f"process {int(owner['pid'])} on {str(owner['host'])[:80]}, since {str(owner['began'])[:30]}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another run"
+def _in_use(path: Path, lock: IO[str]) -> str:
+    who = "another run"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        lock.seek(0)
+        owner = json.loads(lock.read(4096))
+        who = f"process {int(owner['pid'])} on {str(owner['host'])[:80]}, since {str(owner['began'])[:30]}"
+    return f"{path} is in use by {who}. Wait until it has finished, or choose another folder."
 
 
 def _sha256(path: Path) -> str:
