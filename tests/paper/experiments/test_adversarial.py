@@ -16,14 +16,14 @@ from lesioncount.paper.experiments.adversarial import (  # noqa: E402 - after th
     withstood,
 )
 from lesioncount.paper.experiments.attack import AttackOutcome  # noqa: E402
-from lesioncount.paper.experiments.presets import protocol_of  # noqa: E402
+from lesioncount.paper.experiments.presets import recipe_of  # noqa: E402
 from lesioncount.paper.experiments.stats import save_arrays  # noqa: E402
 from lesioncount.paper.experiments.study import Study  # noqa: E402
 
 
 @pytest.fixture
 def study(tmp_path):
-    return Study("synthetic", "smoke", protocol_of("smoke", "synthetic"), (0, 1), tmp_path)
+    return Study("synthetic", "smoke", recipe_of("smoke", "synthetic"), (0, 1), tmp_path)
 
 
 def keep(job, cache, after, blind=(False,) * 4, patients="abcd", change=None):

@@ -13,7 +13,7 @@ import lesioncount as lc
 from lesioncount.errors import CohortError
 from lesioncount.learning.cohort import SEQUENCES, count_of
 from lesioncount.paper.synthetic import GadCohort
-from lesioncount.paper.synthetic.grid import REFERENCE_VOXEL_MM3
+from lesioncount.paper.synthetic.lattice import REFERENCE_VOXEL_MM3
 from lesioncount.paper.synthetic.lesions import gad_lesions
 
 REFERENCE = (24, 48, 40)

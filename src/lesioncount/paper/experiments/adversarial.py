@@ -88,7 +88,7 @@ def _outcomes(
 ) -> dict[str, NDArray[Any]]:
     """What became of each attack with a seed, all folds together."""
     outcomes = [
-        AttackOutcome.load(Attacked(arm, study.protocol.attack, weight, gradient_threshold).path(study.cache))
+        AttackOutcome.load(Attacked(arm, study.recipe.attack, weight, gradient_threshold).path(study.cache))
         for arm in study.arms_of_seed(method, seed)
     ]
     names = ("labels", "before", "after", "blind", "patients", "input_change", "map_change")
@@ -161,7 +161,7 @@ def _table(study: Study, found: _Found, adaptive: _Adaptive) -> Table:
 
 
 def _note(study: Study) -> str:
-    settings = study.protocol.attack
+    settings = study.recipe.attack
     per_seed = len(_attacked_patients(study)) // len(study.seeds)
     return (
         f"{per_seed} scans with at most four lesions per seed; those that are counted wrong as they are are not "

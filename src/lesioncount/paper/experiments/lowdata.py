@@ -71,7 +71,7 @@ def _f1_in_words(counts: dict[str, dict[str, Samples]], best: str) -> str:
 
 def _note(study: Study) -> str:
     return (
-        f"There are {study.protocol.low_data_epochs} times as many epochs, each with a tenth of the steps. Validation "
+        f"There are {study.recipe.low_data_epochs} times as many epochs, each with a tenth of the steps. Validation "
         "scans, from which epochs, thresholds and the fitted calibration are chosen, are as many as ever."
     )
 

@@ -150,7 +150,7 @@ def _paper_table(study: Study, attacked: _BySamples) -> Table:
         ),
     )
     rows: list[Row] = []
-    n = study.protocol.attack.n_scans * len(study.seeds) * len(study.folds)
+    n = study.recipe.attack.n_scans * len(study.seeds) * len(study.folds)
     for method in (*MULTITASK, SEGMENTATION):
         numbers = published.MULTITASK.get(method, ("", "", "", "", published.SEGMENTATION_MCE, "", ""))
         name = NAMES["ours_post_hoc"] if method == SEGMENTATION else NAMES[method]

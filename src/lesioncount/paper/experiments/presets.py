@@ -31,7 +31,7 @@ class AttackSettings:
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Recipe:
     """How the networks of one data set are trained.
 
     Attributes
@@ -70,7 +70,7 @@ _SMALL = NetworkConfig(filters=8, levels=4, head_dropout=0.1)
 # Those with which each head learned best from a frozen UNet, on a cohort of its own (data seed 77) of the same kind.
 _HEAD_RATES = (("bottleneck", 3e-3), ("multihead", 1e-3), ("downstream", 1e-3))
 
-_SYNTHETIC = Protocol(
+_SYNTHETIC = Recipe(
     data=DataConfig(patients=(160, 40, 120), shape=(20, 40, 32), seed=2022),
     network=_SMALL,
     pretrain_epochs=8,
@@ -82,7 +82,7 @@ _SYNTHETIC = Protocol(
     low_data_epochs=2,
     attack=AttackSettings(n_scans=12, max_steps=50, rate=1e-3),
 )
-_LEAF = Protocol(
+_LEAF = Recipe(
     data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2022, folds=5),
     network=_SMALL,
     pretrain_epochs=7,
@@ -96,10 +96,10 @@ _LEAF = Protocol(
 )
 
 
-def _tiny(protocol: Protocol, data: DataConfig) -> Protocol:
+def _tiny(recipe: Recipe, data: DataConfig) -> Recipe:
     """Does it all run? Enough is learned for candidates to be there, and nothing is said about accuracy."""
     return replace(
-        protocol,
+        recipe,
         data=data,
         network=NetworkConfig(filters=4, levels=3),
         pretrain_epochs=8,
@@ -121,11 +121,11 @@ PRESETS = {
 }
 
 
-def protocol_of(preset: str, data_set: str, path: str = "") -> Protocol:
+def recipe_of(preset: str, data_set: str, path: str = "") -> Recipe:
     """What a preset says of a data set, whose files are there."""
     if preset not in PRESETS:
         raise ConfigError(f"{preset!r} is no preset. Known are {', '.join(PRESETS)}.")
     if data_set not in PRESETS[preset]:
         raise ConfigError(f"{data_set!r} is no data set. Known are {', '.join(PRESETS[preset])}.")
-    protocol = PRESETS[preset][data_set]
-    return replace(protocol, data=replace(protocol.data, path=path))
+    recipe = PRESETS[preset][data_set]
+    return replace(recipe, data=replace(recipe.data, path=path))

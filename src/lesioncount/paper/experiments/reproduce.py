@@ -9,7 +9,7 @@ from types import ModuleType
 from lesioncount.errors import ConfigError
 from lesioncount.paper.experiments import adversarial, calibration, lowdata, multitask, threshold, uncertainty
 from lesioncount.paper.experiments.jobs import Job
-from lesioncount.paper.experiments.presets import protocol_of
+from lesioncount.paper.experiments.presets import recipe_of
 from lesioncount.paper.experiments.result import Result
 from lesioncount.paper.experiments.scheduling import run_jobs
 from lesioncount.paper.experiments.study import Study
@@ -67,7 +67,7 @@ def reproduce(
         raise ConfigError(f"Expected at least 1 seed, but got {n_seeds}.")
     kept = out / "cache" if cache is None else cache
     studies = [
-        Study(name, preset, protocol_of(preset, name, path), tuple(range(n_seeds)), kept)
+        Study(name, preset, recipe_of(preset, name, path), tuple(range(n_seeds)), kept)
         for name, path in (data or {"synthetic": ""}).items()
     ]
     run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, report=report)

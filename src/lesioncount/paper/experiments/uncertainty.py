@@ -41,7 +41,7 @@ def run(study: Study) -> Result:
     samples = {name: resampling.samples(counted[name]) for name in _SHOWN}
     rows: tuple[Row, ...] = tuple((NAMES[name], *estimates_of(samples[name], _COLUMNS)) for name in _SHOWN)
     note = (
-        f"Monte Carlo dropout: {study.protocol.mc_samples} samples of the map, connected components above 0.5 of each. "
+        f"Monte Carlo dropout: {study.recipe.mc_samples} samples of the map, connected components above 0.5 of each. "
         f"In the paper, on about {published.ALWAYS_THE_SAME:.0f} % of scans all samples gave the same count. Ties of "
         "the entropy count alike, whatever their order."
     )
@@ -97,6 +97,6 @@ def with_dropout(study: Study) -> list[Counted]:
     found = []
     for seed, stats in zip(study.seeds, study.stats(SEGMENTATION), strict=True):
         arms = study.arms_of_seed(SEGMENTATION, seed)
-        counts = np.concatenate([DropoutCounted(arm, study.protocol.mc_samples).load(study.cache) for arm in arms])
+        counts = np.concatenate([DropoutCounted(arm, study.recipe.mc_samples).load(study.cache) for arm in arms])
         found.append(Counted(sampled(counts, stats.counts), stats.patients))
     return found

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.paper.synthetic.fields import SmoothField
-from lesioncount.paper.synthetic.grid import Coordinates, Places
+from lesioncount.paper.synthetic.lattice import Coordinates, Places
 
 Values = NDArray[np.float32]
 Triple = tuple[float, float, float]
