@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from lesioncount.paper.experiments.arms import SEGMENTATION
 from lesioncount.paper.experiments.calibration_figures import existence_figure, reliability_figure
 from lesioncount.paper.experiments.claims import CALIBRATED, Claim, Evidence
-from lesioncount.paper.experiments.estimates import Estimate, Resampling, estimates_of
+from lesioncount.paper.experiments.estimates import Resampling, Samples, estimate_of
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.numerals import written
-from lesioncount.paper.experiments.result import Column, Result, Row, Table
+from lesioncount.paper.experiments.result import Column, Result, Table
 from lesioncount.paper.experiments.scored import Counted
 from lesioncount.paper.experiments.stats import ScanStats
 from lesioncount.paper.experiments.study import Study
@@ -46,20 +46,18 @@ _COLUMNS = {
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    for part in ("test", "val"):
-        yield from study.predictions(SEGMENTATION, part=part)
+    return study.with_validation(SEGMENTATION)
 
 
 def run(study: Study) -> Result:
     """Compare confidences with hits, of counts and of single candidates."""
     counted = post_hoc(study)
-    resampling = Resampling.of([one.groups for one in counted["cc"]])
+    resampling = Resampling.of(counted["cc"])
     samples = {name: resampling.samples(seeds) for name, seeds in counted.items()}
-    rows: list[Row] = [(NAMES[name], *estimates_of(samples[name], _COLUMNS)) for name in _OURS]
+    rows = {NAMES[name]: samples[name] for name in _OURS}
     for at, seeds in at_thresholds(study, components_at).items():
-        of = resampling.samples(seeds)
-        rows.append((f"connected components (τ = {at:g})", *estimates_of(of, _COLUMNS)))
-    rows += [(NAMES[name], *estimates_of(samples[name], _COLUMNS)) for name in ("cc_tuned", "all_zero")]
+        rows[f"connected components (τ = {at:g})"] = resampling.samples(seeds)
+    rows |= {NAMES[name]: samples[name] for name in ("cc_tuned", "all_zero")}
     note = (
         "ECE and MCE of the most probable count, ten bins; both are biased upwards where scans are few. A method that "
         "gives one number has confidence 1: its ECE is its share of errors. Lesions that left no candidate are outside "
@@ -67,7 +65,7 @@ def run(study: Study) -> Result:
         "and the intervals are of exact counts, all others of the five classes 0, 1, 2, 3, 4 or more."
     )
     tables = (
-        Table("calibration", "Calibration of the count", (Column("method"), *_COLUMNS.values()), tuple(rows), note),
+        Table.of_scores("calibration", "Calibration of the count", _COLUMNS, rows, note),
         _existence_table(study, resampling),
     )
     figures = (
@@ -75,25 +73,17 @@ def run(study: Study) -> Result:
         existence_figure({name: _pooled(of) for name, of in existence_of(study).items()}),
     )
     result = study.result("calibration", counted["cc"][0].groups, tables, figures)
-    return result.with_claims(_claim(study, {name: samples[name]["ece"] for name in _OURS}, result.basis))
+    return result.with_claims(_claim(result, samples))
 
 
-def _claim(study: Study, ece: dict[str, NDArray[np.float64]], basis: str) -> Claim:
-    undone_, fitted_ = (written(Estimate.of(ece[name], biased=True), "score") for name in _OURS[1:])
-    return Claim(
+def _claim(result: Result, samples: Mapping[str, Mapping[str, Samples]]) -> Claim:
+    ours, *others = (estimate_of(samples[name]["ece"]) for name in _OURS)
+    undone_, fitted_ = (written(one, "score") for one in others)
+    return result.claim(
         5,
-        study.data_set,
-        (
-            Evidence(
-                "count ECE of ours at τ = 0.1",
-                Estimate.of(ece["ours_post_hoc"], biased=True),
-                "score",
-                "below",
-                CALIBRATED,
-            ),
-        ),
-        basis,
-        f"With the positive weight of the loss undone {undone_}; with a calibration fitted on validation {fitted_}.",
+        Evidence("count ECE of ours at τ = 0.1", ours, "score", "below", CALIBRATED),
+        remark=f"With the positive weight of the loss undone {undone_}; with a calibration fitted on validation "
+        f"{fitted_}.",
     )
 
 
@@ -114,6 +104,11 @@ class Existing:
     def reliability(self) -> Reliability:
         """Of all candidates."""
         return Reliability(*(part.sum(axis=0) for part in self._parts))
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """None of its scores is a share of scans."""
+        return {}
 
     def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """ECE and MCE."""
@@ -142,13 +137,10 @@ def existence_of(study: Study) -> dict[str, list[Existing]]:
 
 
 def _existence_table(study: Study, resampling: Resampling) -> Table:
-    rows: list[Row] = []
-    for name, seeds in existence_of(study).items():
-        samples = resampling.samples(seeds)
-        rows.append((NAMES[name], *estimates_of(samples, ("ece", "mce"))))
-    columns = (Column("method"), Column("existence ECE", "score"), Column("existence MCE", "score"))
+    rows = {NAMES[name]: resampling.samples(seeds) for name, seeds in existence_of(study).items()}
+    columns = {name: Column(f"existence {name.upper()}", "score") for name in ("ece", "mce")}
     note = "A candidate exists if it has a true lesion for itself: each lesion belongs to one candidate at most."
-    return Table("existence", "Calibration of single candidates (τ = 0.1)", columns, tuple(rows), note)
+    return Table.of_scores("existence", "Calibration of single candidates (τ = 0.1)", columns, rows, note)
 
 
 def _components(study: Study) -> dict[float, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.numerals import written
+from lesioncount.trust.scores.estimate import Estimate
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 

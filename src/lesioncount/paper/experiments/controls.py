@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lesioncount.paper.experiments.arms import SEGMENTATION
-from lesioncount.paper.experiments.estimates import Estimate, Resampling, estimates_of
+from lesioncount.paper.experiments.estimates import Resampling, estimate_of
 from lesioncount.paper.experiments.numerals import written
-from lesioncount.paper.experiments.result import Column, Row, Table
+from lesioncount.paper.experiments.result import Column, Table
 from lesioncount.paper.experiments.study import Study
 from lesioncount.paper.experiments.ways_to_count import NAMES, n_unfitted, post_hoc, segmented
 
@@ -22,12 +22,9 @@ _COLUMNS = {
 
 def controls_table(study: Study, resampling: Resampling) -> Table:
     """Accuracy, proper scores and calibration of every way to count from maps of segmentation-only networks."""
-    rows: list[Row] = []
-    for name, seeds in post_hoc(study).items():
-        samples = resampling.samples(seeds)
-        rows.append((NAMES[name], *estimates_of(samples, _COLUMNS)))
+    rows = {NAMES[name]: resampling.samples(seeds) for name, seeds in post_hoc(study).items()}
     false = resampling.samples(segmented(study, SEGMENTATION))
-    mean, above = (Estimate.of(false[name]) for name in ("false_positives", "false_positives_above_half"))
+    mean, above = (estimate_of(false[name]) for name in ("false_positives", "false_positives_above_half"))
     note = (
         "All from the same maps. RPS, the ranked probability score, is the headline: lower is better, and it also "
         "exists where a method holds the truth impossible. NLL is cut at a probability of 1e-6. What is held "
@@ -40,4 +37,4 @@ def controls_table(study: Study, resampling: Resampling) -> Table:
         note += (
             f" For {unfitted} of the networks, validation scans were too few to fit a calibration, and none was used."
         )
-    return Table("controls", "Ways to count from one map", (Column("method"), *_COLUMNS.values()), tuple(rows), note)
+    return Table.of_scores("controls", "Ways to count from one map", _COLUMNS, rows, note)

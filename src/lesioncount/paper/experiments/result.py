@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.errors import ExperimentError
 from lesioncount.files.atomic import write_text
-from lesioncount.paper.experiments.claims import Claim
-from lesioncount.paper.experiments.estimates import Estimate
+from lesioncount.paper.experiments.claims import Claim, Evidence
+from lesioncount.paper.experiments.estimates import Samples, estimates_of
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.report.drawing import Figure
 from lesioncount.runs.records import to_json
+from lesioncount.trust.scores.estimate import Estimate
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+# Version 1 differs in the name of the number of an estimate only.
+_READABLE = (1, FORMAT_VERSION)
 
 # In the order of the paper.
 EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial")
@@ -73,6 +78,19 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+
+    @classmethod
+    def of_scores(
+        cls,
+        name: str,
+        title: str,
+        scores: Mapping[str, Column],
+        rows: Mapping[str, Mapping[str, Samples]],
+        note: str = "",
+    ) -> Self:
+        """A row for each method, and a column for each of some scores."""
+        found: tuple[Row, ...] = tuple((method, *estimates_of(samples, scores)) for method, samples in rows.items())
+        return cls(name, title, (Column("method"), *scores.values()), found, note)
 
     @property
     def texts(self) -> list[list[str]]:
@@ -144,6 +162,10 @@ class Result:
         seeds = f"{len(self.seeds)} training seed{'s' if len(self.seeds) > 1 else ''}"
         return f"{self.n_scans} test scans of {self.n_patients} patients, {seeds}"
 
+    def claim(self, number: int, *evidence: Evidence, remark: str = "") -> Claim:
+        """A claim of the paper, looked at on these data."""
+        return Claim(number, self.data_set, evidence, self.basis, remark)
+
     def with_claims(self, *claims: Claim) -> Self:
         """With verdicts on claims."""
         return replace(self, claims=claims)
@@ -197,8 +219,8 @@ def load_results(folder: Path) -> list[Result]:
 
 
 def _checked(content: dict[str, Any]) -> dict[str, Any]:
-    if content["format"] != FORMAT_VERSION:
-        raise ValueError(f"expected format {FORMAT_VERSION}, but it is {content['format']!r}")
+    if content["format"] not in _READABLE:
+        raise ValueError(f"expected format {' or '.join(map(str, _READABLE))}, but it is {content['format']!r}")
     if content["experiment"] not in EXPERIMENT_NAMES:
         raise ValueError(f"there is no experiment {content['experiment']!r}")
     return content

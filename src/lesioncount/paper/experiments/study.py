@@ -60,6 +60,11 @@ class Study:
         """Jobs that predict the scans of a part with each trained network of a method."""
         return (Predicted(one, part, epoch) for one in self.arms(method, share=share))
 
+    def with_validation(self, method: str, *, share: float = 1.0) -> Iterator[Predicted]:
+        """Jobs that predict the test scans, and the validation scans on which thresholds and so on are chosen."""
+        for part in ("test", "val"):
+            yield from self.predictions(method, part=part, share=share)
+
     def dropout(self) -> Iterator[DropoutCounted]:
         """Jobs that count with Monte Carlo dropout."""
         return (DropoutCounted(one, self.recipe.mc_samples) for one in self.arms(SEGMENTATION))

@@ -40,6 +40,11 @@ NAMES = {
 _Distributions = list[CountDistribution]
 
 
+def way_of(method: str) -> str:
+    """How the networks of a method count: those that learned segmentation only do it post hoc."""
+    return "ours_post_hoc" if method == SEGMENTATION else method
+
+
 def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
     """Counts from the maps of networks that learned segmentation only, and the controls, for each seed."""
     found: dict[str, list[Counted]] = {}
@@ -70,6 +75,15 @@ def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.
     return [
         Counted(Predictions.of_bins(np.exp(stats.log_probs), stats.counts), stats.patients)
         for stats in study.stats(method, epoch=epoch, share=share)
+    ]
+
+
+def constant_seeds(study: Study, head: str, *, share: float = 1.0) -> list[int]:
+    """Seeds with which a head has learned no more than to give one count to all test scans."""
+    return [
+        seed
+        for seed, one in zip(study.seeds, learned(study, head, share=share), strict=True)
+        if len(np.unique(one.predictions.bins.argmax(axis=1))) == 1
     ]
 
 

@@ -93,7 +93,8 @@ class GadCohort(Cohort):
 
     def __repr__(self) -> str:
         """How to make it, and its size."""
-        return f"<GadCohort of {self.n_patients} patients, seed {self.seed}, shape {self.lattice.shape}: {len(self)} scans>"
+        made_from = f"{self.n_patients} patients, seed {self.seed}, shape {self.lattice.shape}"
+        return f"<GadCohort of {made_from}: {len(self)} scans>"
 
     @property
     def provenance(self) -> dict[str, Any]:
