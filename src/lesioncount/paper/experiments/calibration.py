@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,20 @@ from lesioncount.paper.experiments.estimates import Resampling, Samples, estimat
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.paper.experiments.result import Column, Result, Table
-from lesioncount.paper.experiments.scored import Counted
 from lesioncount.paper.experiments.stats import ScanStats
 from lesioncount.paper.experiments.study import Study
 from lesioncount.paper.experiments.ways_to_count import (
     NAMES,
     OURS_AT,
     at_thresholds,
+    calibrated,
     components_at,
-    fitted,
     fold_stats,
     post_hoc,
-    undone,
 )
 from lesioncount.runs.comparison import THRESHOLDS
-from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.scores.reliability import Reliability, reliability
+from lesioncount.trust.scores.summary import Predictions
 
 _OURS = ("ours_post_hoc", "ours_unweighted", "ours_fitted")
 _COLUMNS = {
@@ -69,7 +68,9 @@ def run(study: Study) -> Result:
         _existence_table(study, resampling),
     )
     figures = (
-        reliability_figure({name: _joined(counted[name]) for name in _OURS}, _components(study)),
+        reliability_figure(
+            {name: _pooled(one.predictions for one in counted[name]) for name in _OURS}, _components(study)
+        ),
         existence_figure({name: _pooled(of) for name, of in existence_of(study).items()}),
     )
     result = study.result("calibration", counted["cc"][0].groups, tables, figures)
@@ -122,15 +123,9 @@ def existence_of(study: Study) -> dict[str, list[Existing]]:
     for seed in study.seeds:
         folds = [fold_stats(study, SEGMENTATION, seed, fold) for fold in study.folds]
         tests = ScanStats.joined([test for _, test in folds])
-        for name, calibrations in (
-            ("ours_post_hoc", [Calibration()] * len(folds)),
-            ("ours_unweighted", [undone()] * len(folds)),
-            ("ours_fitted", [fitted(val) for val, _ in folds]),
-        ):
+        for name, parts in calibrated(folds).items():
             corrected = [
-                calibration.existence(peaks)
-                for calibration, (_, test) in zip(calibrations, folds, strict=True)
-                for peaks in test.existence(OURS_AT)
+                calibration.existence(peaks) for test, calibration in parts for peaks in test.existence(OURS_AT)
             ]
             found[name].append(Existing(corrected, tests.owns, tests.patients))
     return found
@@ -149,16 +144,5 @@ def _components(study: Study) -> dict[float, float]:
     return {at: float(np.mean([one.predictions.hits.mean() for one in found[at]])) for at in THRESHOLDS[::2]}
 
 
-def _joined(seeds: Sequence[Counted]) -> Reliability:
-    return _total([one.predictions.reliability for one in seeds])
-
-
-def _pooled(seeds: Sequence[Existing]) -> Reliability:
-    return _total([one.reliability for one in seeds])
-
-
-def _total(parts: Sequence[Reliability]) -> Reliability:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+def _pooled(seeds: Iterable[Predictions | Existing]) -> Reliability:
+    return reduce(operator.add, (one.reliability for one in seeds))

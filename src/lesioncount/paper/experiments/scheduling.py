@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -82,10 +82,7 @@ def _run(
 ) -> None:
     n_all = len(waiting)
     running: dict[Future[float], Job] = {}
-    # A fresh interpreter per worker: forking one that has threads may lock up.
-    with ProcessPoolExecutor(
-        n_processes, mp_context=get_context("spawn"), initializer=_begin_worker, initargs=(os.getpid(),)
-    ) as executor:
+    with _pool(n_processes) as executor:
         try:
             while waiting or running:
                 for job in _ready(waiting, running, failed, n_processes):
@@ -128,6 +125,32 @@ def _ready(
     return [job for job, _ in zip(ready, range(free), strict=False)]
 
 
+def _timed(job: Job, cache: Path) -> float:
+    began = time.monotonic()
+    job.run(cache)
+    return time.monotonic() - began
+
+
+def _outcome(future: Future[float], job: Job, failed: dict[str, str], times: Path) -> str:
+    try:
+        seconds = future.result()
+    except BrokenProcessPool:
+        raise _died() from None
+    except Exception as error:  # noqa: BLE001 - whatever it was, the other jobs go on
+        failed[job.key] = f"{job.title}: {type(error).__name__}: {error}"
+        return f"failed ({type(error).__name__}: {error})"
+    with times.open("a", encoding="utf-8") as log:
+        log.write(f"{job.key}\t{job.title}\t{seconds:.1f}\n")
+    return f"{seconds:.0f} s"
+
+
+def _pool(n_processes: int) -> Executor:
+    """Processes that do jobs: fresh interpreters, since forking one that has threads may lock up."""
+    return ProcessPoolExecutor(
+        n_processes, mp_context=get_context("spawn"), initializer=_begin_worker, initargs=(os.getpid(),)
+    )
+
+
 def _begin_worker(parent: int) -> None:
     """One thread for each worker; and none outlives its parent: two runs must not write to one training."""
     torch.set_num_threads(1)
@@ -140,22 +163,8 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _timed(job: Job, cache: Path) -> float:
-    began = time.monotonic()
-    job.run(cache)
-    return time.monotonic() - began
-
-
-def _outcome(future: Future[float], job: Job, failed: dict[str, str], times: Path) -> str:
-    try:
-        seconds = future.result()
-    except BrokenProcessPool:
-        raise ExperimentError(
-            "A process died, possibly for want of memory. What was finished is kept: the same command goes on there."
-        ) from None
-    except Exception as error:  # noqa: BLE001 - whatever it was, the other jobs go on
-        failed[job.key] = f"{job.title}: {type(error).__name__}: {error}"
-        return f"failed ({type(error).__name__}: {error})"
-    with times.open("a", encoding="utf-8") as log:
-        log.write(f"{job.key}\t{job.title}\t{seconds:.1f}\n")
-    return f"{seconds:.0f} s"
+def _died() -> ExperimentError:
+    """A process that dies takes its pool with it: the run ends."""
+    return ExperimentError(
+        "A process died, possibly for want of memory. What was finished is kept: the same command goes on there."
+    )

@@ -68,6 +68,32 @@ class ScanStats:
         return np.array([len(peaks) for peaks in self.existence(threshold)], dtype=np.int64)
 
     @classmethod
+    def of(
+        cls,
+        numbers: Sequence[MapNumbers],
+        /,
+        *,
+        names: tuple[str, ...],
+        patients: tuple[str, ...],
+        counts: NDArray[np.int64],
+        log_probs: NDArray[np.float64],
+    ) -> Self:
+        """From the numbers of each map."""
+        return cls(
+            names,
+            patients,
+            counts,
+            log_probs,
+            peaks=tuple(zip(*(one.peaks for one in numbers), strict=True)),
+            owns=tuple(one.owns for one in numbers),
+            touches=tuple(one.touches for one in numbers),
+            **{
+                name: np.stack([getattr(one, name) for one in numbers])
+                for name in ("lesion_voxels", "other_voxels", "voxel_n", "voxel_confidence", "voxel_hits")
+            },
+        )
+
+    @classmethod
     def joined(cls, parts: Sequence[ScanStats]) -> ScanStats:
         """The scans of several folds, one after the other."""
         values: dict[str, Any] = {}
@@ -87,8 +113,7 @@ class ScanStats:
         """Write it as one file of plain arrays."""
         ragged = {f"peaks{i}": of for i, of in enumerate(self.peaks)} | {"owns": self.owns, "touches": self.touches}
         arrays: dict[str, NDArray[Any]] = {
-            "names": np.array(self.names, dtype=np.str_),
-            "patients": np.array(self.patients, dtype=np.str_),
+            name: np.array(getattr(self, name), dtype=np.str_) for name in ("names", "patients")
         }
         for name, rows in ragged.items():
             arrays[name] = np.concatenate(rows) if rows else np.empty(0)

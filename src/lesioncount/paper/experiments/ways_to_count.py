@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,23 +51,32 @@ def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
     for seed in study.seeds:
         folds = [fold_stats(study, SEGMENTATION, seed, fold, share) for fold in study.folds]
         tests = ScanStats.joined([test for _, test in folds])
-        distributions = {
-            "ours_post_hoc": [_counted(test, Calibration()) for _, test in folds],
-            "ours_unweighted": [_counted(test, undone()) for _, test in folds],
-            "ours_fitted": [_counted(test, fitted(val)) for val, test in folds],
-        }
         numbers = {
             "cc": [test.components(CC_AT) for _, test in folds],
             "cc_tuned": [test.components(tuned_threshold(val)) for val, test in folds],
             "all_zero": [np.zeros(len(test), dtype=np.int64) for _, test in folds],
         }
-        for name, parts in distributions.items():
-            predictions = Predictions.of_distributions([d for part in parts for d in part], tests.counts)
-            found.setdefault(name, []).append(Counted(predictions, tests.patients))
-        for name, counts in numbers.items():
-            predictions = Predictions.of_counts(np.concatenate(counts), tests.counts)
-            found.setdefault(name, []).append(Counted(predictions, tests.patients))
+        predictions = {
+            name: Predictions.of_distributions(
+                [one for test, calibration in parts for one in _counted(test, calibration)], tests.counts
+            )
+            for name, parts in calibrated(folds).items()
+        }
+        predictions |= {
+            name: Predictions.of_counts(np.concatenate(counts), tests.counts) for name, counts in numbers.items()
+        }
+        for name, of in predictions.items():
+            found.setdefault(name, []).append(Counted(of, tests.patients))
     return found
+
+
+def calibrated(folds: Sequence[tuple[ScanStats, ScanStats]]) -> dict[str, list[tuple[ScanStats, Calibration]]]:
+    """Test scans of each fold with what corrects their candidates: nothing, the weight undone, or a fit."""
+    return {
+        "ours_post_hoc": [(test, Calibration()) for _, test in folds],
+        "ours_unweighted": [(test, undone()) for _, test in folds],
+        "ours_fitted": [(test, fitted(val)) for val, test in folds],
+    }
 
 
 def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.0) -> list[Counted]:
