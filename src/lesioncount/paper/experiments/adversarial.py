@@ -1,4 +1,4 @@
-"""How easily a count is changed by a change of the image that nobody sees (appendix C.5)."""
+"""How easily an invisible change of the image changes the count (appendix C.5)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def needs(study: Study) -> Iterator[Job]:
 
 
 def run(study: Study) -> Result:
-    """Attack all methods, and ours once more with an attack that sees what it would be blind to."""
+    """Attack all methods, and ours again with an attack that sees what the first is blind to."""
     found = {(method, weight): withstood(study, method, weight) for weight in WEIGHTS for method in EVERY_METHOD}
     adaptive = {method: withstood(study, method, TABLE_1_WEIGHT, (None, ADAPTIVE_THRESHOLD)) for method in _ADAPTIVE}
     tables, figures = (_table(study, found, adaptive),), tuple(_figures(study, found, adaptive))
@@ -125,7 +125,7 @@ def _table(study: Study, found: _Found, adaptive: _Adaptive) -> Table:
             scores, changes = estimates_of(found[method, weight], _COLUMNS), _median_changes(study, method, weight)
             rows.append((weight, NAMES[way_of(method)], *scores, *changes, *(f"{number}" for number in numbers)))
     for method, of in adaptive.items():
-        name = f"{NAMES[way_of(method)]}, this attack or the adaptive one"
+        name = f"{NAMES[way_of(method)]}, this or the adaptive attack"
         changes = _median_changes(study, method, TABLE_1_WEIGHT, ADAPTIVE_THRESHOLD)
         rows.append((TABLE_1_WEIGHT, name, *estimates_of(of, _COLUMNS), *changes, "", "", ""))
     columns = (
@@ -140,19 +140,20 @@ def _note(study: Study) -> str:
     settings = study.recipe.attack
     per_seed = len(attacked_patients(study)) // len(study.seeds)
     return (
-        f"{per_seed} scans with at most four lesions per seed; those that are counted wrong as they are are not "
-        "attacked, and the success rate is the share of the others. Minimises log P(true count) + λ · ℓ2 norm (not "
-        f"squared) of the change of the map of probabilities; noise with SD {settings.noise:g}, Adam with rate "
+        f"{per_seed} scans with at most four lesions for each seed. Scans that are counted wrong to begin with are not "
+        "attacked, and the success rate is the share among the others. The attack minimises log P(true count) + λ · ℓ2 "
+        f"norm (not squared) of the change of the probability map; noise with SD {settings.noise:g}, Adam with rate "
         f"{settings.rate:g}, at most {settings.max_steps} steps (the paper: 1e-4 and 500, on other data: compare "
-        "patterns). Changes of the image (in its units) and of the map: the largest of a voxel, median of successes, "
-        f"of the adaptive attack in its rows. That one sees candidates above {ADAPTIVE_THRESHOLD:g}; a scan counts as "
-        "fooled if one of both succeeded. Without gradient: attacks that had nothing to change. A method that gives "
-        "the same count to all scans cannot be fooled."
+        "patterns). Change of the image (in its own units) and of the map: the largest change of any voxel, median "
+        "over successful attacks; in the rows of the adaptive attack, over those of that attack. The adaptive attack "
+        f"sees candidates above {ADAPTIVE_THRESHOLD:g}, and a scan counts as fooled if either attack succeeded. "
+        "Without gradient: attacks that found nothing to change. A method that gives every scan the same count cannot "
+        "be fooled."
     )
 
 
 def _evidence(study: Study, found: _Found, adaptive: _Adaptive) -> Iterator[Evidence]:
-    ours = {"the paper's attack": found["ours", TABLE_1_WEIGHT], "it or an adaptive one": adaptive["ours"]}
+    ours = {"the paper's attack": found["ours", TABLE_1_WEIGHT], "that or an adaptive attack": adaptive["ours"]}
     rates = {head: found[head, TABLE_1_WEIGHT]["success_rate"] for head in heads_that_count(study)}
     if not rates:
         return
@@ -171,10 +172,10 @@ def _remark(study: Study, found: _Found, adaptive: _Adaptive) -> str:
     blind = written(estimate_of(found["ours", TABLE_1_WEIGHT]["blind"]), "percent", unit=True)
     seen = written(estimate_of(adaptive["ours"]["success_rate"]), "percent", unit=True)
     constant = ", ".join(NAMES[head] for head in HEADS if head not in heads_that_count(study))
-    left_out = f" Left out, since with some seed they give one count to all scans: {constant}." if constant else ""
+    left_out = f" Left out, because with some seed they give every scan the same count: {constant}." if constant else ""
     return (
-        f"Share of scans on which the paper's attack has no gradient: {blind}; it or the adaptive one succeeds on "
-        f"{seen}.{left_out}"
+        f"Share of scans on which the paper's attack has no gradient: {blind}; that or the adaptive attack succeeds "
+        f"on {seen}.{left_out}"
     )
 
 

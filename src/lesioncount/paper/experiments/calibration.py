@@ -1,4 +1,4 @@
-"""Whether a count that is given 70 % is right in 70 % of scans (appendix C.2)."""
+"""Whether a count with a probability of 70 % is right on 70 % of scans (appendix C.2)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COLUMNS = {
     "mce": Column("count MCE", "score"),
     "rps": Column("RPS", "score"),
     "nll": Column("NLL", "score"),
-    "zero_mass": Column("truth held impossible, %", "percent"),
+    "zero_mass": Column("truth ruled out, %", "percent"),
     "coverage90": Column("in 90 % interval, %", "percent"),
 }
 
@@ -58,10 +58,11 @@ def run(study: Study) -> Result:
         rows[f"connected components (τ = {at:g})"] = resampling.samples(seeds)
     rows |= {NAMES[name]: samples[name] for name in ("cc_tuned", "all_zero")}
     note = (
-        "ECE and MCE of the most probable count, ten bins; both are biased upwards where scans are few. A method that "
-        "gives one number has confidence 1: its ECE is its share of errors. Lesions that left no candidate are outside "
-        "the model: where the truth has more lesions than there are candidates, its probability is 0. That column "
-        "and the intervals are of exact counts, all others of the five classes 0, 1, 2, 3, 4 or more."
+        "ECE and MCE of the most probable count, in ten bins; both are biased upwards when there are few scans. A "
+        "method that gives a single number has confidence 1, so its ECE is its error rate. Lesions that left no "
+        "candidate are outside the model: a true count larger than the number of candidates has probability 0, and is "
+        "ruled out. That column and the intervals refer to exact counts, all others to the five classes 0, 1, 2, 3, "
+        "and 4 or more."
     )
     tables = (
         Table.of_scores("calibration", "Calibration of the count", _COLUMNS, rows, note),
@@ -83,14 +84,14 @@ def _claim(result: Result, samples: Mapping[str, Mapping[str, Samples]]) -> Clai
     return result.claim(
         5,
         Evidence("count ECE of ours at τ = 0.1", ours, "score", "below", CALIBRATED),
-        remark=f"With the positive weight of the loss undone {undone_}; with a calibration fitted on validation "
+        remark=f"With the positive weight of the loss undone: {undone_}; with a calibration fitted on validation: "
         f"{fitted_}.",
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Existing:
-    """Existence probabilities of the candidates of each scan, and whether each has a true lesion for itself."""
+    """Existence probabilities of the candidates of each scan, and whether each has a true lesion to itself."""
 
     probabilities: Sequence[NDArray[np.float64]]
     owns: Sequence[NDArray[np.bool_]]
@@ -134,7 +135,7 @@ def existence_of(study: Study) -> dict[str, list[Existing]]:
 def _existence_table(study: Study, resampling: Resampling) -> Table:
     rows = {NAMES[name]: resampling.samples(seeds) for name, seeds in existence_of(study).items()}
     columns = {name: Column(f"existence {name.upper()}", "score") for name in ("ece", "mce")}
-    note = "A candidate exists if it has a true lesion for itself: each lesion belongs to one candidate at most."
+    note = "A candidate exists if it has a true lesion to itself: each lesion belongs to at most one candidate."
     return Table.of_scores("existence", "Calibration of single candidates (τ = 0.1)", columns, rows, note)
 
 

@@ -57,7 +57,7 @@ def run(study: Study) -> Result:
 
 
 def _f1_in_words(counts: dict[str, dict[str, Samples]], best: str) -> str:
-    """What accuracy hides where most scans have no lesion: "no lesion" for all is right in most."""
+    """What accuracy hides where most scans have no lesion: always saying "no lesion" is mostly right."""
     f1 = {
         ours: written(estimate_of(counts[ours]["f1"] - counts[best]["f1"]), "points", unit=True)
         for ours in ("ours", "ours_post_hoc")
@@ -71,8 +71,8 @@ def _f1_in_words(counts: dict[str, dict[str, Samples]], best: str) -> str:
 
 def _note(study: Study) -> str:
     return (
-        f"There are {study.recipe.low_data_epochs} times as many epochs, each with a tenth of the steps. Validation "
-        "scans, from which epochs, thresholds and the fitted calibration are chosen, are as many as ever."
+        f"There are {study.recipe.low_data_epochs} times as many epochs, each with a tenth of the steps. The "
+        "validation scans, which decide epochs, thresholds and the fitted calibration, are as many as before."
     )
 
 

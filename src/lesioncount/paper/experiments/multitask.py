@@ -61,7 +61,7 @@ def run(study: Study) -> Result:
         differences_table(counts),
     )
     result = study.result("multitask", patients, tables, (comparison_figure(estimates(counts, maps), "multitask"),))
-    only = "Only the comparison with segmentation alone is of networks that differ in nothing but the count loss."
+    only = "Only ours and segmentation alone differ in nothing but the count loss."
     return result.with_claims(
         result.claim(6, _accuracy_evidence(counts), remark=_against_post_hoc(counts)),
         result.claim(7, *_calibration_evidence(maps), remark=only),
@@ -91,23 +91,24 @@ def comparison_table(counts: _BySamples, maps: _BySamples, name: str, title: str
             )
         )
     note = (
-        "All networks begin with the same pre-trained segmentation and then learn for as many epochs on masks; heads "
-        "are warmed up before, along the same cosine, so that their UNet learns at lower rates. Only ours and "
-        "segmentation only differ in nothing but the count loss. Voxel F1 at the threshold that is best on validation; "
-        "false positives are candidates above 0.5 that touch no lesion. Post hoc and connected components count from "
-        f"the map of the network that learned segmentation only. {more}"
+        "All networks start from the same pre-trained segmentation and then train for the same number of epochs on "
+        "masks; heads are warmed up first, along the same cosine, so that their UNet trains at lower rates. Only two "
+        "networks differ in nothing but the count loss: ours, multi-task, and segmentation only. Voxel F1 is taken at "
+        "the threshold that is best on validation; false positives are candidates above 0.5 that touch no lesion. Post "
+        "hoc methods and connected components count from the map of the network trained on segmentation only. "
+        f"{more}"
     ).strip()
     columns = (Column("method"), *COUNT_COLUMNS.values(), *VOXEL_COLUMNS.values())
     return Table(name, title, columns, tuple(rows), note)
 
 
 def constant_heads(study: Study, *, share: float = 1.0) -> str:
-    """Heads that have learned to give one count to all scans, in words."""
+    """A sentence on the heads that give every scan the same count, if there are any."""
     found = {head: constant_seeds(study, head, share=share) for head in HEADS}
     words = [f"{NAMES[head]} (seed {', '.join(map(str, seeds))})" for head, seeds in found.items() if seeds]
     if not words:
         return ""
-    return f"These heads have learned no more than to give one count to all scans: {'; '.join(words)}."
+    return f"These heads learned nothing more than to give every scan the same count: {'; '.join(words)}."
 
 
 def _paper_table(study: Study, attacked: _BySamples) -> Table:
@@ -128,8 +129,8 @@ def _paper_table(study: Study, attacked: _BySamples) -> Table:
     title = f"Robustness (λ = {TABLE_1_WEIGHT:g}), and the paper's table 1"
     patients = attacked_patients(study)
     note = (
-        f"Attacks on {len(patients)} scans of {len(set(patients))} patients, over all seeds; more in the experiment on "
-        "attacks."
+        f"Attacks on {len(patients)} scans of {len(set(patients))} patients, all seeds together; the experiment on "
+        "attacks has more."
     )
     return Table("paper", title, columns, tuple(rows), note)
 
@@ -167,12 +168,12 @@ def differences_table(counts: _BySamples) -> Table:
         (NAMES[other], *(estimate_of(counts["ours"][s] - counts[other][s]) for s in ("accuracy", "rps", "ece")))
         for other in ("ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_tuned", *HEADS)
     )
-    note = "RPS and ECE below 0 are in favour of ours, multi-task; accuracy above 0 is."
+    note = "Differences below 0 in RPS and ECE, and above 0 in accuracy, favour ours, multi-task."
     return Table("differences", "What count training gains, paired differences", columns, rows, note)
 
 
 def best_head(counts: _BySamples) -> str:
-    """The head that counts best on the test scans: chosen in its favour."""
+    """The head that counts best on the test scans: the choice favours the heads."""
     return max(HEADS, key=lambda head: estimate_of(counts[head]["accuracy"]).value)
 
 
@@ -182,8 +183,8 @@ def _against_post_hoc(counts: _BySamples) -> str:
         for name in ("ours_post_hoc", "ours_unweighted")
     }
     return (
-        f"Accuracy of ours multi-task minus post hoc {against['ours_post_hoc']}, minus post hoc with the positive "
-        f"weight undone {against['ours_unweighted']}."
+        f"Accuracy of ours multi-task minus that of post hoc: {against['ours_post_hoc']}; minus that of post hoc with "
+        f"the positive weight undone: {against['ours_unweighted']}."
     )
 
 

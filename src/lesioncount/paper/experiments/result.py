@@ -163,7 +163,7 @@ class Result:
         return f"{self.n_scans} test scans of {self.n_patients} patients, {seeds}"
 
     def claim(self, number: int, *evidence: Evidence, remark: str = "") -> Claim:
-        """A claim of the paper, looked at on these data."""
+        """A claim of the paper, tested on these data."""
         return Claim(number, self.data_set, evidence, self.basis, remark)
 
     def with_claims(self, *claims: Claim) -> Self:

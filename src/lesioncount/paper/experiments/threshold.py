@@ -33,8 +33,8 @@ _SHOWN = (0.1, 0.5, 0.8)
 _FIGURE_2 = (0.78, 0.51)
 
 _BY_CONSTRUCTION = (
-    "This is nearly so by construction: where all candidates exist with 70 % or more, the most probable count is "
-    "mostly their number."
+    "This is almost true by construction: where every candidate has an existence probability of 70 % or more, the most "
+    "probable count is nearly always their number."
 )
 
 
@@ -113,7 +113,7 @@ def _equal(samples: _Samples) -> Evidence:
         np.mean([samples[method][at]["accuracy"].values for at in _HIGH], axis=0) for method in ("ours_post_hoc", "cc")
     )
     distance = estimate_of(Samples(np.abs(ours - theirs)))
-    return Evidence("difference of accuracy over τ = 0.6 … 0.9, without sign", distance, "points", "below", EQUAL)
+    return Evidence("absolute difference of accuracy over τ = 0.6 … 0.9", distance, "points", "below", EQUAL)
 
 
 def _matrix(seeds: Sequence[Counted]) -> NDArray[np.float64]:

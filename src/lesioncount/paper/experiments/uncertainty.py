@@ -41,8 +41,8 @@ def run(study: Study) -> Result:
     samples = {name: resampling.samples(counted[name]) for name in _SHOWN}
     note = (
         f"Monte Carlo dropout: {study.recipe.mc_samples} samples of the map, connected components above 0.5 of each. "
-        f"In the paper, on about {published.ALWAYS_THE_SAME:.0f} % of scans all samples gave the same count. Ties of "
-        "the entropy count alike, whatever their order."
+        f"In the paper, all samples gave the same count on about {published.ALWAYS_THE_SAME:.0f} % of scans. Scans "
+        "with the same entropy count alike, whatever their order."
     )
     rows = {NAMES[name]: samples[name] for name in _SHOWN}
     table = Table.of_scores("uncertainty", "What entropy is worth", _COLUMNS, rows, note)
