@@ -95,7 +95,7 @@ def test_all_methods_begin_with_the_same_network_and_learn_for_as_long(preset):
 
 
 def test_unknown_presets_and_data_sets_name_the_known_ones():
-    with pytest.raises(ConfigError, match=r"'desktop' is no preset. Known are smoke, laptop"):
+    with pytest.raises(ConfigError, match=r"'desktop' is not a preset. Choose from smoke, laptop"):
         recipe_of("desktop", "synthetic")
-    with pytest.raises(ConfigError, match=r"'gad' is no data set. Known are synthetic, leaf"):
+    with pytest.raises(ConfigError, match=r"'gad' is not a data set. Choose from synthetic, leaf"):
         recipe_of("smoke", "gad")

@@ -165,19 +165,25 @@ def test_a_result_that_names_a_file_of_others_is_refused(copied, tmp_path, capsy
     (tmp_path / "x.svg").write_text("<svg/>")
     assert run("--report", copied) == 2
     said = capsys.readouterr().err
-    assert "synthetic-threshold.json is no result of lesioncount reproduce: '../../x' is no name of a figure." in said
+    assert (
+        "synthetic-threshold.json is not a result of lesioncount reproduce: '../../x' is not the name of a figure."
+        in said
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["thresholds"], "'thresholds' is no experiment. Known are threshold, calibration, uncertainty, multitask"),
-        (["--preset", "desktop"], "'desktop' is no preset. Known are smoke, laptop."),
+        (
+            ["thresholds"],
+            "'thresholds' is not an experiment. Choose from threshold, calibration, uncertainty, multitask",
+        ),
+        (["--preset", "desktop"], "'desktop' is not a preset. Choose from smoke, laptop."),
         (["--data", "leaf"], "Expected --data leaf=FOLDER."),
         (["--data", "leaf="], "Expected --data leaf=FOLDER."),
         (["--data", "synthetic=here"], "Expected --data synthetic, without a folder."),
         (["--data", "leaf=a", "--data", "leaf=b"], "Expected each data set once, but got leaf=a, leaf=b."),
-        (["--data", "gad=here"], "'gad' is no data set. Known are synthetic, leaf."),
+        (["--data", "gad=here"], "'gad' is not a data set. Choose from synthetic, leaf."),
         (["--data", "leaf=nowhere"], "There is no data set in nowhere: No such file or directory"),
         (["--report", "."], "There are no results of lesioncount reproduce in ."),
         (["--report", "nowhere"], "There are no results of lesioncount reproduce in nowhere."),

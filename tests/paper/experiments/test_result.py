@@ -117,15 +117,15 @@ def test_a_figure_is_a_file_of_the_results_and_no_other(result, tmp_path, name):
     content = json.loads(path.read_text())
     content["figures"][0]["name"] = name
     path.write_text(json.dumps(content))
-    reason = "is no name of a figure" if isinstance(name, str) else "expected string"
-    with pytest.raises(ExperimentError, match=f"is no result of lesioncount reproduce: .*{reason}"):
+    reason = "is not the name of a figure" if isinstance(name, str) else "expected string"
+    with pytest.raises(ExperimentError, match=f"is not a result of lesioncount reproduce: .*{reason}"):
         Result.load(path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"figures": [1]}', '{"figures": []}'])
 def test_files_that_are_no_results_are_refused(tmp_path, text):
     (tmp_path / "a-threshold.json").write_text(text)
-    with pytest.raises(ExperimentError, match=r"a-threshold\.json is no result of lesioncount reproduce"):
+    with pytest.raises(ExperimentError, match=r"a-threshold\.json is not a result of lesioncount reproduce"):
         load_results(tmp_path)
 
 
@@ -145,7 +145,7 @@ def test_content_that_makes_no_sense_is_refused(result, tmp_path):
     ]
     for one in wrong:
         path.write_text(json.dumps(content | one), "utf-8")
-        with pytest.raises(ExperimentError, match="is no result of lesioncount reproduce"):
+        with pytest.raises(ExperimentError, match="is not a result of lesioncount reproduce"):
             Result.load(path)
 
 

@@ -1,4 +1,4 @@
-"""What is trained: a method on a part of the data with a seed, and what its segmentation begins with."""
+"""What is trained: a method, on a part of the data, with a seed; and the network that it starts from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lesioncount.errors import ConfigError
 from lesioncount.learning.config import LossConfig, OptimizerConfig, RunConfig, TrainingConfig
 from lesioncount.paper.experiments.presets import Recipe
 
-# Goes into every key: results of an earlier way to train or predict are not taken for those of this one.
+# Part of every key: results of an earlier way to train or predict are not mistaken for current ones.
 _GENERATION = 1
 
 # The weight of the count loss grows towards 0.03, and is about 0.02 in the last of few epochs: with a high learning
@@ -36,7 +36,7 @@ class Arm:
     config : TrainingConfig
         Without paths of checkpoints.
     before : Arm or None
-        Whose UNet it begins with.
+        The training whose UNet it starts from.
     """
 
     method: str
@@ -56,7 +56,7 @@ class Arm:
 
     @cached_property
     def key(self) -> str:
-        """A name that changes with everything that the trained network depends on, and with no path."""
+        """A name that changes with everything that the trained network depends on, but not with paths."""
         content = self.config.to_dict()
         data = content["data"]
         data["files"] = _fingerprint(data.pop("path")) if data["source"] != "synthetic" else ""
@@ -72,7 +72,7 @@ def content_key(*parts: Any) -> str:
 
 @lru_cache(maxsize=8)
 def _fingerprint(path: str) -> str:
-    """Of the table that lists a data set and its counts: pictures are not looked at, of which there may be many."""
+    """A hash of the table that lists a data set and its counts; the pictures, perhaps many, are not read."""
     try:
         return hashlib.sha256((Path(path) / "counts.csv").read_bytes()).hexdigest()[:16]
     except OSError as error:
@@ -80,7 +80,7 @@ def _fingerprint(path: str) -> str:
 
 
 def arm(recipe: Recipe, method: str, *, seed: int, fold: int = 0, share: float = 1.0) -> Arm:
-    """The training of a method: all begin with the same segmentation, and learn masks for as many epochs after it."""
+    """The training of a method: all start from the same segmentation and train on masks for as many epochs."""
     before = _pretrained(recipe, seed, fold, share)
     is_head = method in HEADS
     repeat = _repeat(recipe, share)

@@ -69,7 +69,7 @@ class Evidence:
         return f"{self.measured}: {measured}, should be {self.side} {bound}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values, for JSON."""
         return vars(self) | {"estimate": self.estimate.to_dict(), "verdict": self.verdict}
 
     @classmethod
@@ -78,7 +78,7 @@ class Evidence:
         values = {name: value for name, value in content.items() if name != "verdict"}
         found = cls(**values | {"estimate": Estimate.from_dict(content["estimate"])})
         if found.side not in ("above", "below"):
-            raise ValueError(f"{found.side!r} is no side of a bound")
+            raise ValueError(f"{found.side!r} is not a side of a bound")
         _ = found.text  # a kind that cannot be written shows here
         return found
 
@@ -128,7 +128,7 @@ class Claim:
         return "undecided" if "undecided" in verdicts else "holds"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values, for JSON."""
         plain = {
             name: getattr(self, name) for name in ("number", "statement", "data_set", "verdict", "basis", "remark")
         }

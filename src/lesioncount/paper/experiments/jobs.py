@@ -32,7 +32,7 @@ from lesioncount.paper.sources import sources_of
 # Scans that go through a network together.
 _BATCH = 8
 
-# Above it, a voxel belongs to a connected component: what the paper has for Monte Carlo dropout.
+# Voxels above it form connected components: the paper's choice for Monte Carlo dropout.
 _COMPONENTS_ABOVE = 0.5
 
 
@@ -55,7 +55,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
 
     @property
     @abstractmethod
@@ -64,7 +64,7 @@ class Job(ABC):
 
     @abstractmethod
     def path(self, cache: Path) -> Path:
-        """The file that is there when it is done."""
+        """The file that exists once it is done."""
 
     @abstractmethod
     def run(self, cache: Path) -> None:
@@ -83,43 +83,43 @@ class Trained(Job):
 
     @property
     def key(self) -> str:
-        """That of the arm."""
+        """The key of the arm."""
         return self.arm.key
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         return f"train {self.arm.title}"
 
     @property
     def needs(self) -> tuple[Job, ...]:
-        """The training whose network it begins with."""
+        """The training whose network it starts from."""
         return () if self.arm.before is None else (Trained(self.arm.before),)
 
     def folder(self, cache: Path) -> Path:
-        """Of checkpoints and logs."""
+        """The folder of checkpoints and logs."""
         return cache / "trained" / self.key
 
     def path(self, cache: Path) -> Path:
-        """Written last."""
+        """A file that is written last."""
         return self.folder(cache) / "done.json"
 
     def run(self, cache: Path) -> None:
-        """Train, or go on where it was stopped."""
+        """Train, or resume where it was stopped."""
         config, began = self.arm.config, time.monotonic()
         if self.arm.before is not None:
             start = Trained(self.arm.before).folder(cache) / "last.ckpt"
             config = replace(config, run=replace(config.run, start=str(start)))
         parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
         begun = self.folder(cache) / "config.json"
-        # Begun with files elsewhere, since the folder of results or data was moved: begin again.
+        # The folder of results or data was moved after training began, so that paths differ: start again.
         is_moved = begun.exists() and json.loads(begun.read_text("utf-8")) != json.loads(json.dumps(config.to_dict()))
         train(config, self.folder(cache), resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
         minutes = (time.monotonic() - began) / 60
         write_text(self.path(cache), json.dumps({"title": self.arm.title, "minutes": round(minutes, 2)}) + "\n")
 
     def network(self, cache: Path, epoch: str) -> CountingNetwork:
-        """That of the "best" or "last" epoch, frozen."""
+        """The network of the "best" or the "last" epoch, frozen."""
         network, shape = load_network(self.folder(cache) / f"{epoch}.ckpt")
         network.requires_grad_(False)
         if len(shape) == 3:
@@ -138,7 +138,7 @@ class _WithNetwork(Job):
 
     @property
     def key(self) -> str:
-        """Of the network, and of every other field."""
+        """Changes with the network, and with every other field."""
         values = [getattr(self, one.name) for one in fields(self) if one.name != "arm"]
         plain = [asdict(value) if isinstance(value, AttackSettings) else value for value in values]
         return content_key(self.kind, self.arm.key, *plain)
@@ -149,7 +149,7 @@ class _WithNetwork(Job):
         return (Trained(self.arm),)
 
     def path(self, cache: Path) -> Path:
-        """Of the arrays."""
+        """The file of the arrays."""
         return cache / self.kind / f"{self.key}.npz"
 
 
@@ -164,7 +164,7 @@ class Predicted(_WithNetwork):
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         return f"predict {self.part} of {self.arm.title}, {self.epoch} epoch"
 
     def run(self, cache: Path) -> None:
@@ -195,7 +195,7 @@ class Predicted(_WithNetwork):
 
 @dataclass(frozen=True)
 class DropoutCounted(_WithNetwork):
-    """Connected components of the test scans, counted many times with other units dropped (Monte Carlo dropout)."""
+    """Connected components of the test scans, counted many times with random units dropped (Monte Carlo dropout)."""
 
     n_samples: int
 
@@ -203,7 +203,7 @@ class DropoutCounted(_WithNetwork):
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         return f"{self.n_samples} dropout samples of {self.arm.title}"
 
     def run(self, cache: Path) -> None:
@@ -247,7 +247,7 @@ class Attacked(_WithNetwork):
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         how = "" if self.gradient_threshold is None else f", gradient through τ = {self.gradient_threshold:g}"
         return f"attack {self.arm.title}, λ = {self.weight:g}{how}"
 
@@ -262,7 +262,7 @@ class Attacked(_WithNetwork):
 
 
 def attackable(scans: ScanSource, n: int, *, seed: int) -> list[LearningScan]:
-    """Some scans with at most four lesions, one of a patient: from more it is not practical to take one away."""
+    """Some scans with at most four lesions, one per patient: with more, it is not practical to make one vanish."""
     order = np.random.default_rng([seed, 4]).permutation(len(scans)).tolist()
     chosen: dict[str, LearningScan] = {}
     for index in order:

@@ -50,13 +50,13 @@ def reproduce(
         Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs. Default: the
         synthetic cohort.
     n_seeds : int, default 3
-        Trainings with other seeds.
+        Number of training seeds.
     jobs : int, default 1
-        Trainings and attacks that run side by side, each with one thread.
+        Number of processes that train and attack, each with one thread.
     cache : Path, optional
-        Folder of trained networks and predictions, which are not made again. Default: ``cache`` in ``out``.
+        Folder of trained networks and predictions, which are reused. Default: ``cache`` in ``out``.
     report : callable, optional
-        Is told of everything that is done.
+        Called with a line of text for everything that is done.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def checked_experiments(names: Sequence[str]) -> list[str]:
     """Names of experiments, in the order of the paper."""
     for name in names:
         if name not in EXPERIMENTS:
-            raise ConfigError(f"{name!r} is no experiment. Known are {', '.join(EXPERIMENTS)}.")
+            raise ConfigError(f"{name!r} is not an experiment. Choose from {', '.join(EXPERIMENTS)}.")
     return [name for name in EXPERIMENTS if name in names or not names]
 
 

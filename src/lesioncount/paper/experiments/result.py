@@ -70,7 +70,7 @@ class Table:
     columns : tuple of Column
     rows : tuple of tuple of Cell
     note : str
-        What must be known to read it.
+        What a reader needs to know.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Table:
         return f"**{self.title}**\n\n" + "\n".join(lines) + note + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values, for JSON."""
         return {
             "name": self.name,
             "title": self.title,
@@ -125,7 +125,7 @@ class Table:
         )
         found = cls(content["name"], content["title"], columns, rows, content["note"])
         if any(len(row) != len(columns) for row in rows):
-            raise ValueError(f"a row of the table {found.name!r} has not as many cells as there are columns")
+            raise ValueError(f"a row of the table {found.name!r} does not have as many cells as there are columns")
         _ = found.texts  # a kind of column, or a cell, that cannot be written shows here
         return found
 
@@ -207,7 +207,7 @@ class Result:
                 claims=tuple(Claim.from_dict(claim) for claim in content["claims"]),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ExperimentError(f"{path} is no result of lesioncount reproduce: {error}.") from None
+            raise ExperimentError(f"{path} is not a result of lesioncount reproduce: {error}.") from None
 
 
 def load_results(folder: Path) -> list[Result]:
@@ -234,5 +234,5 @@ def on_white(document: str) -> str:
 def _drawing(folder: Path, stem: str, name: str) -> str:
     """A figure of these results, and no other file."""
     if re.fullmatch(r"[a-z0-9-]+", name) is None:
-        raise ValueError(f"{name!r} is no name of a figure")
+        raise ValueError(f"{name!r} is not the name of a figure")
     return (folder / f"{stem}-{name}.svg").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Jobs that need each other → done, side by side on the cores; what was done before is not done again."""
+"""Jobs that depend on each other → done, in parallel; jobs that were finished before are not repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ try:
 except ImportError:  # not on Windows, where two runs at once are not noticed
     fcntl = None
 
-# How often a worker looks whether the run that it belongs to is still there.
+# How often a worker checks that the run it belongs to is still there.
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 
@@ -40,9 +40,9 @@ def run_jobs(
     cache : Path
         Folder of results. ``times.tsv`` in it says how many seconds each job took.
     n_processes : int, default 1
-        Jobs that run side by side, each in a process with one thread.
+        Number of processes, each with one thread.
     report : callable, optional
-        Is told of each job that is done.
+        Called with a line of text for each job that is done.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def run_jobs(
         _run(waiting, failed, cache, n_processes, report)
     if failed:
         raise ExperimentError(
-            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} were not begun that need them; the others are "
+            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} that need them were not begun; the others are "
             f"kept. First: {next(iter(failed.values()))}"
         )
 
@@ -166,5 +166,5 @@ def _end_with(parent: int) -> None:
 def _died() -> ExperimentError:
     """A process that dies takes its pool with it: the run ends."""
     return ExperimentError(
-        "A process died, possibly for want of memory. What was finished is kept: the same command goes on there."
+        "A process died, possibly for want of memory. Finished parts are kept: run the same command again to continue."
     )

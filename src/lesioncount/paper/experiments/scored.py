@@ -153,12 +153,12 @@ def best_voxel_threshold(validation: ScanStats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Withstood:
-    """What became of attacks on scans.
+    """What attacks on scans achieved.
 
     Attributes
     ----------
     right_before, fooled, blind : array of bool, shape (n,)
-        Whether a scan was counted right as it is, and then was not; whether the attack saw nothing to change.
+        Whether a scan was counted right before the attack, and wrong after it; whether the attack had no gradient.
     groups : sequence of str
     """
 

@@ -23,7 +23,7 @@ VOXEL_BINS = 100
 
 @dataclass(frozen=True, eq=False)
 class ScanStats:
-    """What a network said of the scans of a part, and what was true.
+    """What a network predicted for the scans of a part, beside the truth.
 
     Attributes
     ----------
@@ -31,12 +31,12 @@ class ScanStats:
     counts : array of int, shape (n,)
         True counts.
     log_probs : array of float, shape (n, 5)
-        Of the count, as the network's own method has it.
+        Of the count, by the network's own method.
     peaks : tuple of tuple of array
         For each threshold and scan, the highest probability of each connected region above it: existence
         probabilities of our method, and as many as connected components count.
     owns, touches : tuple of array of bool
-        Of the regions at the lowest threshold: whether each has a true lesion for itself, or shares a voxel with one.
+        Of the regions at the lowest threshold: whether each has a true lesion to itself, or shares a voxel with one.
     lesion_voxels, other_voxels : array of int, shape (n, 100)
         Histograms of the probabilities of voxels inside and outside of lesions.
     voxel_n, voxel_confidence, voxel_hits : array, shape (n, 10)
@@ -168,7 +168,7 @@ class MapNumbers:
 
 
 def map_numbers(probabilities: NDArray[np.float32], mask: NDArray[np.uint8]) -> MapNumbers:
-    """What is kept of a map, beside the true mask."""
+    """The numbers that are kept of a map, compared with the true mask."""
     found = [
         find_candidates(probabilities, protocol=CountingProtocol(threshold=threshold), warn=False)
         for threshold in THRESHOLDS

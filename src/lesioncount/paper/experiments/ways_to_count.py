@@ -88,7 +88,7 @@ def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.
 
 
 def constant_seeds(study: Study, head: str, *, share: float = 1.0) -> list[int]:
-    """Seeds with which a head has learned no more than to give one count to all test scans."""
+    """Seeds with which a head learned nothing more than to give every test scan the same count."""
     return [
         seed
         for seed, one in zip(study.seeds, learned(study, head, share=share), strict=True)
@@ -164,7 +164,7 @@ def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64]) -> Predictions:
 def fold_stats(
     study: Study, method: str, seed: int, fold: int, share: float = 1.0, epoch: str = "best"
 ) -> tuple[ScanStats, ScanStats]:
-    """What a network said of the validation and of the test scans of its fold."""
+    """What a network predicted for the validation and the test scans of its fold."""
     arm = list(study.arms_of_seed(method, seed, share=share))[fold]
     return Predicted(arm, "val").load(study.cache), Predicted(arm, "test", epoch).load(study.cache)
 

@@ -112,7 +112,7 @@ class Anatomy:
 
     @classmethod
     def drawn(cls, rng: np.random.Generator) -> Anatomy:
-        """Of some patient."""
+        """The brain of a random patient."""
         z, y, x = (float(half * rng.uniform(0.95, 1.04)) for half in _HALF_AXES_MM)
         shortest, longest = _FOLD_WAVES_MM
         bend_z, bend_y, bend_x = (SmoothField.drawn(rng, shortest_mm=60, longest_mm=250) for _ in range(3))
