@@ -53,9 +53,10 @@ def test_scans_do_not_depend_on_order_or_on_what_was_made_before():
 def test_scans_are_the_same_in_another_process():
     cohort = GadCohort(5, seed=7)
     places = [len(cohort) - 1, 0, 2]
+    found_in = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     run = subprocess.run(
         [sys.executable, "-c", DIGESTS, *map(str, places)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "5"},
+        env={**os.environ, "PYTHONPATH": found_in, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "5"},
         capture_output=True,
         text=True,
         check=True,
