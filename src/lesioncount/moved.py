@@ -15,7 +15,7 @@ _STAY = {"lesioncount.fitting": "lesioncount.trust.fitting", "lesioncount.scores
 
 # What the other modules offered, and where it is now.
 _MOVED: dict[str, dict[str, tuple[str, ...]]] = {
-    "lesioncount.batch": {"lesioncount.runs": ("BatchResult", "count_batch")},
+    "lesioncount.batch": {"lesioncount.runs": ("count_batch",)},
     "lesioncount.cohorts": {
         "lesioncount.learning.cohort": ("SEQUENCES", "SPLITS", "Cohort", "Scan", "z_scored"),
         "lesioncount.learning.cohort_files": ("write_cohort",),
