@@ -56,12 +56,14 @@ def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progre
     if jobs < 1:
         raise CohortError(f"Expected at least one process, but got jobs={jobs}.")
     _prepare(folder)
-    rows: dict[int, dict[str, Any]] = {}
+    done, rows = {}, []
     for place, future in results_of(partial(_write_scan, folder, cohort), range(len(cohort)), jobs=jobs):
-        rows[place] = future.result()
-        if progress is not None:
-            progress(str(rows[place]["scan"]), len(rows), len(cohort))
-    _write_tables(folder, cohort, [rows[place] for place in sorted(rows)])
+        done[place] = future.result()
+        while len(rows) in done:  # in the order of the cohort, whatever the order they are done in
+            rows.append(done.pop(len(rows)))
+            if progress is not None:
+                progress(str(rows[-1]["scan"]), len(rows), len(cohort))
+    _write_tables(folder, cohort, rows)
 
 
 def _prepare(folder: Path) -> None:
