@@ -56,7 +56,8 @@ def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progre
     if jobs < 1:
         raise CohortError(f"Expected at least one process, but got jobs={jobs}.")
     _prepare(folder)
-    done, rows = {}, []
+    done: dict[int, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
     for place, future in results_of(partial(_write_scan, folder, cohort), range(len(cohort)), jobs=jobs):
         done[place] = future.result()
         while len(rows) in done:  # in the order of the cohort, whatever the order they are done in
