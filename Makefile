@@ -7,6 +7,8 @@ EXTRAS := report,cluster,itk,dicom$(if $(TORCH),$(comma)train)
 VENV ?= .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
+# What the package must be installed again for; all else is read where it is.
+BUILT := pyproject.toml setup.py $(KERNELS)
 
 .PHONY: help demo test lint unit slow nnunet bench reproduce format clean
 
@@ -18,30 +20,26 @@ help:
 	@echo "make bench      speed, as ratios in one run (writes benchmarks/results.json)"
 	@echo "make reproduce  the experiments of the paper, hours; LEAF=folder adds the photographs of leaves"
 	@echo "make format     format the code"
-	@echo "make clean      remove what the other targets made"
+	@echo "make clean      remove what the other targets made, but for the results of reproduce"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-
-$(VENV)/.package: $(BIN)/python pyproject.toml setup.py $(KERNELS)
-	$(BIN)/python -m pip install --quiet --editable .
-	@touch $@
 
 $(VENV)/.torch: $(BIN)/python
 	$(if $(TORCH),$(BIN)/python -m pip install --quiet $(TORCH))
 	$(BIN)/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)/held.txt || true
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.package $(VENV)/.torch
+$(VENV)/.test: $(VENV)/.torch $(BUILT)
 	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group lint --group test
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.package $(VENV)/.torch
+$(VENV)/.bench: $(VENV)/.torch $(BUILT)
 	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group bench
 	@touch $@
 
-$(VENV)/.demo: $(VENV)/.package
+$(VENV)/.demo: $(BIN)/python $(BUILT)
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	@touch $@
 
@@ -87,4 +85,6 @@ format: $(VENV)/.test
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) $(VENV)-nnunet build src/lesioncount.egg-info src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so
+	rm -rf $(VENV) $(VENV)-nnunet build dist src/lesioncount.egg-info out/demo benchmarks/results.json .coverage .hypothesis .*_cache
+	rm -f src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so src/lesioncount/_kernels/*.pyd
+	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +

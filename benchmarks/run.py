@@ -170,7 +170,7 @@ def memory() -> list[Line]:
 
 def start_up() -> list[Line]:
     best = {"numpy": float("inf"), "lesioncount": float("inf")}
-    for _ in range(15):
+    for _ in range(10):
         for name in tuple(best):
             took = run_alone(
                 f"import time\nbegin = time.perf_counter()\nimport {name}\nprint(time.perf_counter() - begin)"

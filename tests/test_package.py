@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,11 @@ import lesioncount
 from lesioncount import demo, errors
 
 ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+REPOSITORY = PROJECT["urls"]["Source"]
+# How a link to a file of the repository begins: as a page, and as the file itself, which is what images need.
+PAGE = f"{REPOSITORY}/blob/main/"
+RAW = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
 
 
 def test_public_names():
@@ -24,6 +30,25 @@ def test_public_names():
         "scores",
     ]  # fmt: skip
     assert all(hasattr(lesioncount, name) for name in lesioncount.__all__)
+    assert set(lesioncount.__all__) <= set(dir(lesioncount))
+
+
+def test_public_names_can_be_imported_in_any_way():
+    names = ", ".join(lesioncount.__all__)
+    for code in (f"from lesioncount import {names}", f"from lesioncount import *; {names}"):
+        subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_names_that_are_not_there_are_refused():
+    assert not hasattr(lesioncount, "nothing")
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'lesioncount'"):
+        from lesioncount import nothing  # noqa: F401 - it must fail
+
+
+def test_names_that_come_later_are_listed_before_they_come():
+    code = "import lesioncount; print('Calibration' in dir(lesioncount), 'Calibration' in vars(lesioncount))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
 
 
 def test_version_is_that_of_the_package():
@@ -41,7 +66,7 @@ def test_every_error_is_in_the_tree_and_has_two_bases():
 
 
 def test_import_loads_nothing_heavy():
-    heavy = ["scipy", "torch", "matplotlib", "concurrent.futures"]
+    heavy = ["torch", "scipy", "matplotlib", "nibabel", "rich", "concurrent.futures", "importlib.resources"]
     code = f"import sys, lesioncount; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -92,3 +117,25 @@ def test_python_blocks_of_the_documentation_run(page, capsys, monkeypatch, tmp_p
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / page).read_text("utf-8")):
         assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_links_of_the_readme_work_wherever_it_is_shown():
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    for image, target in links:
+        begins = RAW if image else PAGE
+        assert target.startswith(begins)
+        assert (ROOT / target.removeprefix(begins).partition("#")[0]).is_file(), target
+    assert len(links) > 10
+
+
+def test_the_readme_has_no_other_kind_of_link():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert not re.search(r"^\[[^]]+\]:|\]\[|\b(?:src|href)=", text, re.MULTILINE)
+
+
+def test_the_repository_is_the_same_everywhere():
+    assert {"Homepage", "Documentation", "Source", "Issues", "Changelog"} == PROJECT["urls"].keys()
+    assert f"repository-code: {REPOSITORY}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    for url in PROJECT["urls"].values():
+        assert url.startswith(REPOSITORY)
+        assert not url.startswith(PAGE) or (ROOT / url.removeprefix(PAGE)).is_file()

@@ -8,18 +8,18 @@ from lesioncount import errors
 from lesioncount.baselines import connected_component_count
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counting import LesionCount, count_lesions
-from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
 from lesioncount.moved import MovedModules
 from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
-from lesioncount.streaming import StreamingCounter
-from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.conformal import ConformalCounts
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
+    from lesioncount.distributions.mixture import MixtureOfCounts
+    from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
+    from lesioncount.trust.calibration import Calibration
+    from lesioncount.trust.conformal import ConformalCounts
 
 __all__ = [
     "PROTOCOLS",
@@ -44,13 +44,31 @@ __all__ = [
 
 
 # Imported when they are asked for: only some callers need them.
-_LATER = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}
+_CLASSES = {
+    "Calibration": "lesioncount.trust.calibration",
+    "ConformalCounts": "lesioncount.trust.conformal",
+    "MixtureOfCounts": "lesioncount.distributions.mixture",
+    "StreamingCounter": "lesioncount.streaming",
+}
+_MODULES = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}
 
-sys.meta_path.append(MovedModules())
+# Before all others: a folder that an older checkout left, with nothing but bytecode in it, would pass for the module.
+sys.meta_path.insert(0, MovedModules())
 
 
-def __getattr__(name: str) -> Any:
-    """Import what only some callers need."""
-    if name in _LATER:
-        return import_module(_LATER[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if not TYPE_CHECKING:  # a type checker would take it that every name exists
+
+    def __getattr__(name: str) -> Any:
+        """Import what only some callers need."""
+        if name in _CLASSES:
+            value = getattr(import_module(_CLASSES[name]), name)
+        elif name in _MODULES:
+            value = import_module(_MODULES[name])
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value

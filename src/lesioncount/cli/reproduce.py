@@ -7,35 +7,44 @@ from pathlib import Path
 
 from lesioncount.cli.numbers import at_least_one
 
-# Trainings with other seeds, unless it is said: fewer than three show no spread, and a smoke test needs none.
+# Default numbers of training seeds: fewer than three show no spread, which a smoke test does not need.
 _SEEDS = {"smoke": 1}
 _USUAL_SEEDS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the options of this command."""
     parser.set_defaults(run=run)
     parser.epilog = (
-        "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial; all of them unless some "
-        "are named. What was trained is kept in FOLDER/cache: stopped and called again, it goes on where it was. "
-        "Needs lesioncount[train,report]. Example: lesioncount reproduce --preset smoke"
+        "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial. Trained networks are kept "
+        "in FOLDER/cache, so that the same command resumes a run that was stopped. Needs lesioncount[train,report]. "
+        "Example: lesioncount reproduce --preset smoke"
     )
-    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
-    parser.add_argument("--preset", default="laptop", help="smoke (a minute) or laptop (hours; default)")
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="experiments to run (default: all)")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FOLDER", help="folder of results (default: reproduce-PRESET)"
+        "--preset", default="laptop", help="size of the run: smoke (a minute) or laptop (hours; default)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FOLDER", help="folder for the results (default: reproduce-PRESET)"
     )
     parser.add_argument(
         "--data",
         action="append",
         metavar="NAME[=FOLDER]",
-        help="synthetic (default), or leaf=FOLDER of the coffee leaf photographs; may be given twice",
+        help="synthetic (default), or leaf=FOLDER with the coffee leaf photographs; repeat for both",
     )
-    parser.add_argument("--seeds", type=at_least_one, metavar="N", help="trainings with other seeds (default: 3)")
-    parser.add_argument("--jobs", type=at_least_one, metavar="N", help="trainings side by side (default: one per core)")
-    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where trained networks are kept")
     parser.add_argument(
-        "--report", type=Path, metavar="FOLDER", help="only write the page of results that are there, and stop"
+        "--seeds", type=at_least_one, metavar="N", help="number of training seeds (default: 3; smoke: 1)"
+    )
+    parser.add_argument("--jobs", type=at_least_one, metavar="N", help="number of processes (default: one per core)")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FOLDER",
+        help="folder for trained networks (default: cache in the folder of results)",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="FOLDER", help="run nothing, and only write the page of the results in FOLDER"
     )
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")

@@ -8,29 +8,31 @@ from pathlib import Path
 
 from lesioncount.cli.numbers import at_least_one
 
-# Lines of progress in a whole run.
+# Lines of progress that a run prints.
 _LINES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the options of this command."""
     parser.set_defaults(run=run)
     parser.epilog = (
-        "Each patient has one to three scans: five sequences, masks of the brain and of enhancing lesions, counts. The "
-        "same seed gives the same scans everywhere."
+        "Each patient has one to three scans, each with five sequences, masks of the brain and of enhancing lesions, "
+        "and a count. The same seed gives the same scans on every machine."
     )
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="new folder of the cohort")
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for the cohort; new or empty"
+    )
     parser.add_argument(
         "--patients", type=at_least_one, default=160, metavar="N", help="number of patients (default: 160)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of everything that is random (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random numbers (default: 1)")
     parser.add_argument(
         "--shape",
         type=at_least_one,
         nargs=3,
         default=(24, 48, 40),
         metavar=("Z", "Y", "X"),
-        help="number of voxels, of always the same field of view (default: 24 48 40)",
+        help="number of voxels along each axis; the field of view stays the same (default: 24 48 40)",
     )
     parser.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the scans, write them, and say what there is."""
+    """Make and write the scans, and print what was written."""
     from lesioncount.learning.cohort_files import write_cohort
     from lesioncount.paper.synthetic import GadCohort
 
@@ -47,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.quiet:
         parts = ", ".join(f"{len(cohort.split(name))} {name}" for name in ("train", "val", "test"))
         print(f"{len(cohort)} scans of {options.patients} patients ({parts}) are in {options.output}.")
-        print("Counts: scans.tsv. Patients and what they are for: participants.tsv. Masks: derivatives/masks.")
+        print("Counts: scans.tsv. Patients and their splits: participants.tsv. Masks: derivatives/masks.")
     return 0
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from lesioncount.files.atomic import replacing, write_text
 from lesioncount.learning import layout
 from lesioncount.learning.cohort import SEQUENCES, Cohort, Scan, count_of
 from lesioncount.runs.tables import to_tsv
+from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
 
 Progress = Callable[[str, int, int], None]
@@ -27,9 +26,6 @@ _BIDS_VERSION = "1.10.0"
 # Images are stored as multiples of this where that loses nothing: fine compared with noise. Synthetic ones are rounded
 # to it: the last bits, in which machines differ, are gone.
 STEP = 2.0**-10
-
-# Scans handed to a process at a time.
-_AT_A_TIME = 4
 
 
 def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progress: Progress | None = None) -> None:
@@ -60,11 +56,14 @@ def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progre
     if jobs < 1:
         raise CohortError(f"Expected at least one process, but got jobs={jobs}.")
     _prepare(folder)
-    rows = []
-    for row in _written(folder, cohort, jobs):
-        rows.append(row)
-        if progress is not None:
-            progress(str(row["scan"]), len(rows), len(cohort))
+    done: dict[int, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for place, future in results_of(partial(_write_scan, folder, cohort), range(len(cohort)), jobs=jobs):
+        done[place] = future.result()
+        while len(rows) in done:  # in the order of the cohort, whatever the order they are done in
+            rows.append(done.pop(len(rows)))
+            if progress is not None:
+                progress(str(rows[-1]["scan"]), len(rows), len(cohort))
     _write_tables(folder, cohort, rows)
 
 
@@ -75,21 +74,6 @@ def _prepare(folder: Path) -> None:
             raise CohortError(f"The folder {folder} is not empty. Choose another one, or empty it first.")
     except OSError as error:
         raise MapFileError(f"The folder {folder} cannot be made: {error.strerror}.") from None
-
-
-def _written(folder: Path, cohort: Cohort, jobs: int) -> Iterator[dict[str, Any]]:
-    """Write all scans and give their rows of the table, in order."""
-    write = partial(_write_scan, folder, cohort)
-    if jobs == 1 or len(cohort) <= 1:
-        yield from map(write, range(len(cohort)))
-        return
-    # A fresh interpreter per worker: forking one that has threads may lock up.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
-        try:
-            yield from executor.map(write, range(len(cohort)), chunksize=_AT_A_TIME)
-        except (KeyboardInterrupt, GeneratorExit):
-            executor.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 def _write_scan(folder: Path, cohort: Cohort, index: int) -> dict[str, Any]:

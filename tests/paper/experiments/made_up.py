@@ -21,16 +21,10 @@ def stats_of(maps, masks, counts=None, patients=None):
     numbers = [map_numbers(map_, mask) for map_, mask in zip(maps, masks, strict=True)]
     n = len(numbers)
     uniform = np.full((n, 5), np.log(0.2))
-    return ScanStats(
+    return ScanStats.of(
+        numbers,
         names=tuple(f"scan{i}" for i in range(n)),
         patients=tuple(f"p{i}" for i in range(n)) if patients is None else tuple(patients),
         counts=np.zeros(n, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64),
         log_probs=uniform,
-        peaks=tuple(zip(*(one.peaks for one in numbers), strict=True)),
-        owns=tuple(one.owns for one in numbers),
-        touches=tuple(one.touches for one in numbers),
-        **{
-            name: np.stack([getattr(one, name) for one in numbers])
-            for name in ("lesion_voxels", "other_voxels", "voxel_n", "voxel_confidence", "voxel_hits")
-        },
     )

@@ -11,19 +11,22 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from lesioncount.paper.experiments.adversarial import (  # noqa: E402 - after the checks
     ADAPTIVE_THRESHOLD,
     TABLE_1_WEIGHT,
-    _attacked_patients,
+    WEIGHTS,
     _example,
+    _table,
+    attacked_patients,
     withstood,
 )
 from lesioncount.paper.experiments.attack import AttackOutcome  # noqa: E402
-from lesioncount.paper.experiments.presets import protocol_of  # noqa: E402
+from lesioncount.paper.experiments.multitask import _paper_table  # noqa: E402
+from lesioncount.paper.experiments.presets import recipe_of  # noqa: E402
 from lesioncount.paper.experiments.stats import save_arrays  # noqa: E402
-from lesioncount.paper.experiments.study import Study  # noqa: E402
+from lesioncount.paper.experiments.study import EVERY_METHOD, Study  # noqa: E402
 
 
 @pytest.fixture
 def study(tmp_path):
-    return Study("synthetic", "smoke", protocol_of("smoke", "synthetic"), (0, 1), tmp_path)
+    return Study("synthetic", "smoke", recipe_of("smoke", "synthetic"), (0, 1), tmp_path)
 
 
 def keep(job, cache, after, blind=(False,) * 4, patients="abcd", change=None):
@@ -51,12 +54,30 @@ def test_rates_are_those_of_each_seed(study):
     first, second = study.attacks("ours", TABLE_1_WEIGHT)
     keep(first, study.cache, after=[0, 1, 2, 0], blind=[False, True, False, False])
     keep(second, study.cache, after=[1, 1, 1, 0], patients="cdef")
-    found = {name: samples[:, 0].tolist() for name, samples in withstood(study, "ours", TABLE_1_WEIGHT).items()}
-    assert found["accuracy_before"] == [0.75, 0.75]
-    assert found["accuracy_after"] == [0.25, 0.75]
+    found = {name: samples.seeds for name, samples in withstood(study, "ours", TABLE_1_WEIGHT).items()}
+    assert found["accuracy_before"] == (0.75, 0.75)
+    assert found["accuracy_after"] == (0.25, 0.75)
     assert found["success_rate"] == pytest.approx([2 / 3, 0])  # a scan that was counted wrong is not fooled
     assert found["blind"] == pytest.approx([1 / 3, 0])
-    assert _attacked_patients(study) == list("abcdcdef")
+    assert attacked_patients(study) == list("abcdcdef")
+
+
+def test_both_tables_of_attacks_have_the_same_intervals(study):
+    """Eight scans of six patients are attacked, six of them counted right before, and none is fooled."""
+    for weight in WEIGHTS:
+        for method in EVERY_METHOD:
+            for threshold in (None, ADAPTIVE_THRESHOLD):
+                for job, patients in zip(study.attacks(method, weight, threshold), ("abcd", "cdef"), strict=True):
+                    keep(job, study.cache, after=[1, 1, 1, 0], patients=patients)
+    found = {(method, weight): withstood(study, method, weight) for weight in WEIGHTS for method in EVERY_METHOD}
+    at_half = {method: found[method, TABLE_1_WEIGHT] for method in EVERY_METHOD}
+    of_paper, of_attacks = _paper_table(study, at_half), _table(study, found, {})
+    assert "8 scans of 6 patients" in of_paper.note
+    for method, success_rate, drop, *_ in of_paper.rows:
+        [row] = [row for row in of_attacks.rows if row[:2] == (TABLE_1_WEIGHT, method)]
+        assert (row[4], row[5]) == (drop, success_rate)
+        assert drop.high == pytest.approx(1 - 0.025 ** (1 / 6))
+        assert success_rate.high == pytest.approx(1 - 0.025 ** (1 / (6 * 0.75)))
 
 
 def test_the_example_is_the_success_that_changed_the_map_least(study):

@@ -9,9 +9,9 @@ pytest.importorskip("torch", reason="needs the extra [train]")
 
 from lesioncount.errors import ConfigError
 from lesioncount.paper.experiments.arms import HEADS, LOW_DATA, SEGMENTATION, Arm, arm
-from lesioncount.paper.experiments.presets import PRESETS, protocol_of
+from lesioncount.paper.experiments.presets import PRESETS, recipe_of
 
-SMOKE = protocol_of("smoke", "synthetic")
+SMOKE = recipe_of("smoke", "synthetic")
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ def leaves(tmp_path):
 
 
 def leaf_key(folder):
-    return arm(protocol_of("smoke", "leaf", str(folder)), "ours", seed=0).key
+    return arm(recipe_of("smoke", "leaf", str(folder)), "ours", seed=0).key
 
 
 def test_keys_are_the_same_for_the_same_training():
-    assert arm(SMOKE, "ours", seed=0).key == arm(protocol_of("smoke", "synthetic"), "ours", seed=0).key
+    assert arm(SMOKE, "ours", seed=0).key == arm(recipe_of("smoke", "synthetic"), "ours", seed=0).key
 
 
 def test_keys_change_with_what_is_trained():
@@ -68,8 +68,8 @@ def test_keys_change_with_the_table_of_the_data_set(leaves, tmp_path):
 
 
 def test_folds_are_trainings_of_their_own(leaves):
-    protocol = protocol_of("smoke", "leaf", str(leaves))
-    first, second = (arm(protocol, "ours", seed=0, fold=fold) for fold in (0, 1))
+    recipe = recipe_of("smoke", "leaf", str(leaves))
+    first, second = (arm(recipe, "ours", seed=0, fold=fold) for fold in (0, 1))
     assert first.key != second.key
     assert first.before.key != second.before.key
     assert second.title == "leaf, ours, seed 0, fold 2/2"
@@ -82,9 +82,9 @@ def test_a_folder_without_a_data_set_is_refused(tmp_path):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_all_methods_begin_with_the_same_network_and_learn_for_as_long(preset):
-    protocol = protocol_of(preset, "synthetic")
+    recipe = recipe_of(preset, "synthetic")
     for share in (1.0, LOW_DATA):
-        arms = [arm(protocol, method, seed=2, share=share) for method in (SEGMENTATION, *HEADS, "ours")]
+        arms = [arm(recipe, method, seed=2, share=share) for method in (SEGMENTATION, *HEADS, "ours")]
         assert len({one.before.key for one in arms}) == 1
         assert len({(one.config.run.epochs, one.config.run.validate_every) for one in arms}) == 1
         assert len({one.config.data for one in arms}) == 1
@@ -95,7 +95,7 @@ def test_all_methods_begin_with_the_same_network_and_learn_for_as_long(preset):
 
 
 def test_unknown_presets_and_data_sets_name_the_known_ones():
-    with pytest.raises(ConfigError, match=r"'desktop' is no preset. Known are smoke, laptop"):
-        protocol_of("desktop", "synthetic")
-    with pytest.raises(ConfigError, match=r"'gad' is no data set. Known are synthetic, leaf"):
-        protocol_of("smoke", "gad")
+    with pytest.raises(ConfigError, match=r"'desktop' is not a preset. Choose from smoke, laptop"):
+        recipe_of("desktop", "synthetic")
+    with pytest.raises(ConfigError, match=r"'gad' is not a data set. Choose from synthetic, leaf"):
+        recipe_of("smoke", "gad")

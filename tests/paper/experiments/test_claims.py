@@ -5,9 +5,9 @@ import math
 import pytest
 
 from lesioncount.paper.experiments.claims import STATEMENTS, Claim, Evidence
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.result import Result
 from lesioncount.paper.experiments.verdicts import claims_of, claims_table, verdict_lines
+from lesioncount.trust.scores.estimate import Estimate
 
 NAN = math.nan
 

@@ -9,6 +9,7 @@ pytest.importorskip("jinja2", reason="needs the extra [report]")
 from lesioncount.paper.experiments.claims import STATEMENTS
 from lesioncount.paper.experiments.result import EXPERIMENT_NAMES, load_results
 from lesioncount.paper.experiments.verdicts import claims_of, claims_table, summary_table
+from lesioncount.trust.scores.estimate import Estimate
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -31,6 +32,30 @@ def test_documented_verdicts_are_those_of_the_results(results):
         assert line in text, line
     kept = (DOCS / "reproduce" / "claims.md").read_text("utf-8")
     assert kept == "\n".join(of(results).to_markdown() for of in (summary_table, claims_table))
+
+
+def test_shares_on_which_all_patients_agree_have_exact_intervals(results):
+    shares = [
+        cell
+        for result in results
+        for table in result.tables
+        for row in table.rows
+        for column, cell in zip(table.columns, row, strict=True)
+        if isinstance(cell, Estimate) and column.kind == "percent" and cell.value in (0, 1)
+    ]
+    assert len(shares) > 40
+    assert all(cell.high - cell.low > 0.005 for cell in shares)
+
+
+@pytest.mark.parametrize("data_set", ["synthetic", "leaf"])
+def test_attacks_have_the_same_numbers_in_both_experiments(results, data_set):
+    by_name = {
+        (one.experiment, table.name): table for one in results if one.data_set == data_set for table in one.tables
+    }
+    attacks = {row[1]: row for row in by_name["adversarial", "adversarial"].rows if row[0] == 0.5}
+    for method, success_rate, drop, *_ in by_name["multitask", "paper"].rows:
+        for ours, theirs in ((success_rate, attacks[method][5]), (drop, attacks[method][4])):
+            assert (ours.value, ours.low, ours.high) == pytest.approx((theirs.value, theirs.low, theirs.high))
 
 
 def test_documented_figures_are_there():

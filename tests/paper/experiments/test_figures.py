@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("matplotlib", reason="needs the extra [report]")
 
 from lesioncount.paper.experiments.adversarial_figures import example_figure, success_figure
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.look import SHORT
 from lesioncount.paper.experiments.multitask_figures import comparison_figure
 from lesioncount.paper.experiments.threshold_figures import accuracy_figure, confusion_figure, two_candidates_figure
+from lesioncount.trust.scores.estimate import Estimate
 
 HALF = Estimate(0.5, 0.4, 0.6, (0.45, 0.55))
 NOTHING = Estimate(math.nan, math.nan, math.nan, (math.nan,))

@@ -20,7 +20,7 @@ from html_page import Page  # noqa: E402 - after the checks
 
 from lesioncount.cli import main  # noqa: E402
 from lesioncount.errors import ConfigError  # noqa: E402
-from lesioncount.paper.experiments.presets import protocol_of  # noqa: E402
+from lesioncount.paper.experiments.presets import recipe_of  # noqa: E402
 from lesioncount.paper.experiments.reproduce import EXPERIMENTS, _jobs, reproduce  # noqa: E402
 from lesioncount.paper.experiments.result import Result, load_results, on_white  # noqa: E402
 from lesioncount.paper.experiments.results_page import QUESTIONS  # noqa: E402
@@ -101,7 +101,7 @@ def test_the_page_has_all_of_them(smoke):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_needs_nothing_but_what_it_says(smoke, tmp_path, name):
     """So that it can be run without the others; and what was written is what it finds again."""
-    study = Study("synthetic", "smoke", protocol_of("smoke", "synthetic"), (0,), tmp_path)
+    study = Study("synthetic", "smoke", recipe_of("smoke", "synthetic"), (0,), tmp_path)
     for job in EXPERIMENTS[name].needs(study):
         path = job.path(tmp_path)
         path.parent.mkdir(exist_ok=True)
@@ -165,19 +165,25 @@ def test_a_result_that_names_a_file_of_others_is_refused(copied, tmp_path, capsy
     (tmp_path / "x.svg").write_text("<svg/>")
     assert run("--report", copied) == 2
     said = capsys.readouterr().err
-    assert "synthetic-threshold.json is no result of lesioncount reproduce: '../../x' is no name of a figure." in said
+    assert (
+        "synthetic-threshold.json is not a result of lesioncount reproduce: '../../x' is not the name of a figure."
+        in said
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["thresholds"], "'thresholds' is no experiment. Known are threshold, calibration, uncertainty, multitask"),
-        (["--preset", "desktop"], "'desktop' is no preset. Known are smoke, laptop."),
+        (
+            ["thresholds"],
+            "'thresholds' is not an experiment. Choose from threshold, calibration, uncertainty, multitask",
+        ),
+        (["--preset", "desktop"], "'desktop' is not a preset. Choose from smoke, laptop."),
         (["--data", "leaf"], "Expected --data leaf=FOLDER."),
         (["--data", "leaf="], "Expected --data leaf=FOLDER."),
         (["--data", "synthetic=here"], "Expected --data synthetic, without a folder."),
         (["--data", "leaf=a", "--data", "leaf=b"], "Expected each data set once, but got leaf=a, leaf=b."),
-        (["--data", "gad=here"], "'gad' is no data set. Known are synthetic, leaf."),
+        (["--data", "gad=here"], "'gad' is not a data set. Choose from synthetic, leaf."),
         (["--data", "leaf=nowhere"], "There is no data set in nowhere: No such file or directory"),
         (["--report", "."], "There are no results of lesioncount reproduce in ."),
         (["--report", "nowhere"], "There are no results of lesioncount reproduce in nowhere."),
@@ -199,8 +205,8 @@ def test_numbers_below_one_are_refused(option, capsys):
 
 def test_all_of_the_first_seed_is_done_before_the_others():
     """Stopped early, a run has something to show."""
-    protocol = protocol_of("smoke", "synthetic")
-    study = Study("synthetic", "smoke", protocol, (0, 1, 2), Path("nowhere"))
+    recipe = recipe_of("smoke", "synthetic")
+    study = Study("synthetic", "smoke", recipe, (0, 1, 2), Path("nowhere"))
     jobs = _jobs([study], list(EXPERIMENTS))
     seeds = [job.arm.config.run.seed for job in jobs]
     assert seeds == sorted(seeds)

@@ -12,11 +12,11 @@ from html_page import Page
 
 from lesioncount.errors import ExperimentError
 from lesioncount.paper.experiments.claims import Claim, Evidence
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.paper.experiments.result import Column, Result, Table, load_results
 from lesioncount.paper.experiments.results_page import QUESTIONS, write_page
 from lesioncount.report.drawing import INK, Figure
+from lesioncount.trust.scores.estimate import Estimate
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script><text>count & more</text></svg>'
 ESTIMATE = Estimate(0.5, 0.25, 0.75, (0.25, 0.75))
@@ -60,6 +60,15 @@ def test_results_survive_files(result, tmp_path):
     assert load_results(tmp_path) == [result]
     names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {"synthetic-threshold.json", "synthetic-threshold.md", "figures/synthetic-threshold-accuracy.svg"}
+
+
+def test_results_of_version_0_1_are_read(result, tmp_path):
+    result.save(tmp_path)
+    path = tmp_path / "synthetic-threshold.json"
+    old = json.loads(path.read_text("utf-8").replace('"estimate": 0.5', '"value": 0.5')) | {"format": 1}
+    assert old["tables"][0]["rows"][0][1]["value"] == old["claims"][0]["evidence"][0]["estimate"]["value"] == 0.5
+    path.write_text(json.dumps(old), "utf-8")
+    assert Result.load(path) == result
 
 
 def test_figures_are_legible_wherever_they_are_put(result, tmp_path):
@@ -108,15 +117,15 @@ def test_a_figure_is_a_file_of_the_results_and_no_other(result, tmp_path, name):
     content = json.loads(path.read_text())
     content["figures"][0]["name"] = name
     path.write_text(json.dumps(content))
-    reason = "is no name of a figure" if isinstance(name, str) else "expected string"
-    with pytest.raises(ExperimentError, match=f"is no result of lesioncount reproduce: .*{reason}"):
+    reason = "is not the name of a figure" if isinstance(name, str) else "expected string"
+    with pytest.raises(ExperimentError, match=f"is not a result of lesioncount reproduce: .*{reason}"):
         Result.load(path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"figures": [1]}', '{"figures": []}'])
 def test_files_that_are_no_results_are_refused(tmp_path, text):
     (tmp_path / "a-threshold.json").write_text(text)
-    with pytest.raises(ExperimentError, match=r"a-threshold\.json is no result of lesioncount reproduce"):
+    with pytest.raises(ExperimentError, match=r"a-threshold\.json is not a result of lesioncount reproduce"):
         load_results(tmp_path)
 
 
@@ -136,7 +145,7 @@ def test_content_that_makes_no_sense_is_refused(result, tmp_path):
     ]
     for one in wrong:
         path.write_text(json.dumps(content | one), "utf-8")
-        with pytest.raises(ExperimentError, match="is no result of lesioncount reproduce"):
+        with pytest.raises(ExperimentError, match="is not a result of lesioncount reproduce"):
             Result.load(path)
 
 

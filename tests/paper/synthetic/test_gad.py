@@ -13,7 +13,7 @@ import lesioncount as lc
 from lesioncount.errors import CohortError
 from lesioncount.learning.cohort import SEQUENCES, count_of
 from lesioncount.paper.synthetic import GadCohort
-from lesioncount.paper.synthetic.grid import REFERENCE_VOXEL_MM3
+from lesioncount.paper.synthetic.lattice import REFERENCE_VOXEL_MM3
 from lesioncount.paper.synthetic.lesions import gad_lesions
 
 REFERENCE = (24, 48, 40)
@@ -53,9 +53,10 @@ def test_scans_do_not_depend_on_order_or_on_what_was_made_before():
 def test_scans_are_the_same_in_another_process():
     cohort = GadCohort(5, seed=7)
     places = [len(cohort) - 1, 0, 2]
+    found_in = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     run = subprocess.run(
         [sys.executable, "-c", DIGESTS, *map(str, places)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "5"},
+        env={**os.environ, "PYTHONPATH": found_in, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "5"},
         capture_output=True,
         text=True,
         check=True,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.look import COLOURS, MARKERS, SHORT, with_band
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
+from lesioncount.trust.scores.estimate import Estimate
 
 # Channels of the synthetic images whose difference shows lesions: after and before the contrast agent.
 _AFTER, _BEFORE = 1, 0

@@ -1,4 +1,4 @@
-"""What is trained: a method on a part of the data with a seed, and what its segmentation begins with."""
+"""What is trained: a method, on a part of the data, with a seed; and the network that it starts from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from lesioncount.errors import ConfigError
 from lesioncount.learning.config import LossConfig, OptimizerConfig, RunConfig, TrainingConfig
-from lesioncount.paper.experiments.presets import Protocol
+from lesioncount.paper.experiments.presets import Recipe
 
-# Goes into every key: results of an earlier way to train or predict are not taken for those of this one.
+# Part of every key: results of an earlier way to train or predict are not mistaken for current ones.
 _GENERATION = 1
 
 # The weight of the count loss grows towards 0.03, and is about 0.02 in the last of few epochs: with a high learning
@@ -36,7 +36,7 @@ class Arm:
     config : TrainingConfig
         Without paths of checkpoints.
     before : Arm or None
-        Whose UNet it begins with.
+        The training whose UNet it starts from.
     """
 
     method: str
@@ -56,7 +56,7 @@ class Arm:
 
     @cached_property
     def key(self) -> str:
-        """A name that changes with everything that the trained network depends on, and with no path."""
+        """A name that changes with everything that the trained network depends on, but not with paths."""
         content = self.config.to_dict()
         data = content["data"]
         data["files"] = _fingerprint(data.pop("path")) if data["source"] != "synthetic" else ""
@@ -72,32 +72,32 @@ def content_key(*parts: Any) -> str:
 
 @lru_cache(maxsize=8)
 def _fingerprint(path: str) -> str:
-    """Of the table that lists a data set and its counts: pictures are not looked at, of which there may be many."""
+    """A hash of the table that lists a data set and its counts; the pictures, perhaps many, are not read."""
     try:
         return hashlib.sha256((Path(path) / "counts.csv").read_bytes()).hexdigest()[:16]
     except OSError as error:
         raise ConfigError(f"There is no data set in {path}: {error.strerror}: {error.filename}.") from None
 
 
-def arm(protocol: Protocol, method: str, *, seed: int, fold: int = 0, share: float = 1.0) -> Arm:
-    """The training of a method: all begin with the same segmentation, and learn masks for as many epochs after it."""
-    before = _pretrained(protocol, seed, fold, share)
+def arm(recipe: Recipe, method: str, *, seed: int, fold: int = 0, share: float = 1.0) -> Arm:
+    """The training of a method: all start from the same segmentation and train on masks for as many epochs."""
+    before = _pretrained(recipe, seed, fold, share)
     is_head = method in HEADS
-    repeat = _repeat(protocol, share)
+    repeat = _repeat(recipe, share)
     run = RunConfig(
         pretrain_epochs=0,
-        warmup_epochs=protocol.warmup_epochs * repeat if is_head else 0,
-        epochs=protocol.epochs * repeat,
+        warmup_epochs=recipe.warmup_epochs * repeat if is_head else 0,
+        epochs=recipe.epochs * repeat,
         validate_every=repeat,
         seed=seed,
         threads=1,
     )
     config = TrainingConfig(
         data=before.config.data,
-        network=replace(protocol.network, method=method if is_head else "ours"),
+        network=replace(recipe.network, method=method if is_head else "ours"),
         optimizer=OptimizerConfig(
-            learning_rate=protocol.rate,
-            head_learning_rate=dict(protocol.head_rates).get(method, 0.0),
+            learning_rate=recipe.rate,
+            head_learning_rate=dict(recipe.head_rates).get(method, 0.0),
             schedule="cosine",
         ),
         loss=replace(LOSS, count_weight=0.0) if method == SEGMENTATION else LOSS,
@@ -106,20 +106,20 @@ def arm(protocol: Protocol, method: str, *, seed: int, fold: int = 0, share: flo
     return Arm(method, config, before)
 
 
-def _pretrained(protocol: Protocol, seed: int, fold: int, share: float) -> Arm:
-    repeat = _repeat(protocol, share)
+def _pretrained(recipe: Recipe, seed: int, fold: int, share: float) -> Arm:
+    repeat = _repeat(recipe, share)
     run = RunConfig(
-        pretrain_epochs=protocol.pretrain_epochs * repeat, epochs=0, validate_every=repeat, seed=seed, threads=1
+        pretrain_epochs=recipe.pretrain_epochs * repeat, epochs=0, validate_every=repeat, seed=seed, threads=1
     )
     config = TrainingConfig(
-        data=replace(protocol.data, fold=fold, share=share),
-        network=replace(protocol.network, method="ours"),
-        optimizer=OptimizerConfig(learning_rate=protocol.pretrain_rate, schedule="one_cycle"),
+        data=replace(recipe.data, fold=fold, share=share),
+        network=replace(recipe.network, method="ours"),
+        optimizer=OptimizerConfig(learning_rate=recipe.pretrain_rate, schedule="one_cycle"),
         loss=LOSS,
         run=run,
     )
     return Arm("pretrained", config)
 
 
-def _repeat(protocol: Protocol, share: float) -> int:
-    return protocol.low_data_epochs if share < 1 else 1
+def _repeat(recipe: Recipe, share: float) -> int:
+    return recipe.low_data_epochs if share < 1 else 1

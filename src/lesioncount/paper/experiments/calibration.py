@@ -1,10 +1,11 @@
-"""Whether a count that is given 70 % is right in 70 % of scans (appendix C.2)."""
+"""Whether a count with a probability of 70 % is right on 70 % of scans (appendix C.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,26 +13,24 @@ from numpy.typing import NDArray
 from lesioncount.paper.experiments.arms import SEGMENTATION
 from lesioncount.paper.experiments.calibration_figures import existence_figure, reliability_figure
 from lesioncount.paper.experiments.claims import CALIBRATED, Claim, Evidence
-from lesioncount.paper.experiments.estimates import Estimate, Resampling, estimates_of
+from lesioncount.paper.experiments.estimates import Resampling, Samples, estimate_of
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.numerals import written
-from lesioncount.paper.experiments.result import Column, Result, Row, Table
-from lesioncount.paper.experiments.scored import Counted
+from lesioncount.paper.experiments.result import Column, Result, Table
 from lesioncount.paper.experiments.stats import ScanStats
 from lesioncount.paper.experiments.study import Study
 from lesioncount.paper.experiments.ways_to_count import (
     NAMES,
     OURS_AT,
     at_thresholds,
+    calibrated,
     components_at,
-    fitted,
     fold_stats,
     post_hoc,
-    undone,
 )
 from lesioncount.runs.comparison import THRESHOLDS
-from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.scores.reliability import Reliability, reliability
+from lesioncount.trust.scores.summary import Predictions
 
 _OURS = ("ours_post_hoc", "ours_unweighted", "ours_fitted")
 _COLUMNS = {
@@ -39,67 +38,60 @@ _COLUMNS = {
     "mce": Column("count MCE", "score"),
     "rps": Column("RPS", "score"),
     "nll": Column("NLL", "score"),
-    "zero_mass": Column("truth held impossible, %", "percent"),
+    "zero_mass": Column("truth ruled out, %", "percent"),
     "coverage90": Column("in 90 % interval, %", "percent"),
 }
 
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    for part in ("test", "val"):
-        yield from study.predictions(SEGMENTATION, part=part)
+    return study.with_validation(SEGMENTATION)
 
 
 def run(study: Study) -> Result:
     """Compare confidences with hits, of counts and of single candidates."""
     counted = post_hoc(study)
-    resampling = Resampling.of([one.groups for one in counted["cc"]])
+    resampling = Resampling.of(counted["cc"])
     samples = {name: resampling.samples(seeds) for name, seeds in counted.items()}
-    rows: list[Row] = [(NAMES[name], *estimates_of(samples[name], _COLUMNS)) for name in _OURS]
+    rows = {NAMES[name]: samples[name] for name in _OURS}
     for at, seeds in at_thresholds(study, components_at).items():
-        of = resampling.samples(seeds)
-        rows.append((f"connected components (τ = {at:g})", *estimates_of(of, _COLUMNS)))
-    rows += [(NAMES[name], *estimates_of(samples[name], _COLUMNS)) for name in ("cc_tuned", "all_zero")]
+        rows[f"connected components (τ = {at:g})"] = resampling.samples(seeds)
+    rows |= {NAMES[name]: samples[name] for name in ("cc_tuned", "all_zero")}
     note = (
-        "ECE and MCE of the most probable count, ten bins; both are biased upwards where scans are few. A method that "
-        "gives one number has confidence 1: its ECE is its share of errors. Lesions that left no candidate are outside "
-        "the model: where the truth has more lesions than there are candidates, its probability is 0. That column "
-        "and the intervals are of exact counts, all others of the five classes 0, 1, 2, 3, 4 or more."
+        "ECE and MCE of the most probable count, in ten bins; both are biased upwards when there are few scans. A "
+        "method that gives a single number has confidence 1, so its ECE is its error rate. Lesions that left no "
+        "candidate are outside the model: a true count larger than the number of candidates has probability 0, and is "
+        "ruled out. That column and the intervals refer to exact counts, all others to the five classes 0, 1, 2, 3, "
+        "and 4 or more."
     )
     tables = (
-        Table("calibration", "Calibration of the count", (Column("method"), *_COLUMNS.values()), tuple(rows), note),
+        Table.of_scores("calibration", "Calibration of the count", _COLUMNS, rows, note),
         _existence_table(study, resampling),
     )
     figures = (
-        reliability_figure({name: _joined(counted[name]) for name in _OURS}, _components(study)),
+        reliability_figure(
+            {name: _pooled(one.predictions for one in counted[name]) for name in _OURS}, _components(study)
+        ),
         existence_figure({name: _pooled(of) for name, of in existence_of(study).items()}),
     )
     result = study.result("calibration", counted["cc"][0].groups, tables, figures)
-    return result.with_claims(_claim(study, {name: samples[name]["ece"] for name in _OURS}, result.basis))
+    return result.with_claims(_claim(result, samples))
 
 
-def _claim(study: Study, ece: dict[str, NDArray[np.float64]], basis: str) -> Claim:
-    undone_, fitted_ = (written(Estimate.of(ece[name], biased=True), "score") for name in _OURS[1:])
-    return Claim(
+def _claim(result: Result, samples: Mapping[str, Mapping[str, Samples]]) -> Claim:
+    ours, *others = (estimate_of(samples[name]["ece"]) for name in _OURS)
+    undone_, fitted_ = (written(one, "score") for one in others)
+    return result.claim(
         5,
-        study.data_set,
-        (
-            Evidence(
-                "count ECE of ours at τ = 0.1",
-                Estimate.of(ece["ours_post_hoc"], biased=True),
-                "score",
-                "below",
-                CALIBRATED,
-            ),
-        ),
-        basis,
-        f"With the positive weight of the loss undone {undone_}; with a calibration fitted on validation {fitted_}.",
+        Evidence("count ECE of ours at τ = 0.1", ours, "score", "below", CALIBRATED),
+        remark=f"With the positive weight of the loss undone: {undone_}; with a calibration fitted on validation: "
+        f"{fitted_}.",
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Existing:
-    """Existence probabilities of the candidates of each scan, and whether each has a true lesion for itself."""
+    """Existence probabilities of the candidates of each scan, and whether each has a true lesion to itself."""
 
     probabilities: Sequence[NDArray[np.float64]]
     owns: Sequence[NDArray[np.bool_]]
@@ -115,6 +107,11 @@ class Existing:
         """Of all candidates."""
         return Reliability(*(part.sum(axis=0) for part in self._parts))
 
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """None of its scores is a share of scans."""
+        return {}
+
     def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """ECE and MCE."""
         of = Reliability(*(weights @ part for part in self._parts))
@@ -127,28 +124,19 @@ def existence_of(study: Study) -> dict[str, list[Existing]]:
     for seed in study.seeds:
         folds = [fold_stats(study, SEGMENTATION, seed, fold) for fold in study.folds]
         tests = ScanStats.joined([test for _, test in folds])
-        for name, calibrations in (
-            ("ours_post_hoc", [Calibration()] * len(folds)),
-            ("ours_unweighted", [undone()] * len(folds)),
-            ("ours_fitted", [fitted(val) for val, _ in folds]),
-        ):
+        for name, parts in calibrated(folds).items():
             corrected = [
-                calibration.existence(peaks)
-                for calibration, (_, test) in zip(calibrations, folds, strict=True)
-                for peaks in test.existence(OURS_AT)
+                calibration.existence(peaks) for test, calibration in parts for peaks in test.existence(OURS_AT)
             ]
             found[name].append(Existing(corrected, tests.owns, tests.patients))
     return found
 
 
 def _existence_table(study: Study, resampling: Resampling) -> Table:
-    rows: list[Row] = []
-    for name, seeds in existence_of(study).items():
-        samples = resampling.samples(seeds)
-        rows.append((NAMES[name], *estimates_of(samples, ("ece", "mce"))))
-    columns = (Column("method"), Column("existence ECE", "score"), Column("existence MCE", "score"))
-    note = "A candidate exists if it has a true lesion for itself: each lesion belongs to one candidate at most."
-    return Table("existence", "Calibration of single candidates (τ = 0.1)", columns, tuple(rows), note)
+    rows = {NAMES[name]: resampling.samples(seeds) for name, seeds in existence_of(study).items()}
+    columns = {name: Column(f"existence {name.upper()}", "score") for name in ("ece", "mce")}
+    note = "A candidate exists if it has a true lesion to itself: each lesion belongs to at most one candidate."
+    return Table.of_scores("existence", "Calibration of single candidates (τ = 0.1)", columns, rows, note)
 
 
 def _components(study: Study) -> dict[float, float]:
@@ -157,16 +145,5 @@ def _components(study: Study) -> dict[float, float]:
     return {at: float(np.mean([one.predictions.hits.mean() for one in found[at]])) for at in THRESHOLDS[::2]}
 
 
-def _joined(seeds: Sequence[Counted]) -> Reliability:
-    return _total([one.predictions.reliability for one in seeds])
-
-
-def _pooled(seeds: Sequence[Existing]) -> Reliability:
-    return _total([one.reliability for one in seeds])
-
-
-def _total(parts: Sequence[Reliability]) -> Reliability:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+def _pooled(seeds: Iterable[Predictions | Existing]) -> Reliability:
+    return reduce(operator.add, (one.reliability for one in seeds))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.numerals import written
+from lesioncount.trust.scores.estimate import Estimate
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 
 STATEMENTS = {
-    1: "The count is stable in the threshold τ, where that of connected components is not",
+    1: "The count is stable in the threshold τ, while that of connected components is not",
     2: "At high thresholds both count equally well",
-    3: "Entropy predicts error, and the most certain counts are nearly all right",
+    3: "Entropy predicts error, and the most certain counts are nearly all correct",
     4: "Its uncertainty is better than that of connected components with Monte Carlo dropout",
     5: "The probabilities of counts are calibrated",
     6: "As a multi-task method it counts as well as the best parametric head",
-    7: "Count training makes the map better calibrated than segmentation alone, and than with the heads",
+    7: "Count training gives a better calibrated map than segmentation alone, and than the heads",
     8: "With a tenth of the data it counts better than the heads",
     9: "It is the most robust to attacks on the count",
 }
@@ -69,7 +69,7 @@ class Evidence:
         return f"{self.measured}: {measured}, should be {self.side} {bound}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values, for JSON."""
         return vars(self) | {"estimate": self.estimate.to_dict(), "verdict": self.verdict}
 
     @classmethod
@@ -78,14 +78,14 @@ class Evidence:
         values = {name: value for name, value in content.items() if name != "verdict"}
         found = cls(**values | {"estimate": Estimate.from_dict(content["estimate"])})
         if found.side not in ("above", "below"):
-            raise ValueError(f"{found.side!r} is no side of a bound")
+            raise ValueError(f"{found.side!r} is not a side of a bound")
         _ = found.text  # a kind that cannot be written shows here
         return found
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, looked at on a data set.
+    """A claim of the paper, tested on a data set.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Claim:
     basis : str
         What it stands on: scans, patients, seeds.
     remark : str
-        What a reader should know beside it.
+        What else a reader should know.
     """
 
     number: int
@@ -128,7 +128,7 @@ class Claim:
         return "undecided" if "undecided" in verdicts else "holds"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values, for JSON."""
         plain = {
             name: getattr(self, name) for name in ("number", "statement", "data_set", "verdict", "basis", "remark")
         }

@@ -2,71 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES, interval_of, resampled_weights
-
-# A score by seed (rows), of the scans as they are (first column) and of each resample of patients (the others).
-Samples = NDArray[np.float64]
+from lesioncount.trust.scores.estimate import Estimate
 
 _BIASED = ("ece", "mce", "voxel_ece", "voxel_mce")
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over seeds, its 95 % interval over patients, and the value of each seed."""
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A score of every seed, for the patients as they are and for each resample of them.
 
-    value: float
-    low: float
-    high: float
-    seeds: tuple[float, ...]
+    Attributes
+    ----------
+    values : ndarray of float, shape (n_seeds, 1 + n_resamples)
+        The first column is of the patients as they are.
+    n_patients : float
+        Of a share: how many patients it stands on, as `Resampling.samples` has it. NaN: it is no share.
+    is_biased : bool
+        Whether it cannot be below 0 and is larger in resamples than in what was resampled, as calibration errors and
+        ranges are.
+    """
 
-    @classmethod
-    def of(cls, samples: Samples, /, *, n: float | None = None, biased: bool = False) -> Self:
-        """From samples: patients are drawn anew, the trained networks stay.
+    values: NDArray[np.float64]
+    n_patients: float = math.nan
+    is_biased: bool = False
 
-        Parameters
-        ----------
-        samples : Samples
-        n : float, optional
-            Of a share: how many patients it stands on. Where all of them agree, resamples do as well, and the interval
-            is the exact one of so many trials.
-        biased : bool, default False
-            Of calibration errors and ranges, which cannot be below 0 and are larger in resamples than in what was
-            resampled: move the interval by the difference between the estimate and the mean of the resamples.
-        """
-        mean = samples.mean(axis=0)
-        value, drawn = float(mean[0]), mean[1:]
-        low, high = interval_of(drawn)
-        if n is not None and low == high and value in (0.0, 1.0):
-            # Clopper and Pearson: what would leave no exception among n in 2.5 % of cases.
-            reach = 1 - ((1 - CONFIDENCE) / 2) ** (1 / max(n, 1.0))
-            low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
-        if biased and np.isfinite(drawn).any():
-            bias = float(np.nanmean(drawn)) - value
-            low, high = max(low - bias, 0.0), max(high - bias, 0.0)
-        return cls(value, low, high, tuple(float(one) for one in samples[:, 0]))
+    @property
+    def seeds(self) -> tuple[float, ...]:
+        """The score of each seed."""
+        return tuple(float(value) for value in self.values[:, 0])
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self) | {"seeds": list(self.seeds)}
-
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Self:
-        """From plain values."""
-        numbers = {name: float("nan") if content[name] is None else content[name] for name in ("value", "low", "high")}
-        return cls(**numbers, seeds=tuple(float("nan") if one is None else one for one in content["seeds"]))
+    def __sub__(self, other: Samples) -> Samples:
+        """Paired differences, which are no shares and can be below 0."""
+        return Samples(self.values - other.values)
 
 
-def estimates_of(samples: dict[str, Samples], scores: Iterable[str], /, *, n: float | None = None) -> list[Estimate]:
-    """Estimates of some scores, each as its kind wants it."""
-    return [Estimate.of(samples[score], n=n, biased=score in _BIASED) for score in scores]
+def estimate_of(samples: Samples, /) -> Estimate:
+    """The mean over seeds with its 95 % interval: patients are drawn anew, the trained networks stay.
+
+    Where all patients agree, so do all resamples. The interval of a share is then the exact one of `n_patients`
+    trials (Clopper and Pearson), and that of anything else has no width. The interval of a biased score is moved by
+    the difference between the score and its mean over resamples.
+    """
+    mean = samples.values.mean(axis=0)
+    value, drawn = float(mean[0]), mean[1:]
+    low, high = interval_of(drawn)
+    if not math.isnan(samples.n_patients) and low == high and value in (0.0, 1.0):
+        # The rate that would leave no exception among so many in 2.5 % of cases.
+        reach = 1 - ((1 - CONFIDENCE) / 2) ** (1 / max(samples.n_patients, 1.0))
+        low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+    if samples.is_biased and np.isfinite(drawn).any():
+        bias = float(np.nanmean(drawn)) - value
+        low, high = max(low - bias, 0.0), max(high - bias, 0.0)
+    return Estimate(value, low, high, samples.seeds)
+
+
+def estimates_of(samples: Mapping[str, Samples], scores: Iterable[str], /) -> list[Estimate]:
+    """Estimates of some scores."""
+    return [estimate_of(samples[score]) for score in scores]
 
 
 class Scorable(Protocol):
@@ -75,6 +77,10 @@ class Scorable(Protocol):
     @property
     def groups(self) -> Sequence[str]:
         """The patient of each scan."""
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The scores that are shares of scans, and the part of all scans that each is a share of."""
 
     def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Every score, for each row of weights (m, n): shape (m,)."""
@@ -94,9 +100,9 @@ class Resampling:
     n_resamples: int = N_RESAMPLES
 
     @classmethod
-    def of(cls, groups: Sequence[Sequence[str]]) -> Self:
+    def of(cls, seeds: Sequence[Scorable]) -> Self:
         """Of all patients that occur in some seed."""
-        return cls(tuple(sorted({patient for of_seed in groups for patient in of_seed})))
+        return cls(tuple(sorted({patient for one in seeds for patient in one.groups})))
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
@@ -104,7 +110,19 @@ class Resampling:
         return np.concatenate([np.ones((1, len(self.patients))), drawn])
 
     def samples(self, seeds: Sequence[Scorable]) -> dict[str, Samples]:
-        """Samples of every score, from what the networks of each seed said."""
+        """Samples of every score, from what the networks of each seed said.
+
+        A share stands on as many patients as there are distinct ones, however many scans, folds and seeds each has;
+        and if it is a share of some scans only, such as those that were counted right, on that part of the patients.
+        """
         place = {patient: i for i, patient in enumerate(self.patients)}
         found = [one.scores(self._weights[:, [place[patient] for patient in one.groups]]) for one in seeds]
-        return {name: np.stack([of_seed[name] for of_seed in found]) for name in found[0]}
+        parts = {name: np.mean([one.shares[name] for one in seeds]) for name in seeds[0].shares}
+        return {
+            name: Samples(
+                np.stack([of_seed[name] for of_seed in found]),
+                len(self.patients) * float(parts.get(name, math.nan)),
+                name in _BIASED,
+            )
+            for name in found[0]
+        }

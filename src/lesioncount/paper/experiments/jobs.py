@@ -6,9 +6,10 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from lesioncount.paper.sources import sources_of
 # Scans that go through a network together.
 _BATCH = 8
 
-# Above it, a voxel belongs to a connected component: what the paper has for Monte Carlo dropout.
+# Voxels above it form connected components: the paper's choice for Monte Carlo dropout.
 _COMPONENTS_ABOVE = 0.5
 
 
@@ -54,7 +55,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
 
     @property
     @abstractmethod
@@ -63,7 +64,7 @@ class Job(ABC):
 
     @abstractmethod
     def path(self, cache: Path) -> Path:
-        """The file that is there when it is done."""
+        """The file that exists once it is done."""
 
     @abstractmethod
     def run(self, cache: Path) -> None:
@@ -82,43 +83,43 @@ class Trained(Job):
 
     @property
     def key(self) -> str:
-        """That of the arm."""
+        """The key of the arm."""
         return self.arm.key
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         return f"train {self.arm.title}"
 
     @property
     def needs(self) -> tuple[Job, ...]:
-        """The training whose network it begins with."""
+        """The training whose network it starts from."""
         return () if self.arm.before is None else (Trained(self.arm.before),)
 
     def folder(self, cache: Path) -> Path:
-        """Of checkpoints and logs."""
+        """The folder of checkpoints and logs."""
         return cache / "trained" / self.key
 
     def path(self, cache: Path) -> Path:
-        """Written last."""
+        """A file that is written last."""
         return self.folder(cache) / "done.json"
 
     def run(self, cache: Path) -> None:
-        """Train, or go on where it was stopped."""
+        """Train, or resume where it was stopped."""
         config, began = self.arm.config, time.monotonic()
         if self.arm.before is not None:
             start = Trained(self.arm.before).folder(cache) / "last.ckpt"
             config = replace(config, run=replace(config.run, start=str(start)))
         parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
         begun = self.folder(cache) / "config.json"
-        # Begun with files elsewhere, since the folder of results or data was moved: begin again.
+        # The folder of results or data was moved after training began, so that paths differ: start again.
         is_moved = begun.exists() and json.loads(begun.read_text("utf-8")) != json.loads(json.dumps(config.to_dict()))
         train(config, self.folder(cache), resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
         minutes = (time.monotonic() - began) / 60
         write_text(self.path(cache), json.dumps({"title": self.arm.title, "minutes": round(minutes, 2)}) + "\n")
 
     def network(self, cache: Path, epoch: str) -> CountingNetwork:
-        """That of the "best" or "last" epoch, frozen."""
+        """The network of the "best" or the "last" epoch, frozen."""
         network, shape = load_network(self.folder(cache) / f"{epoch}.ckpt")
         network.requires_grad_(False)
         if len(shape) == 3:
@@ -126,36 +127,45 @@ class Trained(Job):
         return network
 
 
+@dataclass(frozen=True)
 class _WithNetwork(Job):
-    """Something that is done with a trained network."""
+    """Something that is done with a trained network, and kept as arrays."""
+
+    arm: Arm
+
+    # The first part of the key, and the folder of results.
+    kind: ClassVar[str]
+
+    @property
+    def key(self) -> str:
+        """Changes with the network, and with every other field."""
+        values = [getattr(self, one.name) for one in fields(self) if one.name != "arm"]
+        plain = [asdict(value) if isinstance(value, AttackSettings) else value for value in values]
+        return content_key(self.kind, self.arm.key, *plain)
 
     @property
     def needs(self) -> tuple[Job, ...]:
         """The network."""
         return (Trained(self.arm),)
 
+    def path(self, cache: Path) -> Path:
+        """The file of the arrays."""
+        return cache / self.kind / f"{self.key}.npz"
+
 
 @dataclass(frozen=True)
 class Predicted(_WithNetwork):
     """What a trained network says of the scans of a part."""
 
-    arm: Arm
     part: str = "test"
     epoch: str = "best"
 
-    @property
-    def key(self) -> str:
-        """Of the network, the part and the epoch."""
-        return content_key("predicted", self.arm.key, self.part, self.epoch)
+    kind: ClassVar[str] = "predicted"
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         return f"predict {self.part} of {self.arm.title}, {self.epoch} epoch"
-
-    def path(self, cache: Path) -> Path:
-        """Of the numbers."""
-        return cache / "predicted" / f"{self.key}.npz"
 
     def run(self, cache: Path) -> None:
         """Predict scan by scan, keep the numbers."""
@@ -170,18 +180,12 @@ class Predicted(_WithNetwork):
             numbers += [map_numbers(map_, _mask(scan)) for map_, scan in zip(maps, some, strict=True)]
             log_probs.append(found.double().numpy())
         every = [scans[i] for i in range(len(scans))]
-        ScanStats(
+        ScanStats.of(
+            numbers,
             names=tuple(scan.name for scan in every),
             patients=tuple(scan.patient for scan in every),
             counts=np.array([scan.at_least for scan in every], dtype=np.int64),
             log_probs=np.concatenate(log_probs),
-            peaks=tuple(zip(*(one.peaks for one in numbers), strict=True)),
-            owns=tuple(one.owns for one in numbers),
-            touches=tuple(one.touches for one in numbers),
-            **{
-                name: np.stack([getattr(one, name) for one in numbers])
-                for name in ("lesion_voxels", "other_voxels", "voxel_n", "voxel_confidence", "voxel_hits")
-            },
         ).save(self.path(cache))
 
     def load(self, cache: Path) -> ScanStats:
@@ -191,24 +195,16 @@ class Predicted(_WithNetwork):
 
 @dataclass(frozen=True)
 class DropoutCounted(_WithNetwork):
-    """Connected components of the test scans, counted many times with other units dropped (Monte Carlo dropout)."""
+    """Connected components of the test scans, counted many times with random units dropped (Monte Carlo dropout)."""
 
-    arm: Arm
     n_samples: int
 
-    @property
-    def key(self) -> str:
-        """Of the network and the number of samples."""
-        return content_key("dropout", self.arm.key, self.n_samples)
+    kind: ClassVar[str] = "dropout"
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         return f"{self.n_samples} dropout samples of {self.arm.title}"
-
-    def path(self, cache: Path) -> Path:
-        """Of the counts."""
-        return cache / "dropout" / f"{self.key}.npz"
 
     def run(self, cache: Path) -> None:
         """Count all scans, sample by sample."""
@@ -243,43 +239,30 @@ class Attacked(_WithNetwork):
         Of the candidates that the gradient sees, for networks that count from the map; None: those that are counted.
     """
 
-    arm: Arm
     settings: AttackSettings
     weight: float
     gradient_threshold: float | None = None
 
-    @property
-    def key(self) -> str:
-        """Of the network and the attack."""
-        return content_key("attacked", self.arm.key, asdict(self.settings), self.weight, self.gradient_threshold)
+    kind: ClassVar[str] = "attacked"
 
     @property
     def title(self) -> str:
-        """In words."""
+        """What it does, for messages."""
         how = "" if self.gradient_threshold is None else f", gradient through τ = {self.gradient_threshold:g}"
         return f"attack {self.arm.title}, λ = {self.weight:g}{how}"
-
-    def path(self, cache: Path) -> Path:
-        """Of the outcome."""
-        return cache / "attacked" / f"{self.key}.npz"
 
     def run(self, cache: Path) -> None:
         """Attack the same scans as every other method with this seed."""
         network = Trained(self.arm).network(cache, "best")
-        scans = attackable(parts_of(self.arm.config)["test"], self.settings.n_scans, seed=self.arm.config.run.seed)
-        outcome = attack(
-            network,
-            scans,
-            settings=self.settings,
-            weight=self.weight,
-            gradient_threshold=self.gradient_threshold,
-            seed=self.arm.config.run.seed,
-        )
+        seed = self.arm.config.run.seed
+        scans = attackable(parts_of(self.arm.config)["test"], self.settings.n_scans, seed=seed)
+        seen = self.gradient_threshold
+        outcome = attack(network, scans, settings=self.settings, weight=self.weight, gradient_threshold=seen, seed=seed)
         save_arrays(self.path(cache), outcome.arrays())
 
 
 def attackable(scans: ScanSource, n: int, *, seed: int) -> list[LearningScan]:
-    """Some scans with at most four lesions, one of a patient: from more it is not practical to take one away."""
+    """Some scans with at most four lesions, one per patient: with more, it is not practical to make one vanish."""
     order = np.random.default_rng([seed, 4]).permutation(len(scans)).tolist()
     chosen: dict[str, LearningScan] = {}
     for index in order:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.report.drawing import COLOURS as REPORT_COLOURS
 from lesioncount.report.drawing import in_percent
+from lesioncount.trust.scores.estimate import Estimate
 
 # Okabe and Ito's palette, and a brown; those of the report where the method is the same.
 COLOURS = {

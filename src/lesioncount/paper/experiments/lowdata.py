@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lesioncount.paper.experiments import published
 from lesioncount.paper.experiments.arms import LOW_DATA
-from lesioncount.paper.experiments.claims import Claim, Evidence
-from lesioncount.paper.experiments.estimates import Estimate, Samples
+from lesioncount.paper.experiments.claims import Evidence
+from lesioncount.paper.experiments.estimates import Samples, estimate_of
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.multitask import (
     best_head,
@@ -42,10 +42,10 @@ def run(study: Study) -> Result:
     figure = comparison_figure(estimates(counts, maps), "lowdata")
     result = study.result("lowdata", patients, tables, (figure,))
     best = best_head(counts)
-    evidence = tuple(
+    evidence = (
         Evidence(
             f"accuracy, {NAMES[ours]} minus the best head ({NAMES[best]})",
-            Estimate.of(counts[ours]["accuracy"] - counts[best]["accuracy"]),
+            estimate_of(counts[ours]["accuracy"] - counts[best]["accuracy"]),
             "points",
             "above",
         )
@@ -53,16 +53,16 @@ def run(study: Study) -> Result:
     )
     constant = constant_heads(study, share=LOW_DATA)
     remark = f"{_f1_in_words(counts, best)} {constant}".strip()
-    return result.with_claims(Claim(8, study.data_set, evidence, result.basis, remark))
+    return result.with_claims(result.claim(8, *evidence, remark=remark))
 
 
 def _f1_in_words(counts: dict[str, dict[str, Samples]], best: str) -> str:
-    """What accuracy hides where most scans have no lesion: "no lesion" for all is right in most."""
+    """What accuracy hides where most scans have no lesion: always saying "no lesion" is mostly right."""
     f1 = {
-        ours: written(Estimate.of(counts[ours]["f1"] - counts[best]["f1"]), "points", unit=True)
+        ours: written(estimate_of(counts[ours]["f1"] - counts[best]["f1"]), "points", unit=True)
         for ours in ("ours", "ours_post_hoc")
     }
-    undone = Estimate.of(counts["ours_unweighted"]["accuracy"] - counts[best]["accuracy"])
+    undone = estimate_of(counts["ours_unweighted"]["accuracy"] - counts[best]["accuracy"])
     return (
         f"The same in F1: {f1['ours']} and {f1['ours_post_hoc']}. Accuracy of ours post hoc with the positive weight "
         f"undone minus the best head: {written(undone, 'points', unit=True)}."
@@ -71,8 +71,8 @@ def _f1_in_words(counts: dict[str, dict[str, Samples]], best: str) -> str:
 
 def _note(study: Study) -> str:
     return (
-        f"There are {study.protocol.low_data_epochs} times as many epochs, each with a tenth of the steps. Validation "
-        "scans, from which epochs, thresholds and the fitted calibration are chosen, are as many as ever."
+        f"There are {study.recipe.low_data_epochs} times as many epochs, each with a tenth of the steps. The "
+        "validation scans, which decide epochs, thresholds and the fitted calibration, are as many as before."
     )
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from lesioncount.paper.experiments import published
-from lesioncount.paper.experiments.adversarial import TABLE_1_WEIGHT, robustness, withstood
+from lesioncount.paper.experiments.adversarial import TABLE_1_WEIGHT, attacked_patients, withstood
 from lesioncount.paper.experiments.arms import HEADS, SEGMENTATION
-from lesioncount.paper.experiments.claims import EQUAL, Claim, Evidence
-from lesioncount.paper.experiments.estimates import Estimate, Resampling, Samples, estimates_of
+from lesioncount.paper.experiments.claims import EQUAL, Evidence
+from lesioncount.paper.experiments.estimates import Resampling, Samples, estimate_of, estimates_of
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.multitask_figures import comparison_figure
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.paper.experiments.result import Column, Result, Row, Table
 from lesioncount.paper.experiments.study import EVERY_METHOD, MULTITASK, Study
-from lesioncount.paper.experiments.ways_to_count import NAMES, learned, post_hoc, segmented
+from lesioncount.paper.experiments.ways_to_count import NAMES, constant_seeds, learned, post_hoc, segmented, way_of
+from lesioncount.trust.scores.estimate import Estimate
 
 COUNT_COLUMNS = {
     "accuracy": Column("accuracy, %", "percent"),
@@ -47,8 +46,7 @@ def needs(study: Study) -> Iterator[Job]:
 def comparison_needs(study: Study, *, share: float = 1.0) -> Iterator[Job]:
     """What the comparison of all methods needs."""
     for method in EVERY_METHOD:
-        for part in ("test", "val"):
-            yield from study.predictions(method, part=part, share=share)
+        yield from study.with_validation(method, share=share)
 
 
 def run(study: Study) -> Result:
@@ -63,37 +61,17 @@ def run(study: Study) -> Result:
         differences_table(counts),
     )
     result = study.result("multitask", patients, tables, (comparison_figure(estimates(counts, maps), "multitask"),))
-    best = best_head(counts)
+    only = "Only ours and segmentation alone differ in nothing but the count loss."
     return result.with_claims(
-        Claim(
-            6,
-            study.data_set,
-            (
-                Evidence(
-                    f"accuracy, ours multi-task minus the best head ({NAMES[best]})",
-                    Estimate.of(counts["ours"]["accuracy"] - counts[best]["accuracy"]),
-                    "points",
-                    "above",
-                    -EQUAL,
-                ),
-            ),
-            result.basis,
-            _against_post_hoc(counts),
-        ),
-        Claim(
-            7,
-            study.data_set,
-            tuple(_calibration_evidence(maps)),
-            result.basis,
-            "Only the comparison with segmentation alone is of networks that differ in nothing but the count loss.",
-        ),
+        result.claim(6, _accuracy_evidence(counts), remark=_against_post_hoc(counts)),
+        result.claim(7, *_calibration_evidence(maps), remark=only),
     )
 
 
 def compared(study: Study, *, share: float = 1.0) -> tuple[_BySamples, _BySamples, Sequence[str]]:
     """Samples of the scores of counts and of maps, by method; and the patient of each test scan."""
     counted = post_hoc(study, share=share)
-    resampling = Resampling.of([one.groups for one in counted["cc"]])
+    resampling = Resampling.of(counted["cc"])
     counts = {name: resampling.samples(counted[name]) for name in _CONTROLS}
     counts |= {method: resampling.samples(learned(study, method, share=share)) for method in MULTITASK}
     maps = {method: resampling.samples(segmented(study, method, share=share)) for method in EVERY_METHOD}
@@ -113,30 +91,24 @@ def comparison_table(counts: _BySamples, maps: _BySamples, name: str, title: str
             )
         )
     note = (
-        "All networks begin with the same pre-trained segmentation and then learn for as many epochs on masks; heads "
-        "are warmed up before, along the same cosine, so that their UNet learns at lower rates. Only ours and "
-        "segmentation only differ in nothing but the count loss. Voxel F1 at the threshold that is best on validation; "
-        "false positives are candidates above 0.5 that touch no lesion. Post hoc and connected components count from "
-        f"the map of the network that learned segmentation only. {more}"
+        "All networks start from the same pre-trained segmentation and then train for the same number of epochs on "
+        "masks; heads are warmed up first, along the same cosine, so that their UNet trains at lower rates. Only two "
+        "networks differ in nothing but the count loss: ours, multi-task, and segmentation only. Voxel F1 is taken at "
+        "the threshold that is best on validation; false positives are candidates above 0.5 that touch no lesion. Post "
+        "hoc methods and connected components count from the map of the network trained on segmentation only. "
+        f"{more}"
     ).strip()
     columns = (Column("method"), *COUNT_COLUMNS.values(), *VOXEL_COLUMNS.values())
     return Table(name, title, columns, tuple(rows), note)
 
 
 def constant_heads(study: Study, *, share: float = 1.0) -> str:
-    """Heads that have learned to give one count to all scans, in words."""
-    found = {
-        head: [
-            str(seed)
-            for seed, one in zip(study.seeds, learned(study, head, share=share), strict=True)
-            if len(np.unique(one.predictions.bins.argmax(axis=1))) == 1
-        ]
-        for head in HEADS
-    }
-    words = [f"{NAMES[head]} (seed {', '.join(seeds)})" for head, seeds in found.items() if seeds]
+    """A sentence on the heads that give every scan the same count, if there are any."""
+    found = {head: constant_seeds(study, head, share=share) for head in HEADS}
+    words = [f"{NAMES[head]} (seed {', '.join(map(str, seeds))})" for head, seeds in found.items() if seeds]
     if not words:
         return ""
-    return f"These heads have learned no more than to give one count to all scans: {'; '.join(words)}."
+    return f"These heads learned nothing more than to give every scan the same count: {'; '.join(words)}."
 
 
 def _paper_table(study: Study, attacked: _BySamples) -> Table:
@@ -150,14 +122,16 @@ def _paper_table(study: Study, attacked: _BySamples) -> Table:
         ),
     )
     rows: list[Row] = []
-    n = study.protocol.attack.n_scans * len(study.seeds) * len(study.folds)
     for method in (*MULTITASK, SEGMENTATION):
         numbers = published.MULTITASK.get(method, ("", "", "", "", published.SEGMENTATION_MCE, "", ""))
-        name = NAMES["ours_post_hoc"] if method == SEGMENTATION else NAMES[method]
-        of = robustness(attacked[method], ("success_rate", "accuracy_drop"), n=n)
-        rows.append((name, *of, *(f"{number}" for number in numbers)))
+        of = estimates_of(attacked[method], ("success_rate", "accuracy_drop"))
+        rows.append((NAMES[way_of(method)], *of, *(f"{number}" for number in numbers)))
     title = f"Robustness (λ = {TABLE_1_WEIGHT:g}), and the paper's table 1"
-    note = f"Attacks on {n} scans, over all seeds; more in the experiment on attacks."
+    patients = attacked_patients(study)
+    note = (
+        f"Attacks on {len(patients)} scans of {len(set(patients))} patients, all seeds together; the experiment on "
+        "attacks has more."
+    )
     return Table("paper", title, columns, tuple(rows), note)
 
 
@@ -173,9 +147,9 @@ def _epochs_table(study: Study, counts: _BySamples, maps: _BySamples) -> Table:
     rows: list[Row] = []
     for method in (*MULTITASK, SEGMENTATION):
         last_map = segmented(study, method, epoch="last")
-        resampling = Resampling.of([one.groups for one in last_map])
+        resampling = Resampling.of(last_map)
         last = resampling.samples(learned(study, method, epoch="last")) | resampling.samples(last_map)
-        name = "ours_post_hoc" if method == SEGMENTATION else method
+        name = way_of(method)
         selected = counts[name] | maps[method]
         scores = ("accuracy", "rps", "voxel_ece")
         rows.append((NAMES[name], *estimates_of(selected, scores), *estimates_of(last, scores)))
@@ -191,26 +165,34 @@ def differences_table(counts: _BySamples) -> Table:
         Column("count ECE", "score"),
     )
     rows: tuple[Row, ...] = tuple(
-        (NAMES[other], *(Estimate.of(counts["ours"][s] - counts[other][s]) for s in ("accuracy", "rps", "ece")))
+        (NAMES[other], *(estimate_of(counts["ours"][s] - counts[other][s]) for s in ("accuracy", "rps", "ece")))
         for other in ("ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_tuned", *HEADS)
     )
-    note = "RPS and ECE below 0 are in favour of ours, multi-task; accuracy above 0 is."
+    note = "Differences below 0 in RPS and ECE, and above 0 in accuracy, favour ours, multi-task."
     return Table("differences", "What count training gains, paired differences", columns, rows, note)
 
 
 def best_head(counts: _BySamples) -> str:
-    """The head that counts best on the test scans: chosen in its favour."""
-    return max(HEADS, key=lambda head: float(counts[head]["accuracy"][:, 0].mean()))
+    """The head that counts best on the test scans: the choice favours the heads."""
+    return max(HEADS, key=lambda head: estimate_of(counts[head]["accuracy"]).value)
 
 
 def _against_post_hoc(counts: _BySamples) -> str:
     against = {
-        name: written(Estimate.of(counts["ours"]["accuracy"] - counts[name]["accuracy"]), "points", unit=True)
+        name: written(estimate_of(counts["ours"]["accuracy"] - counts[name]["accuracy"]), "points", unit=True)
         for name in ("ours_post_hoc", "ours_unweighted")
     }
     return (
-        f"Accuracy of ours multi-task minus post hoc {against['ours_post_hoc']}, minus post hoc with the positive "
-        f"weight undone {against['ours_unweighted']}."
+        f"Accuracy of ours multi-task minus that of post hoc: {against['ours_post_hoc']}; minus that of post hoc with "
+        f"the positive weight undone: {against['ours_unweighted']}."
+    )
+
+
+def _accuracy_evidence(counts: _BySamples) -> Evidence:
+    best = best_head(counts)
+    difference = estimate_of(counts["ours"]["accuracy"] - counts[best]["accuracy"])
+    return Evidence(
+        f"accuracy, ours multi-task minus the best head ({NAMES[best]})", difference, "points", "above", -EQUAL
     )
 
 
@@ -218,7 +200,7 @@ def _calibration_evidence(maps: _BySamples) -> Iterator[Evidence]:
     for other in (SEGMENTATION, *HEADS):
         yield Evidence(
             f"voxel ECE, ours multi-task minus {NAMES[other]}",
-            Estimate.of(maps["ours"]["voxel_ece"] - maps[other]["voxel_ece"]),
+            estimate_of(maps["ours"]["voxel_ece"] - maps[other]["voxel_ece"]),
             "1e-5",
             "below",
         )
@@ -227,12 +209,9 @@ def _calibration_evidence(maps: _BySamples) -> Iterator[Evidence]:
 def estimates(counts: _BySamples, maps: _BySamples) -> dict[str, dict[str, Estimate]]:
     """Scores by name and method, for a figure."""
     found: dict[str, dict[str, Estimate]] = {
-        score: {method: Estimate.of(counts[method][score]) for method in (*MULTITASK, *_CONTROLS)}
+        score: {method: estimate_of(counts[method][score]) for method in (*MULTITASK, *_CONTROLS)}
         for score in ("accuracy", "rps")
     }
     for score in ("voxel_f1", "voxel_ece"):
-        found[score] = {
-            "ours_post_hoc" if method == SEGMENTATION else method: estimates_of(maps[method], [score])[0]
-            for method in (*MULTITASK, SEGMENTATION)
-        }
+        found[score] = {way_of(method): estimate_of(maps[method][score]) for method in (*MULTITASK, SEGMENTATION)}
     return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.look import COLOURS, MARKERS, SHORT
 from lesioncount.report.drawing import Figure, svg
+from lesioncount.trust.scores.estimate import Estimate
 
 # Scores: what their axis is called, by what they are multiplied, and which way is better.
 _AXES = {

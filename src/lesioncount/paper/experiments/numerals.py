@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lesioncount.paper.experiments.estimates import Estimate
+from lesioncount.trust.scores.estimate import Estimate
 
 # How numbers of a kind are written: factor, digits after the point, and unit.
 _KINDS = {

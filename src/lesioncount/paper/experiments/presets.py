@@ -31,7 +31,7 @@ class AttackSettings:
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Recipe:
     """How the networks of one data set are trained.
 
     Attributes
@@ -39,13 +39,13 @@ class Protocol:
     data : DataConfig
     network : NetworkConfig
     pretrain_epochs, warmup_epochs, epochs : int
-        On segmentation, shared by all methods; of the heads on what it gives; on segmentation and count.
+        On segmentation, shared by all methods; of the heads alone, on a frozen UNet; on segmentation and count.
     pretrain_rate, rate : float
         Highest learning rates: of one cycle, and of the cosine after it.
-    head_rates : dict
-        Of the parametric heads, each its own.
+    head_rates : tuple of (str, float)
+        Learning rate of each parametric head.
     low_data_epochs : int
-        How many times as many epochs there are with a tenth of the patients, which have a tenth of the steps each.
+        How many times as many epochs there are with a tenth of the patients, when each has a tenth of the steps.
     attack : AttackSettings
     mc_samples : int
         Of Monte Carlo dropout; the paper has 50.
@@ -70,7 +70,7 @@ _SMALL = NetworkConfig(filters=8, levels=4, head_dropout=0.1)
 # Those with which each head learned best from a frozen UNet, on a cohort of its own (data seed 77) of the same kind.
 _HEAD_RATES = (("bottleneck", 3e-3), ("multihead", 1e-3), ("downstream", 1e-3))
 
-_SYNTHETIC = Protocol(
+_SYNTHETIC = Recipe(
     data=DataConfig(patients=(160, 40, 120), shape=(20, 40, 32), seed=2022),
     network=_SMALL,
     pretrain_epochs=8,
@@ -82,24 +82,20 @@ _SYNTHETIC = Protocol(
     low_data_epochs=2,
     attack=AttackSettings(n_scans=12, max_steps=50, rate=1e-3),
 )
-_LEAF = Protocol(
+_LEAF = replace(
+    _SYNTHETIC,
     data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2022, folds=5),
-    network=_SMALL,
     pretrain_epochs=7,
     warmup_epochs=4,
     epochs=5,
-    pretrain_rate=5e-3,
-    rate=3e-3,
-    head_rates=_HEAD_RATES,
-    low_data_epochs=2,
     attack=AttackSettings(n_scans=5),
 )
 
 
-def _tiny(protocol: Protocol, data: DataConfig) -> Protocol:
-    """Does it all run? Enough is learned for candidates to be there, and nothing is said about accuracy."""
+def _tiny(recipe: Recipe, data: DataConfig) -> Recipe:
+    """Enough training for candidates to appear, to see whether everything runs; accuracy means nothing."""
     return replace(
-        protocol,
+        recipe,
         data=data,
         network=NetworkConfig(filters=4, levels=3),
         pretrain_epochs=8,
@@ -121,11 +117,11 @@ PRESETS = {
 }
 
 
-def protocol_of(preset: str, data_set: str, path: str = "") -> Protocol:
-    """What a preset says of a data set, whose files are there."""
+def recipe_of(preset: str, data_set: str, path: str = "") -> Recipe:
+    """The recipe of a preset for a data set, whose files are in a folder."""
     if preset not in PRESETS:
-        raise ConfigError(f"{preset!r} is no preset. Known are {', '.join(PRESETS)}.")
+        raise ConfigError(f"{preset!r} is not a preset. Choose from {', '.join(PRESETS)}.")
     if data_set not in PRESETS[preset]:
-        raise ConfigError(f"{data_set!r} is no data set. Known are {', '.join(PRESETS[preset])}.")
-    protocol = PRESETS[preset][data_set]
-    return replace(protocol, data=replace(protocol.data, path=path))
+        raise ConfigError(f"{data_set!r} is not a data set. Choose from {', '.join(PRESETS[preset])}.")
+    recipe = PRESETS[preset][data_set]
+    return replace(recipe, data=replace(recipe.data, path=path))

@@ -9,7 +9,7 @@ from types import ModuleType
 from lesioncount.errors import ConfigError
 from lesioncount.paper.experiments import adversarial, calibration, lowdata, multitask, threshold, uncertainty
 from lesioncount.paper.experiments.jobs import Job
-from lesioncount.paper.experiments.presets import protocol_of
+from lesioncount.paper.experiments.presets import recipe_of
 from lesioncount.paper.experiments.result import Result
 from lesioncount.paper.experiments.scheduling import run_jobs
 from lesioncount.paper.experiments.study import Study
@@ -50,13 +50,13 @@ def reproduce(
         Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs. Default: the
         synthetic cohort.
     n_seeds : int, default 3
-        Trainings with other seeds.
+        Number of training seeds.
     jobs : int, default 1
-        Trainings and attacks that run side by side, each with one thread.
+        Number of processes that train and attack, each with one thread.
     cache : Path, optional
-        Folder of trained networks and predictions, which are not made again. Default: ``cache`` in ``out``.
+        Folder of trained networks and predictions, which are reused. Default: ``cache`` in ``out``.
     report : callable, optional
-        Is told of everything that is done.
+        Called with a line of text for everything that is done.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def reproduce(
         raise ConfigError(f"Expected at least 1 seed, but got {n_seeds}.")
     kept = out / "cache" if cache is None else cache
     studies = [
-        Study(name, preset, protocol_of(preset, name, path), tuple(range(n_seeds)), kept)
+        Study(name, preset, recipe_of(preset, name, path), tuple(range(n_seeds)), kept)
         for name, path in (data or {"synthetic": ""}).items()
     ]
     run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, report=report)
@@ -85,7 +85,7 @@ def checked_experiments(names: Sequence[str]) -> list[str]:
     """Names of experiments, in the order of the paper."""
     for name in names:
         if name not in EXPERIMENTS:
-            raise ConfigError(f"{name!r} is no experiment. Known are {', '.join(EXPERIMENTS)}.")
+            raise ConfigError(f"{name!r} is not an experiment. Choose from {', '.join(EXPERIMENTS)}.")
     return [name for name in EXPERIMENTS if name in names or not names]
 
 

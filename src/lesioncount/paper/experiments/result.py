@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.errors import ExperimentError
 from lesioncount.files.atomic import write_text
-from lesioncount.paper.experiments.claims import Claim
-from lesioncount.paper.experiments.estimates import Estimate
+from lesioncount.paper.experiments.claims import Claim, Evidence
+from lesioncount.paper.experiments.estimates import Samples, estimates_of
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.report.drawing import Figure
 from lesioncount.runs.plain import to_json
+from lesioncount.trust.scores.estimate import Estimate
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+# Version 1 differs in the name of the number of an estimate only.
+_READABLE = (1, FORMAT_VERSION)
 
 # In the order of the paper.
 EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial")
@@ -65,7 +70,7 @@ class Table:
     columns : tuple of Column
     rows : tuple of tuple of Cell
     note : str
-        What must be known to read it.
+        What a reader needs to know.
     """
 
     name: str
@@ -73,6 +78,19 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+
+    @classmethod
+    def of_scores(
+        cls,
+        name: str,
+        title: str,
+        scores: Mapping[str, Column],
+        rows: Mapping[str, Mapping[str, Samples]],
+        note: str = "",
+    ) -> Self:
+        """A row for each method, and a column for each of some scores."""
+        found: tuple[Row, ...] = tuple((method, *estimates_of(samples, scores)) for method, samples in rows.items())
+        return cls(name, title, (Column("method"), *scores.values()), found, note)
 
     @property
     def texts(self) -> list[list[str]]:
@@ -88,7 +106,7 @@ class Table:
         return f"**{self.title}**\n\n" + "\n".join(lines) + note + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values, for JSON."""
         return {
             "name": self.name,
             "title": self.title,
@@ -107,7 +125,7 @@ class Table:
         )
         found = cls(content["name"], content["title"], columns, rows, content["note"])
         if any(len(row) != len(columns) for row in rows):
-            raise ValueError(f"a row of the table {found.name!r} has not as many cells as there are columns")
+            raise ValueError(f"a row of the table {found.name!r} does not have as many cells as there are columns")
         _ = found.texts  # a kind of column, or a cell, that cannot be written shows here
         return found
 
@@ -143,6 +161,10 @@ class Result:
         """What the numbers stand on, in words."""
         seeds = f"{len(self.seeds)} training seed{'s' if len(self.seeds) > 1 else ''}"
         return f"{self.n_scans} test scans of {self.n_patients} patients, {seeds}"
+
+    def claim(self, number: int, *evidence: Evidence, remark: str = "") -> Claim:
+        """A claim of the paper, tested on these data."""
+        return Claim(number, self.data_set, evidence, self.basis, remark)
 
     def with_claims(self, *claims: Claim) -> Self:
         """With verdicts on claims."""
@@ -185,7 +207,7 @@ class Result:
                 claims=tuple(Claim.from_dict(claim) for claim in content["claims"]),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ExperimentError(f"{path} is no result of lesioncount reproduce: {error}.") from None
+            raise ExperimentError(f"{path} is not a result of lesioncount reproduce: {error}.") from None
 
 
 def load_results(folder: Path) -> list[Result]:
@@ -197,8 +219,8 @@ def load_results(folder: Path) -> list[Result]:
 
 
 def _checked(content: dict[str, Any]) -> dict[str, Any]:
-    if content["format"] != FORMAT_VERSION:
-        raise ValueError(f"expected format {FORMAT_VERSION}, but it is {content['format']!r}")
+    if content["format"] not in _READABLE:
+        raise ValueError(f"expected format {' or '.join(map(str, _READABLE))}, but it is {content['format']!r}")
     if content["experiment"] not in EXPERIMENT_NAMES:
         raise ValueError(f"there is no experiment {content['experiment']!r}")
     return content
@@ -212,5 +234,5 @@ def on_white(document: str) -> str:
 def _drawing(folder: Path, stem: str, name: str) -> str:
     """A figure of these results, and no other file."""
     if re.fullmatch(r"[a-z0-9-]+", name) is None:
-        raise ValueError(f"{name!r} is no name of a figure")
+        raise ValueError(f"{name!r} is not the name of a figure")
     return (folder / f"{stem}-{name}.svg").read_text("utf-8")

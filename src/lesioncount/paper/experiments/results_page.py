@@ -16,12 +16,12 @@ from lesioncount.report.drawing import Figure
 from lesioncount.report.templates import template
 from lesioncount.version import __version__
 
-# What each experiment asks, and where it stands in the paper.
+# What each experiment asks, and where it is in the paper.
 QUESTIONS = {
     "threshold": ("How much does the count depend on the threshold?", "appendix C.1, figure 2"),
     "calibration": ("Do the probabilities of counts mean what they say?", "appendix C.2"),
     "uncertainty": ("Does the method know which counts are wrong?", "appendix C.3"),
-    "multitask": ("What does it gain to train with counts?", "section 4.2, table 1"),
+    "multitask": ("What does training with counts gain?", "section 4.2, table 1"),
     "lowdata": ("What is left with a tenth of the training patients?", "appendix C.4"),
     "adversarial": ("How easily is the count fooled?", "appendix C.5"),
 }

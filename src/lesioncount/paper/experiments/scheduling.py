@@ -1,15 +1,11 @@
-"""Jobs that need each other → done, side by side on the cores; what was done before is not done again."""
+"""Jobs that depend on each other → done, in parallel; jobs that were finished before are not repeated."""
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +13,7 @@ import torch
 
 from lesioncount.errors import ExperimentError
 from lesioncount.paper.experiments.jobs import Job
+from lesioncount.runs.workers import Workers
 
 fcntl: ModuleType | None
 try:
@@ -24,7 +21,7 @@ try:
 except ImportError:  # not on Windows, where two runs at once are not noticed
     fcntl = None
 
-# How often a worker looks whether the run that it belongs to is still there.
+# How often a worker checks that the run it belongs to is still there.
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 
@@ -40,9 +37,9 @@ def run_jobs(
     cache : Path
         Folder of results. ``times.tsv`` in it says how many seconds each job took.
     n_processes : int, default 1
-        Jobs that run side by side, each in a process with one thread.
+        Number of processes, each with one thread.
     report : callable, optional
-        Is told of each job that is done.
+        Called with a line of text for each job that is done.
 
     Raises
     ------
@@ -58,7 +55,7 @@ def run_jobs(
         _run(waiting, failed, cache, n_processes, report)
     if failed:
         raise ExperimentError(
-            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} were not begun that need them; the others are "
+            f"{len(failed)} of {n_all} parts failed, and {len(waiting)} that need them were not begun; the others are "
             f"kept. First: {next(iter(failed.values()))}"
         )
 
@@ -82,10 +79,7 @@ def _run(
 ) -> None:
     n_all = len(waiting)
     running: dict[Future[float], Job] = {}
-    # A fresh interpreter per worker: forking one that has threads may lock up.
-    with ProcessPoolExecutor(
-        n_processes, mp_context=get_context("spawn"), initializer=_begin_worker, initargs=(os.getpid(),)
-    ) as executor:
+    with Workers(n_processes, prepare=_one_thread) as executor:
         try:
             while waiting or running:
                 for job in _ready(waiting, running, failed, n_processes):
@@ -128,18 +122,6 @@ def _ready(
     return [job for job, _ in zip(ready, range(free), strict=False)]
 
 
-def _begin_worker(parent: int) -> None:
-    """One thread for each worker; and none outlives its parent: two runs must not write to one training."""
-    torch.set_num_threads(1)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-    os._exit(1)
-
-
 def _timed(job: Job, cache: Path) -> float:
     began = time.monotonic()
     job.run(cache)
@@ -149,13 +131,14 @@ def _timed(job: Job, cache: Path) -> float:
 def _outcome(future: Future[float], job: Job, failed: dict[str, str], times: Path) -> str:
     try:
         seconds = future.result()
-    except BrokenProcessPool:
-        raise ExperimentError(
-            "A process died, possibly for want of memory. What was finished is kept: the same command goes on there."
-        ) from None
     except Exception as error:  # noqa: BLE001 - whatever it was, the other jobs go on
         failed[job.key] = f"{job.title}: {type(error).__name__}: {error}"
         return f"failed ({type(error).__name__}: {error})"
     with times.open("a", encoding="utf-8") as log:
         log.write(f"{job.key}\t{job.title}\t{seconds:.1f}\n")
     return f"{seconds:.0f} s"
+
+
+def _one_thread() -> None:
+    """Networks side by side, each on a core of its own."""
+    torch.set_num_threads(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,11 @@ CERTAIN_SHARE = 0.25
 # Of scans, in curves.
 SHARES = np.arange(1, 21) / 20
 
+_SHARES_OF_COUNTS = {
+    **dict.fromkeys(("accuracy", "zero_mass", "coverage90", "no_entropy"), 1.0),
+    **dict.fromkeys(("certain_accuracy", "uncertain_accuracy"), CERTAIN_SHARE),
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Counted:
@@ -27,6 +32,11 @@ class Counted:
 
     predictions: Predictions
     groups: Sequence[str]
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Of all scans, or of the most certain quarter."""
+        return _SHARES_OF_COUNTS
 
     def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Accuracy, F1, calibration and so on; and the accuracy on the most certain quarter."""
@@ -68,10 +78,15 @@ class Certainty:
         """The patient of each scan."""
         return self.counted.groups
 
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Each of as many scans as its name says."""
+        return {f"{share:g}": float(share) for share in SHARES}
+
     def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """One for each share."""
         found = self.counted.accuracy_among(weights, SHARES, most_uncertain=self.most_uncertain)
-        return {f"{share:g}": found[:, i] for i, share in enumerate(SHARES)}
+        return dict(zip(self.shares, found.T, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +108,11 @@ class Segmented:
     def groups(self) -> Sequence[str]:
         """The patient of each scan."""
         return self.stats.patients
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """None of its scores is a share of scans."""
+        return {}
 
     def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Voxel F1, ECE and MCE; false positives per scan, of all candidates and of those above one half."""
@@ -133,12 +153,12 @@ def best_voxel_threshold(validation: ScanStats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Withstood:
-    """What became of attacks on scans.
+    """What attacks on scans achieved.
 
     Attributes
     ----------
     right_before, fooled, blind : array of bool, shape (n,)
-        Whether a scan was counted right as it is, and then was not; whether the attack saw nothing to change.
+        Whether a scan was counted right before the attack, and wrong after it; whether the attack had no gradient.
     groups : sequence of str
     """
 
@@ -146,6 +166,13 @@ class Withstood:
     fooled: NDArray[np.bool_]
     blind: NDArray[np.bool_]
     groups: Sequence[str]
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Of all attacked scans; rates are of those that were counted right before."""
+        right = float(self.right_before.mean())
+        everywhere = dict.fromkeys(("accuracy_before", "accuracy_after", "accuracy_drop"), 1.0)
+        return everywhere | {"success_rate": right, "blind": right}
 
     def scores(self, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Accuracy after, accuracy drop, success rate of attacks, and the share of them without a gradient."""

@@ -23,7 +23,7 @@ VOXEL_BINS = 100
 
 @dataclass(frozen=True, eq=False)
 class ScanStats:
-    """What a network said of the scans of a part, and what was true.
+    """What a network predicted for the scans of a part, beside the truth.
 
     Attributes
     ----------
@@ -31,12 +31,12 @@ class ScanStats:
     counts : array of int, shape (n,)
         True counts.
     log_probs : array of float, shape (n, 5)
-        Of the count, as the network's own method has it.
+        Of the count, by the network's own method.
     peaks : tuple of tuple of array
         For each threshold and scan, the highest probability of each connected region above it: existence
         probabilities of our method, and as many as connected components count.
     owns, touches : tuple of array of bool
-        Of the regions at the lowest threshold: whether each has a true lesion for itself, or shares a voxel with one.
+        Of the regions at the lowest threshold: whether each has a true lesion to itself, or shares a voxel with one.
     lesion_voxels, other_voxels : array of int, shape (n, 100)
         Histograms of the probabilities of voxels inside and outside of lesions.
     voxel_n, voxel_confidence, voxel_hits : array, shape (n, 10)
@@ -68,6 +68,32 @@ class ScanStats:
         return np.array([len(peaks) for peaks in self.existence(threshold)], dtype=np.int64)
 
     @classmethod
+    def of(
+        cls,
+        numbers: Sequence[MapNumbers],
+        /,
+        *,
+        names: tuple[str, ...],
+        patients: tuple[str, ...],
+        counts: NDArray[np.int64],
+        log_probs: NDArray[np.float64],
+    ) -> Self:
+        """From the numbers of each map."""
+        return cls(
+            names,
+            patients,
+            counts,
+            log_probs,
+            peaks=tuple(zip(*(one.peaks for one in numbers), strict=True)),
+            owns=tuple(one.owns for one in numbers),
+            touches=tuple(one.touches for one in numbers),
+            **{
+                name: np.stack([getattr(one, name) for one in numbers])
+                for name in ("lesion_voxels", "other_voxels", "voxel_n", "voxel_confidence", "voxel_hits")
+            },
+        )
+
+    @classmethod
     def joined(cls, parts: Sequence[ScanStats]) -> ScanStats:
         """The scans of several folds, one after the other."""
         values: dict[str, Any] = {}
@@ -87,8 +113,7 @@ class ScanStats:
         """Write it as one file of plain arrays."""
         ragged = {f"peaks{i}": of for i, of in enumerate(self.peaks)} | {"owns": self.owns, "touches": self.touches}
         arrays: dict[str, NDArray[Any]] = {
-            "names": np.array(self.names, dtype=np.str_),
-            "patients": np.array(self.patients, dtype=np.str_),
+            name: np.array(getattr(self, name), dtype=np.str_) for name in ("names", "patients")
         }
         for name, rows in ragged.items():
             arrays[name] = np.concatenate(rows) if rows else np.empty(0)
@@ -143,7 +168,7 @@ class MapNumbers:
 
 
 def map_numbers(probabilities: NDArray[np.float32], mask: NDArray[np.uint8]) -> MapNumbers:
-    """What is kept of a map, beside the true mask."""
+    """The numbers that are kept of a map, compared with the true mask."""
     found = [
         find_candidates(probabilities, protocol=CountingProtocol(threshold=threshold), warn=False)
         for threshold in THRESHOLDS

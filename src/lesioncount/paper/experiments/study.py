@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lesioncount.paper.experiments.arms import HEADS, SEGMENTATION, Arm, arm
 from lesioncount.paper.experiments.jobs import Attacked, DropoutCounted, Predicted
-from lesioncount.paper.experiments.presets import Protocol
+from lesioncount.paper.experiments.presets import Recipe
 from lesioncount.paper.experiments.result import Result, Table
 from lesioncount.paper.experiments.stats import ScanStats
 from lesioncount.report.drawing import Figure
@@ -26,7 +26,7 @@ class Study:
     data_set : str
         "synthetic" or "leaf".
     preset : str
-    protocol : Protocol
+    recipe : Recipe
     seeds : tuple of int
         Of trainings.
     cache : Path
@@ -35,14 +35,14 @@ class Study:
 
     data_set: str
     preset: str
-    protocol: Protocol
+    recipe: Recipe
     seeds: tuple[int, ...]
     cache: Path
 
     @property
     def folds(self) -> range:
         """Of the cross-validation, or the only part."""
-        return range(max(self.protocol.data.folds, 1))
+        return range(max(self.recipe.data.folds, 1))
 
     def arms(self, method: str, *, share: float = 1.0) -> Iterator[Arm]:
         """The trainings of a method: all seeds and folds."""
@@ -52,7 +52,7 @@ class Study:
     def arms_of_seed(self, method: str, seed: int, *, share: float = 1.0) -> Iterator[Arm]:
         """The trainings of a method with a seed: all folds."""
         for fold in self.folds:
-            yield arm(self.protocol, method, seed=seed, fold=fold, share=share)
+            yield arm(self.recipe, method, seed=seed, fold=fold, share=share)
 
     def predictions(
         self, method: str, *, part: str = "test", epoch: str = "best", share: float = 1.0
@@ -60,13 +60,18 @@ class Study:
         """Jobs that predict the scans of a part with each trained network of a method."""
         return (Predicted(one, part, epoch) for one in self.arms(method, share=share))
 
+    def with_validation(self, method: str, *, share: float = 1.0) -> Iterator[Predicted]:
+        """Jobs that predict the test scans, and the validation scans on which thresholds and so on are chosen."""
+        for part in ("test", "val"):
+            yield from self.predictions(method, part=part, share=share)
+
     def dropout(self) -> Iterator[DropoutCounted]:
         """Jobs that count with Monte Carlo dropout."""
-        return (DropoutCounted(one, self.protocol.mc_samples) for one in self.arms(SEGMENTATION))
+        return (DropoutCounted(one, self.recipe.mc_samples) for one in self.arms(SEGMENTATION))
 
     def attacks(self, method: str, weight: float, gradient_threshold: float | None = None) -> Iterator[Attacked]:
         """Jobs that attack the networks of a method."""
-        return (Attacked(one, self.protocol.attack, weight, gradient_threshold) for one in self.arms(method))
+        return (Attacked(one, self.recipe.attack, weight, gradient_threshold) for one in self.arms(method))
 
     def stats(self, method: str, *, epoch: str = "best", share: float = 1.0) -> list[ScanStats]:
         """What the networks of a method said of the test scans: for each seed, all folds together."""

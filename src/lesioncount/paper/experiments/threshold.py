@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from lesioncount.paper.experiments import published
 from lesioncount.paper.experiments.arms import SEGMENTATION
-from lesioncount.paper.experiments.claims import EQUAL, Claim, Evidence
+from lesioncount.paper.experiments.claims import EQUAL, Evidence
 from lesioncount.paper.experiments.controls import controls_table
-from lesioncount.paper.experiments.estimates import Estimate, Resampling, Samples
+from lesioncount.paper.experiments.estimates import Resampling, Samples, estimate_of
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.paper.experiments.result import Cell, Column, Result, Table
@@ -32,18 +32,22 @@ _SHOWN = (0.1, 0.5, 0.8)
 # Existence probabilities of the two candidates in figure 2 of the paper.
 _FIGURE_2 = (0.78, 0.51)
 
+_BY_CONSTRUCTION = (
+    "This is almost true by construction: where every candidate has an existence probability of 70 % or more, the most "
+    "probable count is nearly always their number."
+)
+
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    for part in ("test", "val"):
-        yield from study.predictions(SEGMENTATION, part=part)
+    return study.with_validation(SEGMENTATION)
 
 
 def run(study: Study) -> Result:
     """Count at every threshold, with connected components and with ours."""
     found = {"cc": at_thresholds(study, components_at), "ours_post_hoc": at_thresholds(study, ours_at)}
     stats = study.stats(SEGMENTATION)
-    resampling = Resampling.of([one.patients for one in stats])
+    resampling = Resampling.of(found["cc"][THRESHOLDS[0]])
     samples = {method: {at: resampling.samples(seeds) for at, seeds in of.items()} for method, of in found.items()}
     tables = (
         _table(samples, ("accuracy", "f1"), "threshold", "Accuracy and class-average F1 by threshold, percent"),
@@ -51,21 +55,14 @@ def run(study: Study) -> Result:
         controls_table(study, resampling),
     )
     figures = (
-        accuracy_figure({m: [Estimate.of(of[at]["accuracy"]) for at in THRESHOLDS] for m, of in samples.items()}),
+        accuracy_figure({m: [estimate_of(of[at]["accuracy"]) for at in THRESHOLDS] for m, of in samples.items()}),
         confusion_figure({m: [_matrix(of[at]) for at in _SHOWN] for m, of in found.items()}, _SHOWN),
         *_example(stats),
     )
     result = study.result("threshold", stats[0].patients, tables, figures)
     return result.with_claims(
-        Claim(1, study.data_set, _stable(samples), result.basis, _ranges_in_words(samples)),
-        Claim(
-            2,
-            study.data_set,
-            _equal(samples),
-            result.basis,
-            "This is nearly so by construction: where all candidates exist with 70 % or more, the most probable count "
-            "is mostly their number.",
-        ),
+        result.claim(1, _stable(samples), remark=_ranges_in_words(samples)),
+        result.claim(2, _equal(samples), remark=_BY_CONSTRUCTION),
     )
 
 
@@ -83,52 +80,40 @@ def _table(samples: _Samples, scores: Sequence[str], name: str, title: str) -> T
         row: list[Cell] = [at]
         for score in scores:
             for method in ("cc", "ours_post_hoc"):
-                row += [Estimate.of(samples[method][at][score]), f"{published.THRESHOLD[method][score][i]:.1f}"]
+                row += [estimate_of(samples[method][at][score]), f"{published.THRESHOLD[method][score][i]:.1f}"]
         rows.append(tuple(row))
     return Table(
         name, title, tuple(columns), tuple(rows), "CC: connected components above τ. Ours: candidates above τ."
     )
 
 
-def _stable(samples: _Samples) -> tuple[Evidence, ...]:
+def _stable(samples: _Samples) -> Evidence:
     """The range of accuracy over low thresholds is smaller than that of connected components."""
     ranges = _ranges(samples)
-    return (
-        Evidence(
-            "range of accuracy over τ = 0.1 … 0.5, connected components minus ours",
-            Estimate.of(ranges["cc"] - ranges["ours_post_hoc"]),
-            "points",
-            "above",
-        ),
-    )
+    difference = estimate_of(ranges["cc"] - ranges["ours_post_hoc"])
+    measured = "range of accuracy over τ = 0.1 … 0.5, connected components minus ours"
+    return Evidence(measured, difference, "points", "above")
 
 
 def _ranges(samples: _Samples) -> dict[str, Samples]:
     return {
-        method: np.ptp(np.stack([samples[method][at]["accuracy"] for at in _LOW]), axis=0)
+        method: Samples(np.ptp([samples[method][at]["accuracy"].values for at in _LOW], axis=0), is_biased=True)
         for method in ("cc", "ours_post_hoc")
     }
 
 
 def _ranges_in_words(samples: _Samples) -> str:
-    cc, ours = (written(Estimate.of(of, biased=True), "points", unit=True) for of in _ranges(samples).values())
+    cc, ours = (written(estimate_of(of), "points", unit=True) for of in _ranges(samples).values())
     return f"The range itself: connected components {cc}, ours {ours}."
 
 
-def _equal(samples: _Samples) -> tuple[Evidence, ...]:
+def _equal(samples: _Samples) -> Evidence:
     """The mean accuracies over high thresholds differ by less than what is not ranked."""
     ours, theirs = (
-        np.mean([samples[method][at]["accuracy"] for at in _HIGH], axis=0) for method in ("ours_post_hoc", "cc")
+        np.mean([samples[method][at]["accuracy"].values for at in _HIGH], axis=0) for method in ("ours_post_hoc", "cc")
     )
-    return (
-        Evidence(
-            "difference of accuracy over τ = 0.6 … 0.9, without sign",
-            Estimate.of(np.abs(ours - theirs)),
-            "points",
-            "below",
-            EQUAL,
-        ),
-    )
+    distance = estimate_of(Samples(np.abs(ours - theirs)))
+    return Evidence("absolute difference of accuracy over τ = 0.6 … 0.9", distance, "points", "below", EQUAL)
 
 
 def _matrix(seeds: Sequence[Counted]) -> NDArray[np.float64]:

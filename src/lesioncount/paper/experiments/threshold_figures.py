@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.look import COLOURS, SHORT, percent_up, with_band
 from lesioncount.report.drawing import Figure, legend, svg, whole_numbers
 from lesioncount.runs.comparison import THRESHOLDS
+from lesioncount.trust.scores.estimate import Estimate
 
 # Above it, letters are no longer legible on the colour of a cell.
 _STRONGEST = 0.55

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from lesioncount.paper.experiments import published
 from lesioncount.paper.experiments.arms import SEGMENTATION
 from lesioncount.paper.experiments.claims import GOOD_AUROC, NEARLY_ALL, Claim, Evidence
-from lesioncount.paper.experiments.estimates import Estimate, Resampling, estimates_of
+from lesioncount.paper.experiments.estimates import Resampling, Samples, estimate_of
 from lesioncount.paper.experiments.jobs import DropoutCounted, Job
-from lesioncount.paper.experiments.result import Column, Result, Row, Table
-from lesioncount.paper.experiments.scored import CERTAIN_SHARE, Certainty, Counted
+from lesioncount.paper.experiments.result import Column, Result, Table
+from lesioncount.paper.experiments.scored import Certainty, Counted
 from lesioncount.paper.experiments.study import Study
 from lesioncount.paper.experiments.uncertainty_figures import certainty_figure, entropy_figure
 from lesioncount.paper.experiments.ways_to_count import NAMES, post_hoc, sampled
+from lesioncount.trust.scores.estimate import Estimate
 
 _COLUMNS = {
     "accuracy": Column("accuracy, %", "percent"),
@@ -29,23 +30,22 @@ _SHOWN = ("ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_dropout")
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    for part in ("test", "val"):
-        yield from study.predictions(SEGMENTATION, part=part)
+    yield from study.with_validation(SEGMENTATION)
     yield from study.dropout()
 
 
 def run(study: Study) -> Result:
     """Compare the entropy of counts with their errors, beside Monte Carlo dropout."""
     counted = post_hoc(study) | {"cc_dropout": with_dropout(study)}
-    resampling = Resampling.of([one.groups for one in counted["cc_dropout"]])
+    resampling = Resampling.of(counted["cc_dropout"])
     samples = {name: resampling.samples(counted[name]) for name in _SHOWN}
-    rows: tuple[Row, ...] = tuple((NAMES[name], *estimates_of(samples[name], _COLUMNS)) for name in _SHOWN)
     note = (
-        f"Monte Carlo dropout: {study.protocol.mc_samples} samples of the map, connected components above 0.5 of each. "
-        f"In the paper, on about {published.ALWAYS_THE_SAME:.0f} % of scans all samples gave the same count. Ties of "
-        "the entropy count alike, whatever their order."
+        f"Monte Carlo dropout: {study.recipe.mc_samples} samples of the map, connected components above 0.5 of each. "
+        f"In the paper, all samples gave the same count on about {published.ALWAYS_THE_SAME:.0f} % of scans. Scans "
+        "with the same entropy count alike, whatever their order."
     )
-    table = Table("uncertainty", "What entropy is worth", (Column("method"), *_COLUMNS.values()), rows, note)
+    rows = {NAMES[name]: samples[name] for name in _SHOWN}
+    table = Table.of_scores("uncertainty", "What entropy is worth", _COLUMNS, rows, note)
     figures = (
         certainty_figure(
             *({name: _curve(counted[name], resampling, most) for name in _SHOWN} for most in (False, True))
@@ -53,43 +53,24 @@ def run(study: Study) -> Result:
         entropy_figure({name: counted[name] for name in ("ours_post_hoc", "cc_dropout")}),
     )
     result = study.result("uncertainty", counted["cc_dropout"][0].groups, (table,), figures)
-    ours, theirs = samples["ours_post_hoc"], samples["cc_dropout"]
-    return result.with_claims(
-        Claim(
-            3,
-            study.data_set,
-            (
-                Evidence("AUROC(entropy → error) of ours", Estimate.of(ours["auroc"]), "score", "above", GOOD_AUROC),
-                Evidence(
-                    "accuracy on the most certain quarter",
-                    Estimate.of(ours["certain_accuracy"], n=CERTAIN_SHARE * len(resampling.patients)),
-                    "percent",
-                    "above",
-                    NEARLY_ALL,
-                ),
-            ),
-            result.basis,
-        ),
-        Claim(
-            4,
-            study.data_set,
-            (
-                Evidence(
-                    "AUROC(entropy → error), ours minus Monte Carlo dropout",
-                    Estimate.of(ours["auroc"] - theirs["auroc"]),
-                    "score",
-                    "above",
-                ),
-            ),
-            result.basis,
-        ),
+    return result.with_claims(*_claims(result, samples["ours_post_hoc"], samples["cc_dropout"]))
+
+
+def _claims(result: Result, ours: Mapping[str, Samples], theirs: Mapping[str, Samples]) -> Iterator[Claim]:
+    ranking, certain = (estimate_of(ours[score]) for score in ("auroc", "certain_accuracy"))
+    yield result.claim(
+        3,
+        Evidence("AUROC(entropy → error) of ours", ranking, "score", "above", GOOD_AUROC),
+        Evidence("accuracy on the most certain quarter", certain, "percent", "above", NEARLY_ALL),
     )
+    gained = estimate_of(ours["auroc"] - theirs["auroc"])
+    yield result.claim(4, Evidence("AUROC(entropy → error), ours minus Monte Carlo dropout", gained, "score", "above"))
 
 
 def _curve(seeds: Sequence[Counted], resampling: Resampling, most_uncertain: bool) -> list[Estimate]:
     """Accuracy among the most certain, or most uncertain, share by share."""
     samples = resampling.samples([Certainty(one, most_uncertain) for one in seeds])
-    return [Estimate.of(of) for of in samples.values()]
+    return [estimate_of(of) for of in samples.values()]
 
 
 def with_dropout(study: Study) -> list[Counted]:
@@ -97,6 +78,6 @@ def with_dropout(study: Study) -> list[Counted]:
     found = []
     for seed, stats in zip(study.seeds, study.stats(SEGMENTATION), strict=True):
         arms = study.arms_of_seed(SEGMENTATION, seed)
-        counts = np.concatenate([DropoutCounted(arm, study.protocol.mc_samples).load(study.cache) for arm in arms])
+        counts = np.concatenate([DropoutCounted(arm, study.recipe.mc_samples).load(study.cache) for arm in arms])
         found.append(Counted(sampled(counts, stats.counts), stats.patients))
     return found

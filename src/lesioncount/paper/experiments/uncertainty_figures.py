@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lesioncount.paper.experiments.estimates import Estimate
 from lesioncount.paper.experiments.look import COLOURS, SHORT, percent_up, style
 from lesioncount.paper.experiments.scored import SHARES, Counted
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
+from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.summary import MAX_COUNT
 
 _BINS = np.linspace(0, 1, 11)

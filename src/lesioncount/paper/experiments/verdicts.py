@@ -34,7 +34,7 @@ def claims_table(results: Sequence[Result]) -> Table:
     columns = tuple(Column(head) for head in ("", "claim", "data", "measured", "verdict", "on"))
     note = (
         "Estimates are means over training seeds, with 95 % intervals over patients. A claim holds, or does not, where "
-        "the interval and every seed lie on one side of the bound; else it is undecided."
+        "the interval and every seed lie on one side of the bound; otherwise it is undecided."
     )
     return Table("claims", "Nine claims of the paper", columns, tuple(rows), note)
 

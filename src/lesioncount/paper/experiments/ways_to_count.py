@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,29 +40,43 @@ NAMES = {
 _Distributions = list[CountDistribution]
 
 
+def way_of(method: str) -> str:
+    """How the networks of a method count: those that learned segmentation only do it post hoc."""
+    return "ours_post_hoc" if method == SEGMENTATION else method
+
+
 def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
     """Counts from the maps of networks that learned segmentation only, and the controls, for each seed."""
     found: dict[str, list[Counted]] = {}
     for seed in study.seeds:
         folds = [fold_stats(study, SEGMENTATION, seed, fold, share) for fold in study.folds]
         tests = ScanStats.joined([test for _, test in folds])
-        distributions = {
-            "ours_post_hoc": [_counted(test, Calibration()) for _, test in folds],
-            "ours_unweighted": [_counted(test, undone()) for _, test in folds],
-            "ours_fitted": [_counted(test, fitted(val)) for val, test in folds],
-        }
         numbers = {
             "cc": [test.components(CC_AT) for _, test in folds],
             "cc_tuned": [test.components(tuned_threshold(val)) for val, test in folds],
             "all_zero": [np.zeros(len(test), dtype=np.int64) for _, test in folds],
         }
-        for name, parts in distributions.items():
-            predictions = Predictions.of_distributions([d for part in parts for d in part], tests.counts)
-            found.setdefault(name, []).append(Counted(predictions, tests.patients))
-        for name, counts in numbers.items():
-            predictions = Predictions.of_counts(np.concatenate(counts), tests.counts)
-            found.setdefault(name, []).append(Counted(predictions, tests.patients))
+        predictions = {
+            name: Predictions.of_distributions(
+                [one for test, calibration in parts for one in _counted(test, calibration)], tests.counts
+            )
+            for name, parts in calibrated(folds).items()
+        }
+        predictions |= {
+            name: Predictions.of_counts(np.concatenate(counts), tests.counts) for name, counts in numbers.items()
+        }
+        for name, of in predictions.items():
+            found.setdefault(name, []).append(Counted(of, tests.patients))
     return found
+
+
+def calibrated(folds: Sequence[tuple[ScanStats, ScanStats]]) -> dict[str, list[tuple[ScanStats, Calibration]]]:
+    """Test scans of each fold with what corrects their candidates: nothing, the weight undone, or a fit."""
+    return {
+        "ours_post_hoc": [(test, Calibration()) for _, test in folds],
+        "ours_unweighted": [(test, undone()) for _, test in folds],
+        "ours_fitted": [(test, fitted(val)) for val, test in folds],
+    }
 
 
 def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.0) -> list[Counted]:
@@ -70,6 +84,15 @@ def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.
     return [
         Counted(Predictions.of_bins(np.exp(stats.log_probs), stats.counts), stats.patients)
         for stats in study.stats(method, epoch=epoch, share=share)
+    ]
+
+
+def constant_seeds(study: Study, head: str, *, share: float = 1.0) -> list[int]:
+    """Seeds with which a head learned nothing more than to give every test scan the same count."""
+    return [
+        seed
+        for seed, one in zip(study.seeds, learned(study, head, share=share), strict=True)
+        if len(np.unique(one.predictions.bins.argmax(axis=1))) == 1
     ]
 
 
@@ -141,7 +164,7 @@ def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64]) -> Predictions:
 def fold_stats(
     study: Study, method: str, seed: int, fold: int, share: float = 1.0, epoch: str = "best"
 ) -> tuple[ScanStats, ScanStats]:
-    """What a network said of the validation and of the test scans of its fold."""
+    """What a network predicted for the validation and the test scans of its fold."""
     arm = list(study.arms_of_seed(method, seed, share=share))[fold]
     return Predicted(arm, "val").load(study.cache), Predicted(arm, "test", epoch).load(study.cache)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.paper.synthetic.fields import SmoothField
-from lesioncount.paper.synthetic.grid import Coordinates, Places
+from lesioncount.paper.synthetic.lattice import Coordinates, Places
 
 Values = NDArray[np.float32]
 Triple = tuple[float, float, float]
@@ -112,7 +112,7 @@ class Anatomy:
 
     @classmethod
     def drawn(cls, rng: np.random.Generator) -> Anatomy:
-        """Of some patient."""
+        """The brain of a random patient."""
         z, y, x = (float(half * rng.uniform(0.95, 1.04)) for half in _HALF_AXES_MM)
         shortest, longest = _FOLD_WAVES_MM
         bend_z, bend_y, bend_x = (SmoothField.drawn(rng, shortest_mm=60, longest_mm=250) for _ in range(3))

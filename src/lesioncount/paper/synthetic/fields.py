@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.paper.synthetic.grid import FIELD_OF_VIEW_MM, Places
+from lesioncount.paper.synthetic.lattice import FIELD_OF_VIEW_MM, Places
 
 
 @dataclass(frozen=True)

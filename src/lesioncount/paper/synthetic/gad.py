@@ -15,7 +15,7 @@ from lesioncount.learning.cohort import Cohort, Scan, Split, checked_split, coun
 from lesioncount.paper.synthetic.anatomy import Anatomy
 from lesioncount.paper.synthetic.blob import Blob
 from lesioncount.paper.synthetic.counts import drawn_counts, drawn_splits
-from lesioncount.paper.synthetic.grid import Grid
+from lesioncount.paper.synthetic.lattice import Lattice
 from lesioncount.paper.synthetic.lesions import aged, chronic_lesions, gad_lesions, mimics
 from lesioncount.paper.synthetic.placing import GAP_MM, WhiteMatter
 from lesioncount.paper.synthetic.scanner import Content, acquired
@@ -76,7 +76,7 @@ class GadCohort(Cohort):
                 f"Expected at least one patient and a seed of at least 0, but got n_patients={n_patients} and "
                 f"seed={seed}."
             )
-        self.n_patients, self.seed, self.grid = int(n_patients), int(seed), Grid(_triple(shape))
+        self.n_patients, self.seed, self.lattice = int(n_patients), int(seed), Lattice(_triple(shape))
         rng = _stream(self.seed, _COHORT)
         counts = drawn_counts(rng, rng.integers(1, _MOST_SESSIONS + 1, size=self.n_patients))
         splits = drawn_splits(rng, counts)
@@ -93,21 +93,20 @@ class GadCohort(Cohort):
 
     def __repr__(self) -> str:
         """How to make it, and its size."""
-        return (
-            f"<GadCohort of {self.n_patients} patients, seed {self.seed}, shape {self.grid.shape}: {len(self)} scans>"
-        )
+        made_from = f"{self.n_patients} patients, seed {self.seed}, shape {self.lattice.shape}"
+        return f"<GadCohort of {made_from}: {len(self)} scans>"
 
     @property
     def provenance(self) -> dict[str, Any]:
         """That it is synthetic, and how to make it again."""
-        shape = " ".join(map(str, self.grid.shape))
+        shape = " ".join(map(str, self.lattice.shape))
         options = f"--patients {self.n_patients} --seed {self.seed} --shape {shape}"
         return {
             "Name": "Synthetic Gad cohort of lesioncount",
             "Synthetic": True,
             "Seed": self.seed,
             "Patients": self.n_patients,
-            "Shape": list(self.grid.shape),
+            "Shape": list(self.lattice.shape),
             "Command": f"lesioncount synthesize -o FOLDER {options}",
         }
 
@@ -123,7 +122,7 @@ class GadCohort(Cohort):
         visit = self.visits[index]
         content = self.content(visit)
         acquisition = _stream(self.seed, _ACQUISITION, visit.patient, visit.session)
-        images = acquired(content, self.grid, acquisition)
+        images = acquired(content, self.lattice, acquisition)
         lesions = self._mask([blob for blob in content.gad if blob.labelled])
         return Scan(
             patient=f"{visit.patient + 1:03d}",
@@ -133,7 +132,7 @@ class GadCohort(Cohort):
             brain=content.tissues.brain,
             lesions=lesions,
             all_lesions=self._mask(content.gad),
-            affine=self.grid.affine,
+            affine=self.lattice.affine,
             count=count_of(lesions),
         )
 
@@ -141,10 +140,10 @@ class GadCohort(Cohort):
         """What a scan shows, in millimetres and without faults of the scanner."""
         counts = self._counts[visit.patient][: visit.session + 1]
         # Lesions must not touch, also where voxels are larger than those that the gap was chosen for.
-        course = _course(self.seed, visit.patient, counts, max(GAP_MM, 2 * max(self.grid.spacing_mm)))
-        edge = float(np.mean(self.grid.spacing_mm))
+        course = _course(self.seed, visit.patient, counts, max(GAP_MM, 2 * max(self.lattice.spacing_mm)))
+        edge = float(np.mean(self.lattice.spacing_mm))
         return Content(
-            tissues=course.anatomy.tissues(self.grid, edge_mm=edge),
+            tissues=course.anatomy.tissues(self.lattice, edge_mm=edge),
             gad=course.gad,
             mimics=course.mimics,
             chronic=course.chronic,
@@ -152,9 +151,9 @@ class GadCohort(Cohort):
         )
 
     def _mask(self, blobs: Sequence[Blob]) -> NDArray[np.bool_]:
-        mask = np.zeros(self.grid.shape, np.bool_)
+        mask = np.zeros(self.lattice.shape, np.bool_)
         for blob in blobs:
-            blob.paint_mask(mask, self.grid)
+            blob.paint_mask(mask, self.lattice)
         return mask
 
 
@@ -194,7 +193,7 @@ def _healthy_or_not(seed: int, patient: int, gap_mm: float) -> _Course:
 
 
 def _triple(shape: Sequence[int]) -> tuple[int, int, int]:
-    """Plain numbers, so that equal shapes are equal; the grid refuses what is not three."""
+    """Plain numbers, so that equal shapes are equal; the lattice refuses what is not three."""
     return cast("tuple[int, int, int]", tuple(int(n) for n in shape))
 
 

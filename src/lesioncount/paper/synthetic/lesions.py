@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lesioncount.paper.synthetic.blob import Blob
-from lesioncount.paper.synthetic.grid import REFERENCE_VOXEL_MM3
+from lesioncount.paper.synthetic.lattice import REFERENCE_VOXEL_MM3
 
 # Volumes are in voxels of 24 × 48 × 40, brightness in units of white matter in T1: median, spread, limits.
 _GAD_VOLUME = (15.0, 0.7, 3.0, 150.0)

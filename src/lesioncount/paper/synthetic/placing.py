@@ -9,7 +9,7 @@ import numpy as np
 
 from lesioncount.paper.synthetic.anatomy import Anatomy
 from lesioncount.paper.synthetic.blob import Blob
-from lesioncount.paper.synthetic.grid import FIELD_OF_VIEW_MM, Points
+from lesioncount.paper.synthetic.lattice import FIELD_OF_VIEW_MM, Points
 
 # Places from which those of lesions are chosen. About a third lies in white matter.
 _N_PLACES = 1200

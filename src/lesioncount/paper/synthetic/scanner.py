@@ -13,7 +13,7 @@ from lesioncount.learning.cohort_files import STEP
 from lesioncount.paper.synthetic.anatomy import Tissues
 from lesioncount.paper.synthetic.blob import Blob
 from lesioncount.paper.synthetic.fields import SmoothField
-from lesioncount.paper.synthetic.grid import Grid
+from lesioncount.paper.synthetic.lattice import Lattice
 from lesioncount.paper.synthetic.vessels import Tube
 
 # Brightness of white matter, cortex, deep grey matter and fluid in T1, T2, FLAIR and PD; white matter in T1 is 1.
@@ -49,33 +49,33 @@ class Content:
     vessels: Sequence[Tube]
 
 
-def acquired(content: Content, grid: Grid, rng: np.random.Generator) -> NDArray[np.float32]:
+def acquired(content: Content, lattice: Lattice, rng: np.random.Generator) -> NDArray[np.float32]:
     """The images (5, z, y, x), with mean 0 and variance 1 inside the brain, and 0 outside."""
     brain = content.tissues.brain
     noise = np.float32(rng.uniform(*_NOISE))
-    images = np.stack([_with_faults(image * brain, grid, noise, rng) for image in _ideal(content, grid)])
+    images = np.stack([_with_faults(image * brain, lattice, noise, rng) for image in _ideal(content, lattice)])
     return np.round(z_scored(images, brain) / np.float32(STEP)) * np.float32(STEP)
 
 
 def _with_faults(
-    image: NDArray[np.float32], grid: Grid, noise: np.float32, rng: np.random.Generator
+    image: NDArray[np.float32], lattice: Lattice, noise: np.float32, rng: np.random.Generator
 ) -> NDArray[np.float32]:
     shortest, longest = _BIAS_WAVES_MM
     bias = SmoothField.drawn(rng, shortest_mm=shortest, longest_mm=longest)
-    shift = rng.uniform(-_SHIFT_MM, _SHIFT_MM, size=3) / grid.spacing_mm
-    biased = _blurred(image, shift) * (1 + np.float32(_BIAS) * bias.on(grid))
-    return np.asarray(biased + noise * rng.standard_normal(grid.shape, dtype=np.float32))
+    shift = rng.uniform(-_SHIFT_MM, _SHIFT_MM, size=3) / lattice.spacing_mm
+    biased = _blurred(image, shift) * (1 + np.float32(_BIAS) * bias.on(lattice))
+    return np.asarray(biased + noise * rng.standard_normal(lattice.shape, dtype=np.float32))
 
 
-def _ideal(content: Content, grid: Grid) -> list[NDArray[np.float32]]:
+def _ideal(content: Content, lattice: Lattice) -> list[NDArray[np.float32]]:
     """T1, T1 with gadolinium, T2, FLAIR and PD of a scanner without faults."""
     t1, t2, flair, pd = (_contrast(content.tissues, levels) for levels in (_T1, _T2, _FLAIR, _PD))
-    t1 += _darkening(content, grid)
-    shine = _shine(content, grid)
+    t1 += _darkening(content, lattice)
+    shine = _shine(content, lattice)
     t2 += np.float32(_LESION_T2) * shine
     flair += np.float32(_LESION_FLAIR) * shine
     pd += np.float32(_LESION_PD) * shine
-    return [t1, t1 + _enhancement(content, grid), t2, flair, pd]
+    return [t1, t1 + _enhancement(content, lattice), t2, flair, pd]
 
 
 def _contrast(tissues: Tissues, levels: tuple[float, float, float, float]) -> NDArray[np.float32]:
@@ -88,34 +88,34 @@ def _contrast(tissues: Tissues, levels: tuple[float, float, float, float]) -> ND
     )
 
 
-def _darkening(content: Content, grid: Grid) -> NDArray[np.float32]:
+def _darkening(content: Content, lattice: Lattice) -> NDArray[np.float32]:
     """What lesions take from T1."""
-    dark = np.zeros(grid.shape, np.float32)
+    dark = np.zeros(lattice.shape, np.float32)
     for blob in content.chronic:
-        blob.paint(dark, grid, _HOLE_T1 if blob.is_hole else _OLD_T1)
+        blob.paint(dark, lattice, _HOLE_T1 if blob.is_hole else _OLD_T1)
     for blob in content.gad:
-        blob.paint(dark, grid, _OLD_T1)
+        blob.paint(dark, lattice, _OLD_T1)
     return np.maximum(dark, np.float32(_HOLE_T1)) * (1 - content.tissues.fluid)
 
 
-def _shine(content: Content, grid: Grid) -> NDArray[np.float32]:
+def _shine(content: Content, lattice: Lattice) -> NDArray[np.float32]:
     """What lesions, old and new, add to FLAIR. Lesions that overlap do not shine more than one."""
-    shine = np.zeros(grid.shape, np.float32)
+    shine = np.zeros(lattice.shape, np.float32)
     for blob in content.chronic:
-        blob.paint(shine, grid, blob.amplitude)
+        blob.paint(shine, lattice, blob.amplitude)
     for blob in (*content.gad, *content.mimics):
         if blob.in_flair:
-            blob.paint(shine, grid, _OEDEMA, grown=_OEDEMA_GROWN)
+            blob.paint(shine, lattice, _OEDEMA, grown=_OEDEMA_GROWN)
     return np.minimum(shine, np.float32(0.8)) * (1 - content.tissues.fluid)
 
 
-def _enhancement(content: Content, grid: Grid) -> NDArray[np.float32]:
+def _enhancement(content: Content, lattice: Lattice) -> NDArray[np.float32]:
     """What gadolinium adds to T1."""
-    lesions, vessels = np.zeros(grid.shape, np.float32), np.zeros(grid.shape, np.float32)
+    lesions, vessels = np.zeros(lattice.shape, np.float32), np.zeros(lattice.shape, np.float32)
     for blob in (*content.gad, *content.mimics):
-        blob.paint(lesions, grid, blob.amplitude)
+        blob.paint(lesions, lattice, blob.amplitude)
     for tube in content.vessels:
-        tube.paint(vessels, grid)
+        tube.paint(vessels, lattice)
     return np.maximum(lesions, vessels)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.paper.synthetic.anatomy import Anatomy
-from lesioncount.paper.synthetic.grid import FIELD_OF_VIEW_MM, Grid, Points
+from lesioncount.paper.synthetic.lattice import FIELD_OF_VIEW_MM, Lattice, Points
 
 # In each patient; lengths and radii were chosen in voxels of 24 × 48 × 40, which are 3.5 mm wide.
 _N_LONG, _N_SHORT = 7.0, 0.7
@@ -43,14 +43,14 @@ class Tube:
     radius_mm: float
     amplitude: float
 
-    def paint(self, image: NDArray[np.float32], grid: Grid) -> None:
+    def paint(self, image: NDArray[np.float32], lattice: Lattice) -> None:
         """Let an image shine where it is; where something shines more, that is left."""
         # A tube thinner than a voxel fills only part of it: the edge is as wide as a voxel, its middle at the radius.
-        edge = max(1.0, float(np.mean(grid.spacing_mm)))
+        edge = max(1.0, float(np.mean(lattice.spacing_mm)))
         reach = self.radius_mm + edge / 2
         for place in self.path_mm:
-            window = grid.window(place, reach)
-            z, y, x = grid.offsets(window, place)
+            window = lattice.window(place, reach)
+            z, y, x = lattice.offsets(window, place)
             inside = np.float32(reach) - np.sqrt(z * z + y * y + x * x)
             share = np.clip(inside / np.float32(edge), 0, 1) * np.float32(self.amplitude)
             np.maximum(image[window], share, out=image[window])

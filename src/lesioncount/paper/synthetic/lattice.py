@@ -74,7 +74,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Lattice:
     """The voxels of a scan, which fill the field of view.
 
     Parameters
@@ -84,7 +84,7 @@ class Grid:
 
     Examples
     --------
-    >>> Grid((24, 48, 40)).spacing_mm
+    >>> Lattice((24, 48, 40)).spacing_mm
     (3.5, 3.5, 3.5)
     """
 
