@@ -86,7 +86,7 @@ class OutputFolder:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # names may be no Unicode
 
     def set_aside(self, name: str) -> None:
-        """Give a file of ours that somebody has changed another name, so that it can be made again and nothing is lost."""
+        """Rename a file of ours that somebody has changed: it can be made again, and nothing is lost."""
         if self._is_taken(name) and not self.is_ours(name):
             taken = self.path / name
             n = next(n for n in range(1, 1 << 31) if not self._is_taken(f"{name}.changed{n}"))

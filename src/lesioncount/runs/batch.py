@@ -72,11 +72,11 @@ def count_batch(
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     scans = _scans(inputs, mask, folder.path, members=members)
     settings.check(members=members)
-    _check(folder, scans, settings, replaces=resume or overwrite)
-    with folder.alone():
-        _adopt(folder)
+    _check(folder, scans, settings, resume=resume, overwrite=overwrite)
+    with folder.alone(listed_in=RUN_FILE):
         began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
-        folder.write_text(RUN_FILE, run.to_json())  # from here on the folder holds a run, also if it is killed
+        # From here on the folder holds a run, also if it is killed.
+        folder.write_text(RUN_FILE, run.to_json(files=folder.listed))
         done: dict[str, ScanSummary] = {}
 
         def tell(summary: ScanSummary) -> None:
@@ -91,9 +91,10 @@ def count_batch(
             run = replace(run, status="interrupted")
         results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
         _write_tables(folder, results)
-        folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=time.monotonic() - began))
         if overwrite and not (resume or results.interrupted):
             _remove_others(folder, results)
+        seconds = time.monotonic() - began
+        folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=seconds, files=folder.listed))
     return results
 
 
@@ -143,37 +144,31 @@ def _scan(name: str, path: Path, mask: str | Path | None) -> ScanFiles:
         return ScanFiles(name, path, problem=str(error))
 
 
-def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, replaces: bool) -> None:
+def _check(
+    folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool, overwrite: bool
+) -> None:
     """Raise if something would be replaced that should not be."""
-    run = find_run(folder.path)
-    if run is not None and not replaces:
+    if folder.is_ours(RUN_FILE) and not (resume or overwrite):
         raise MapFileError(
-            f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), or "
-            "replace its results (--overwrite)."
+            f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
+            "or replace its results (--overwrite)."
         )
-    if run is not None and not folder.has_ledger:
-        return  # of version 0.1, which kept none
-    folder.check([RUN_FILE, *TABLES, *(record_name(scan.name) for scan in scans)])
-    if settings.save_labels:
+    folder.check([RUN_FILE, *TABLES])
+    run = find_run(folder.path) if folder.is_ours(RUN_FILE) else None
+    known = set() if run is None else {scan.name for scan in run.scans}
+    # A record of ours that somebody has changed is set aside, and made again.
+    folder.check(record_name(scan.name) for scan in scans if scan.name not in known)
+    if settings.save_labels and not resume:  # what a run that goes on need not make again may have been corrected
         folder.check(label_name(scan.name) for scan in scans)
-
-
-def _adopt(folder: OutputFolder) -> None:
-    """Take the results of version 0.1 as ours, which kept no ledger: what can be read as what it should be."""
-    run = find_run(folder.path)
-    if run is not None and not folder.has_ledger:
-        records = [record_name(scan.name) for scan in run.scans if read_record(folder.path, scan.name) is not None]
-        folder.adopt([RUN_FILE, *TABLES, *records])
 
 
 def _remove_others(folder: OutputFolder, results: RunResults) -> None:
     """Remove what an earlier run has left of scans that are not part of this one."""
     names = {scan.name for scan in results.scans}
-    for name in folder.names:
-        if name.removesuffix(".json") != name and name != RUN_FILE and name.removesuffix(".json") not in names:
-            if read_record(folder.path, name.removesuffix(".json")) is not None:
-                folder.remove(name)
-                folder.remove(label_name(name.removesuffix(".json")))
+    for path in folder.path.glob("*.json"):
+        if path.name != RUN_FILE and path.stem not in names and read_record(folder.path, path.stem) is not None:
+            folder.remove(path.name)
+            folder.remove(label_name(path.stem))
 
 
 def _write_tables(folder: OutputFolder, results: RunResults) -> None:

@@ -61,8 +61,10 @@ class Run:
     started: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime()))
     scans: tuple[RunScan, ...] = ()
 
-    def to_json(self, summaries: Sequence[ScanSummary] = (), *, seconds: float = 0.0) -> str:
-        """As text, with the files of the scans it has come to."""
+    def to_json(
+        self, summaries: Sequence[ScanSummary] = (), *, seconds: float = 0.0, files: Mapping[str, str] | None = None
+    ) -> str:
+        """As text, with the scans it has come to, and the SHA-256 of the files it has written."""
         inputs = [
             {"scan": one.name, "status": one.status, "error": one.error}
             | ({} if one.files is None else one.files.to_dict())
@@ -79,6 +81,7 @@ class Run:
                 "n_ok": n_ok,
                 "n_failed": len(summaries) - n_ok,
                 "inputs": inputs,
+                "files": files or {},
             }
         )
 

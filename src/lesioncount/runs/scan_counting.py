@@ -24,8 +24,9 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
     if not record.summary.is_counted:
         folder.remove(label_name(scan.name))  # not the label map of another time
     try:
+        folder.set_aside(record_name(scan.name))
         folder.write_text(record_name(scan.name), record.to_json())
-    except MapFileError as error:
+    except (MapFileError, OSError) as error:
         return failed(scan, record.summary.error or str(error), record.summary.files)
     return record.summary
 
@@ -37,8 +38,11 @@ def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSum
 
 def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
     """The summary of a scan whose record is there, without error, and of the same files and settings."""
-    record = read_record(out, scan.name)
+    folder = OutputFolder(out)
+    record = read_record(out, scan.name) if folder.is_ours(record_name(scan.name)) else None
     if scan.problem is not None or record is None or not record.summary.is_counted:
+        return None
+    if settings.save_labels and not (out / label_name(scan.name)).exists():
         return None
     if record.counted_with != settings.recorded:
         return None
@@ -47,12 +51,7 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
     except OSError:
         return None
     before = record.summary.files
-    is_same = before is not None and before.is_same_content(now)
-    return (
-        record.summary
-        if is_same and (not settings.save_labels or OutputFolder(out).is_ours(label_name(scan.name)))
-        else None
-    )
+    return record.summary if before is not None and before.is_same_content(now) else None
 
 
 def label_name(name: str) -> str:
