@@ -94,7 +94,7 @@ def arm(protocol: Protocol, method: str, *, seed: int, fold: int = 0, share: flo
     )
     config = TrainingConfig(
         data=before.config.data,
-        network=replace(protocol.network, method=method if is_head else "ours"),
+        network=replace(protocol.network, method=method if is_head else "map"),
         optimizer=OptimizerConfig(
             learning_rate=protocol.rate,
             head_learning_rate=dict(protocol.head_rates).get(method, 0.0),
@@ -113,7 +113,7 @@ def _pretrained(protocol: Protocol, seed: int, fold: int, share: float) -> Arm:
     )
     config = TrainingConfig(
         data=replace(protocol.data, fold=fold, share=share),
-        network=replace(protocol.network, method="ours"),
+        network=replace(protocol.network, method="map"),
         optimizer=OptimizerConfig(learning_rate=protocol.pretrain_rate, schedule="one_cycle"),
         loss=LOSS,
         run=run,
