@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
+from lesioncount.errors import NonFiniteError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.counting import axes, count_distribution, mask_of_maps
 from lesioncount.torch.deprecation import takes_probabilities_keyword
+from lesioncount.torch.poisson_binomial import PoissonBinomial
 from lesioncount.torch.precision import has_only_numbers
 
 # The loss of a label that the map makes impossible. Finite, like that of binary_cross_entropy, which stops at 100 too.
@@ -106,15 +108,13 @@ class CountLoss(nn.Module):
             Only voxels where it is neither 0 nor NaN are looked at.
         """
         low, high = _bounds(counts, at_least, at_most)
-        maps, finite = self._without_overflow(maps, mask)
-        distribution = count_distribution(
-            maps,
-            protocol=self.protocol,
-            spatial_dims=self.spatial_dims,
-            mask=mask,
-            logits=self.logits,
-            rescue=self._wanted(low) if self.rescue else None,
-        )
+        wanted = self._wanted(low) if self.rescue else None
+        try:  # the search for candidates looks at every voxel anyway: maps are not searched beforehand
+            distribution = self._distribution(maps, mask, wanted)
+            finite = torch.ones(distribution.batch_shape, dtype=torch.bool, device=maps.device)
+        except NonFiniteError:
+            maps, finite = self._without_overflow(maps, mask)
+            distribution = self._distribution(maps, mask, wanted)
         low = torch.zeros(distribution.batch_shape, dtype=torch.long, device=maps.device) if low is None else low
         highest = int(low.max()) if high is None else max(int(low.max()), int(high.max()))
         highest = min(highest, distribution.logits.shape[-1])  # larger counts are all impossible
@@ -154,14 +154,22 @@ class CountLoss(nn.Module):
         finite = (log_probs < torch.inf).all(-1)  # an impossible count is -inf, and NaN is not below anything
         return self._reduced(torch.where(finite[..., None], log_probs, 0.0), low, high, finite)
 
+    def _distribution(self, maps: Tensor, mask: Tensor | None, wanted: Tensor | None) -> PoissonBinomial:
+        return count_distribution(
+            maps,
+            protocol=self.protocol,
+            spatial_dims=self.spatial_dims,
+            mask=mask,
+            logits=self.logits,
+            rescue=wanted,
+        )
+
     def _without_overflow(self, maps: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Maps of which those that are not finite are flat, and which ones are finite."""
         batch, classes, spatial = axes(maps, self.spatial_dims)
         flat = maps.reshape(batch * classes, *spatial)
         inside = None if mask is None else mask_of_maps(mask, batch, classes, spatial)
         finite = has_only_numbers(flat, inside)
-        if bool(finite.all()):
-            return maps, finite
         return torch.where(finite.reshape(-1, *(1,) * len(spatial)), flat, 0.0).reshape(maps.shape), finite
 
     def _reduced(self, log_probs: Tensor, low: Tensor, high: Tensor | None, finite: Tensor) -> Tensor:

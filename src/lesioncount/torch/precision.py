@@ -28,6 +28,9 @@ def has_only_numbers(maps: Tensor, inside: Tensor | None = None) -> Tensor:
     inside : Tensor of bool, shape (n, *spatial), optional
         The voxels that are looked at. Default: all.
     """
+    # A sum needs no memory, and is finite only if all voxels are; it may overflow, and then each voxel is looked at.
+    if bool(torch.isfinite(maps.detach().sum(dtype=torch.promote_types(maps.dtype, torch.float32)))):
+        return torch.ones(len(maps), dtype=torch.bool, device=maps.device)
     finite = torch.isfinite(maps)
     if inside is not None:
         finite = finite | ~inside.to(maps.device)
