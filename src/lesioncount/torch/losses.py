@@ -28,7 +28,7 @@ class CountLoss(nn.Module):
     Parameters
     ----------
     max_count : int, optional
-        Labels from here on are all the same, "so many or more". The paper has 4. Default: no such limit.
+        Labels from here on are all the same, "this many or more". The paper has 4. Default: no such limit.
     protocol, spatial_dims, logits
         As in `count_distribution`.
     rescue : bool, default False

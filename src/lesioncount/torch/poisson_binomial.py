@@ -29,7 +29,7 @@ def log_bins(logits: Tensor, n_bins: int) -> Tensor:
     Returns
     -------
     Tensor, shape (..., n_bins)
-        Of the same type. -inf for counts that are not possible; no gradient passes through them.
+        With the type of the logits. -inf for counts that are not possible; no gradient passes through them.
 
     Notes
     -----

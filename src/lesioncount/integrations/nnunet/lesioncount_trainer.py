@@ -27,7 +27,7 @@ class nnUNetTrainerLesionCount(nnUNetTrainer):  # type: ignore[misc]  # noqa: N8
         What counts as one lesion, in the output and in the target. A smallest size must be in voxels of the plans'
         spacing (``min_voxels``).
     count_max : int, optional
-        Counts from here on are all the same, "so many or more". None: no such bin.
+        Counts from here on are all the same, "this many or more". None: no such bin.
     count_rescue : bool
         Whether faint peaks become candidates where there are too few: see `CountLoss`.
     count_channels : sequence of int, optional
