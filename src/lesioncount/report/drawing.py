@@ -18,7 +18,7 @@ OURS, MARK, USUAL = "#0072b2", "#d55e00", "#8c8c8c"
 
 # How a method looks in all figures. Shapes and dashes tell the same as colours, for prints in black.
 COLOURS = {"raw": OURS, "calibrated": MARK, "cc": USUAL, "cc_tuned": "#cc79a7", "all_zero": "#e69f00"}
-MARKERS = {"raw": "o", "calibrated": "s"}
+MARKERS = {"raw": "o", "calibrated": "s", "cc": "x", "cc_tuned": "+", "all_zero": "|"}
 DASHES: dict[str, Any] = {"raw": "-", "calibrated": (0, (5, 2)), "cc": (0, (1, 1.5))}
 
 # Stands for the colour of the text around the figure, which is light on dark pages.

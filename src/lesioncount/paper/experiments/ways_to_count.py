@@ -57,7 +57,8 @@ def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
             "all_zero": [np.zeros(len(test), dtype=np.int64) for _, test in folds],
         }
         for name, parts in distributions.items():
-            predictions = Predictions.of_distributions([d for part in parts for d in part], tests.counts)
+            joined = [d for part in parts for d in part]
+            predictions = Predictions.of_distributions(joined, tests.counts, by_class=True)
             found.setdefault(name, []).append(Counted(predictions, tests.patients))
         for name, counts in numbers.items():
             predictions = Predictions.of_counts(np.concatenate(counts), tests.counts)
@@ -96,7 +97,7 @@ def at_thresholds(study: Study, predictions: Callable[[ScanStats, float], Predic
 
 def ours_at(stats: ScanStats, threshold: float) -> Predictions:
     """Our counts, of candidates above a threshold."""
-    return Predictions.of_distributions(_counted(stats, Calibration(), threshold), stats.counts)
+    return Predictions.of_distributions(_counted(stats, Calibration(), threshold), stats.counts, by_class=True)
 
 
 def components_at(stats: ScanStats, threshold: float) -> Predictions:
