@@ -70,14 +70,14 @@ def whole_numbers(axes: Any, *, y: bool = False) -> None:
 
 
 def legend(figure: Any) -> None:
-    """What is what, above the axes; one line each, for names may be long."""
+    """A legend above the axes, one line per entry, because names may be long."""
     handles, names = figure.axes[0].get_legend_handles_labels()
     folded = [textwrap.fill(name, _LONGEST_LINE) for name in names]
     figure.legend(handles, folded, loc="outside upper left", frameon=False, handlelength=2.2, labelspacing=0.3)
 
 
 def in_percent(*axis: Any) -> None:
-    """Ticks of shares in percent."""
+    """Show shares as percentages on these axes."""
     for one in axis:
         one.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
 

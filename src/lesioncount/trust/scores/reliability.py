@@ -1,4 +1,4 @@
-"""Calibration: of all that was said with 70 % probability, 70 % should be true."""
+"""Calibration: of all predictions with a probability of 70 %, 70 % should come true."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lesioncount.trust.scores.classification import ratio
 class Reliability:
     """Predictions in bins of their confidence: how sure they were, and how often they came true.
 
-    Two of them add, if they have the same bins: that of a cohort is the sum over its parts.
+    Those with the same bins can be added: that of a cohort is the sum over its parts.
 
     Parameters
     ----------
