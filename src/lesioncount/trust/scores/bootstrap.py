@@ -19,7 +19,7 @@ def resampled_weights(
 ) -> Iterator[NDArray[np.float64]]:
     """How often each scan is drawn in each resample: blocks of shape (some, n).
 
-    Scans of one group, such as a patient, are drawn together: they resemble each other, and drawing them one by one would
+    Scans of one group, such as a patient, are drawn together: they resemble each other, and drawn one by one they would
     make intervals too short.
     """
     codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}

@@ -1,4 +1,4 @@
-"""Whether uncertainty is useful: are the uncertain scans those that a method gets wrong?"""
+"""Whether uncertainty is useful: whether uncertain scans are those that a method gets wrong."""
 
 from __future__ import annotations
 
