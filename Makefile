@@ -64,11 +64,12 @@ slow: $(VENV)/.test
 $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
 	$(PYTHON) -m venv $(VENV)-nnunet
 	$(VENV)-nnunet/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-nnunet/bin/python -m pip install --quiet $(TORCH)
-	$(VENV)-nnunet/bin/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)-nnunet/held.txt
+	$(if $(TORCH),$(VENV)-nnunet/bin/python -m pip install --quiet $(TORCH))
+	$(VENV)-nnunet/bin/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)-nnunet/held.txt || true
 	$(VENV)-nnunet/bin/python -m pip install --quiet -c $(VENV)-nnunet/held.txt 'nnunetv2>=2.8' --editable '.[torch]' pytest hypothesis
 	$(VENV)-nnunet/bin/python -c 'import torchvision' 2> /dev/null || \
-	  cp tests/integrations/torchvision_ops.py $(VENV)-nnunet/lib/python*/site-packages/sitecustomize.py
+	  cp tests/integrations/torchvision_ops.py \
+	  "$$($(VENV)-nnunet/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sitecustomize.py"
 	@touch $@
 
 nnunet: $(VENV)-nnunet/.ready

@@ -269,7 +269,7 @@ def learning() -> list[Line]:
     images = images.contiguous(memory_format=torch.channels_last_3d)
     masks = torch.from_numpy(np.stack([cohort[i].lesions for i in range(4)])).float()[:, None]
     counts = torch.tensor([cohort[i].count for i in range(4)])
-    network = counting_network("ours", filters=8, levels=4).to(memory_format=torch.channels_last_3d)
+    network = counting_network("map", filters=8, levels=4).to(memory_format=torch.channels_last_3d)
     logits = network.segment(images).detach().requires_grad_()
 
     def step() -> None:

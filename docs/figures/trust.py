@@ -75,7 +75,7 @@ def dishonest() -> None:
          lc.PoissonBinomial(weighted.existence([0.6, 0.4, 0.3])), lc.PoissonBinomial([0.6, 0.4, 0.3])),
         ("polarised map", "is too sure",
          lc.PoissonBinomial(sure.existence([0.75, 0.7, 0.35])), lc.PoissonBinomial([0.75, 0.7, 0.35])),
-        ("lesions without a candidate", "holds more than two impossible",
+        ("lesions without a candidate", "rules out more than two lesions",
          lc.PoissonBinomial([0.9, 0.8]), CountWithMissed(lc.PoissonBinomial([0.9, 0.8]), 0.4)),
     ]  # fmt: skip
     body, base, step = [], 232.0, 64.0
@@ -127,10 +127,11 @@ def calibrated(fit: lc.fitting.CalibrationFit, existence: list[np.ndarray], coun
     """Reliability of new scans, before and after."""
     body = []
     for i, (title, calibration) in enumerate((("as counted", lc.Calibration()), ("calibrated", fit.calibration))):
-        masses = [calibration.distribution(p).binned(4) for p in existence]
-        body += reliability_panel(70 + i * 330, title, lc.scores.count_reliability(masses, counts))
+        distributions = [calibration.distribution(p) for p in existence]
+        predictions = lc.scores.Predictions.of_distributions(distributions, counts)
+        body += reliability_panel(70 + i * 330, title, predictions.reliability)
     body += [f'<g transform="rotate(-90 18 192)">{text(18, 192, "how often it was right", 13)}</g>']
-    meaning = "One dot per tenth; larger dots hold more scans. On the diagonal it means what it says."
+    meaning = "One dot per tenth of probability; larger dots stand for more scans. The diagonal is perfect."
     body += [text(330, 380, meaning, 13, FAINT)]
     write("trust_calibrated", 660, 396, "Reliability of the count on new scans, before and after calibration", body)
 
@@ -162,7 +163,7 @@ def guaranteed(fit: lc.fitting.CalibrationFit, existence: list[np.ndarray], coun
 
 def cohorts() -> list[str]:
     """How often new scans are inside, for many cohorts of calibration scans."""
-    body = [text(54, 474, "The promise is a mean over cohorts of calibration scans", 15, anchor="start", weight=600)]
+    body = [text(54, 474, "The guarantee is a mean over cohorts of calibration scans", 15, anchor="start", weight=600)]
     body += [line(at(0.9), 490, at(0.9), 602, FAINT, 1.5, "5 4")]
     body += [text(at(share), 620, f"{share:.0%}", 12, FAINT) for share in (0.7, 0.8, 0.9, 1)]
     for row, n in enumerate((19, 50, 200)):

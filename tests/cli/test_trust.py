@@ -11,7 +11,10 @@ from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.cli import main
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.runs.truth import true_lesions
 from lesioncount.trust.fitting import CalibrationFit
+from lesioncount.trust.scores.lesions import OWNERSHIP_RULE
 
 
 def rows(path):
@@ -92,6 +95,66 @@ def test_groups_from_a_column_or_from_names(cohort, tmp_path):
         assert run("evaluate", cohort / "out", "-o", tmp_path / out, "--counts-only", "--quiet", *options) == 0
         content = json.loads((tmp_path / out / "evaluation.json").read_text())
         assert (content["n_scans"], content["n_groups"]) == (60, 30)
+
+
+def test_groups_of_a_column_are_found_by_the_names_of_files(tmp_path):
+    """Results have clean names, tables those of the files: `sub 0` is counted as `sub_0`."""
+    p = np.full((9, 9, 9), 0.01, np.float32)
+    p[4, 4, 4] = 0.8
+    table = ["scan\tcount\tpatient"]
+    for i in range(4):
+        save(tmp_path / "maps" / f"sub {i}.nii.gz", p)
+        table.append(f"sub {i}\t1\tp{i // 2}")
+    (tmp_path / "t.tsv").write_text("\n".join(table) + "\n")
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet") == 0
+    options = ["--truth-counts", tmp_path / "t.tsv", "--group-by", "patient", "--quiet"]
+    assert run("evaluate", tmp_path / "out", "-o", tmp_path / "e", *options) == 0
+    scans = rows(tmp_path / "e" / "scans.tsv")
+    assert [(row["scan"], row["group"]) for row in scans] == [(f"sub_{i}", f"p{i // 2}") for i in range(4)]
+
+
+def test_a_lesion_belongs_to_one_candidate_only(tmp_path):
+    """Two candidates on one lesion: both touch it, so none is a false positive, but one of them is the lesion."""
+    p, mask = np.full((12, 9, 9), 0.01, np.float32), np.zeros((12, 9, 9), np.uint8)
+    p[2:5, 4, 4], p[7, 4, 4], mask[2:9, 4, 4] = 0.8, 0.3, 1
+    save(tmp_path / "maps" / "a.nii.gz", p)
+    save(tmp_path / "masks" / "a.nii.gz", mask)
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet") == 0
+    assert run("evaluate", tmp_path / "out", "--truth", tmp_path / "masks", "-o", tmp_path / "e", "--quiet") == 0
+    found = json.loads((tmp_path / "e" / "evaluation.json").read_text())["lesions"]
+    assert found["rule"] == OWNERSHIP_RULE
+    assert (found["n_candidates"], found["n_hit"], found["n_split"]) == (2, 1, 1)
+    assert [rate for rate in found["reliability"]["hit_rate"] if rate is not None] == [0, 1]
+    assert found["false_positives_per_scan"]["estimate"] == 0
+    assert found["sensitivity"]["estimate"] == 1
+
+
+@pytest.mark.parametrize("where", ["truth", "mask"])
+def test_nan_in_a_mask_is_outside(tmp_path, where):
+    p = np.full((9, 9, 9), 0.01, np.float32)
+    p[2, 4, 4] = p[7, 4, 4] = 0.8
+    lesions, brain = (p > 0.5).astype(np.float32), np.ones((9, 9, 9), np.float32)
+    (lesions if where == "truth" else brain)[5:] = np.nan
+    save(tmp_path / "maps" / "a.nii.gz", p)
+    save(tmp_path / "masks" / "a.nii.gz", lesions)
+    save(tmp_path / "brain.nii.gz", brain)
+    grid = VoxelGrid(tmp_path / "maps" / "a.nii.gz", (9, 9, 9), None, (1.0, 1.0, 1.0))
+    found = true_lesions(tmp_path / "masks" / "a.nii.gz", grid, lc.CountingProtocol(), within=tmp_path / "brain.nii.gz")
+    assert len(found) == 1
+    chosen = true_lesions(tmp_path / "masks" / "a.nii.gz", grid, lc.CountingProtocol(), label=1)
+    assert len(chosen) == (1 if where == "truth" else 2)
+
+
+def test_scale_and_offset_of_a_mask_are_applied(tmp_path):
+    """As programs write a mask that was a float: bytes with a scale, here with an offset too."""
+    stored = np.full((9, 9, 9), 100, np.uint8)
+    stored[2, 4, 4] = stored[7, 4, 4] = 255
+    image = nibabel.Nifti1Image(stored, np.eye(4))
+    image.header.set_slope_inter(1 / 155, -100 / 155)
+    nibabel.save(image, tmp_path / "a.nii.gz")
+    grid = VoxelGrid(tmp_path / "a.nii.gz", (9, 9, 9), None, (1.0, 1.0, 1.0))
+    assert len(true_lesions(tmp_path / "a.nii.gz", grid, lc.CountingProtocol())) == 2
+    assert len(true_lesions(tmp_path / "a.nii.gz", grid, lc.CountingProtocol(), within=tmp_path / "a.nii.gz")) == 2
 
 
 def test_calibration_makes_held_out_counts_better_and_says_so(cohort, tmp_path, capsys):
@@ -194,7 +257,7 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
     [
         (
             "evaluate out --truth other -o e",
-            "There is no truth for 60 scans in .*other: p00_v0, .* What is there: stranger",
+            "There is no truth for 60 scans in .*other: p00_v0, .* It holds: stranger",
         ),
         ("evaluate out --truth grid -o e --skip-missing", "on the grid of the map, but .* has shape"),
         ("evaluate out --truth labels -o e --skip-missing", "a mask of 0 and 1, but .* holds 0, 1, 2. .*--truth-label"),
@@ -202,15 +265,15 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
         ("evaluate out --truth-counts nocolumn.csv -o e", "Expected a column 'count' .* scan, n. .*--count-column"),
         ("evaluate out --truth-counts bad.csv -o e --skip-missing", "a count of at least 0 for p00_v0, but got 'many'"),
         ("evaluate out --truth-counts twice.csv -o e", "'p00_v0' has more than one row"),
-        ("evaluate out --truth-counts ragged.csv -o e", "not as many cells as the header"),
+        ("evaluate out --truth-counts ragged.csv -o e", "as many cells as the header"),
         ("evaluate out --truth-counts nowhere.csv -o e", "nowhere.csv does not exist"),
         ("evaluate out -o e", "either masks"),
         ("evaluate maps --truth masks -o e", "Expected the results of a run in .*maps"),
         (
             "evaluate out --truth masks -o e --group-by visit",
-            "'visit' is no column of the truth, and as a pattern finds",
+            "'visit' is not a column of the truth, and as a pattern it finds",
         ),
-        ("evaluate out --truth masks -o e --group-by (", "no regular expression"),
+        ("evaluate out --truth masks -o e --group-by (", "nor a regular expression"),
         ("calibrate out --truth-counts few.csv --skip-missing -o c.json", "at least 20 scans .* but there are 1 and"),
         ("calibrate out --truth-counts counts.tsv --fit-from lesions -o c.json", "masks are needed"),
         ("calibrate out --truth masks -o cal.json", "exists. Choose another name"),

@@ -186,7 +186,8 @@ class TestLoss:
         output = patch_with((1, 1, 1), high=float("inf"))
         loss = patch_loss()
         assert not loss(output, torch.zeros(1, 1, 6, 7, 8)).isfinite()  # of the segmentation, here inf · 0
-        assert loss.tally.n_labels == 0
+        assert (loss.tally.n_labels, loss.tally.n_not_finite) == (1, 1)
+        assert "1 left out because the output was not finite" in str(loss.tally)
 
     def test_without_weight_counts_are_looked_at_in_validation_only(self):
         loss, output, target = patch_loss(weight=0.0), patch_with((1, 1, 1)), torch.ones(1, 1, 6, 7, 8)

@@ -20,6 +20,7 @@ from lesioncount.integrations.torchmetrics import (  # noqa: E402
     CountRPS,
     VoxelCalibrationError,
 )
+from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
 from lesioncount.torch import count_log_probs  # noqa: E402
 
 COUNT_METRICS = (CountAccuracy, CountF1, CountNLL, CountRPS, CountCalibrationError)
@@ -87,6 +88,17 @@ def test_scores_of_maps_whose_truth_is_known():
 def test_other_numbers_of_bins_are_refused():
     with pytest.raises(ValueError, match="Expected 5 log-probabilities, but got 3: see max_count"):
         CountAccuracy().update(torch.zeros(2, 3), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("kind", [*COUNT_METRICS, VoxelCalibrationError, BestVoxelF1])
+def test_sums_stay_on_the_cpu_where_a_device_has_no_double_precision(kind, monkeypatch):
+    dtypes = {"meta": torch.float32, "cpu": torch.float64}
+    monkeypatch.setattr("lesioncount.integrations.summed_metric.working_dtype", lambda device: dtypes[device.type])
+    metric = kind().to("meta")
+    assert {getattr(metric, name).device.type for name in metric._defaults} == {"cpu"}
+    metric.update(*batch() if kind in COUNT_METRICS else (torch.tensor([1.0, -1.0]), torch.tensor([1, 0])))
+    metric.reset()
+    assert {getattr(metric, name).device.type for name in metric._defaults} == {"cpu"}
 
 
 def scores_of_my_part(rank):

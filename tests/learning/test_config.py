@@ -52,6 +52,7 @@ def test_a_file_changes_some_of_a_preset(tmp_path):
         ("[network]\nmethod = 'our'\n", "method in \\[network\\] makes no sense"),
         ("[network]\ndropout = 2.0\n", "dropout"),
         ("[run]\nbatch_size = 0\n", "batch_size"),
+        ("[run]\nkeep_gb = -1\n", "keep_gb in \\[run\\] makes no sense"),
         ("[run]\nepochs = 0\npretrain_epochs = 0\n", "epochs"),
         ("[data]\npatients = ['a', 2, 2]\n", "patients"),
         ("[data]\nfolds = 1\n", "fold in \\[data\\] makes no sense"),
@@ -60,7 +61,7 @@ def test_a_file_changes_some_of_a_preset(tmp_path):
         ("[data]\nfolds = -2\n", "fold in \\[data\\] makes no sense"),
         ("[network]\nhead_dropout = 1.0\n", "dropout in \\[network\\] makes no sense"),
         ("[run]\nwarmup_epochs = -1\n", "epochs in \\[run\\] makes no sense"),
-        ("[run]\nwarmup_epochs = 2\n", "warmup_epochs in \\[run\\] makes no sense"),  # ours has no head that learns
+        ("[run]\nwarmup_epochs = 2\n", "warmup_epochs in \\[run\\] makes no sense"),  # the map has no head that learns
         ("[run]\nvalidate_every = 0\n", "validate_every in \\[run\\] makes no sense"),
         ("[run]\nepochs = 3\npretrain_epochs = 2\nvalidate_every = 6\n", "validate_every in \\[run\\]"),
         ("[run]\nepochs = 1\npretrain_epochs = 2\nvalidate_every = 2\n", "validate_every in \\[run\\]"),
@@ -73,6 +74,13 @@ def test_mistakes_are_named(text, message):
 
 def test_a_whole_number_may_stand_for_another():
     assert TrainingConfig.from_toml("[optimizer]\nlearning_rate = 1\n").optimizer.learning_rate == 1
+
+
+def test_old_name_of_the_method_still_works():
+    with pytest.warns(DeprecationWarning, match="'ours' is called 'map' now"):
+        config = TrainingConfig.from_toml("[network]\nmethod = 'ours'\n")
+    assert config == TrainingConfig()
+    assert config.network.method == "map"
 
 
 def test_all_epochs_are_those_of_the_three_stages():

@@ -1,8 +1,11 @@
 """From a trained network to maps, members and counts."""
 
 import csv
+import json
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 
 import nibabel
 import numpy as np
@@ -17,8 +20,15 @@ from learning.test_training import TINY, tiny, train  # noqa: E402 - after the c
 
 from lesioncount.cli import main  # noqa: E402
 from lesioncount.errors import ConfigError  # noqa: E402
+from lesioncount.integrations.torchmetrics import CountAccuracy  # noqa: E402
+from lesioncount.learning.cohort import Cohort, z_scored  # noqa: E402
 from lesioncount.learning.cohort_files import write_cohort  # noqa: E402
-from lesioncount.learning.prediction import load_network  # noqa: E402
+from lesioncount.learning.config import TrainingConfig  # noqa: E402
+from lesioncount.learning.folder import read_cohort  # noqa: E402
+from lesioncount.learning.prediction import load_checkpoint, load_network, predict  # noqa: E402
+from lesioncount.learning.sources import sources_of  # noqa: E402
+from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
+from lesioncount.paper.sources import sources_of as paper_sources  # noqa: E402
 from lesioncount.paper.synthetic import GadCohort  # noqa: E402
 
 
@@ -40,7 +50,8 @@ def test_maps_are_those_of_the_network_on_the_grid_of_the_images(trained, tmp_pa
     network, _ = load_network(trained / "net" / "best.ckpt")
     for scan in GadCohort(2, seed=5, shape=(8, 16, 16)):
         image = nibabel.load(tmp_path / "maps" / f"{scan.name}.nii.gz")
-        expected = torch.sigmoid(network.segment(torch.from_numpy(scan.images)[None]))[0, 0].detach().numpy()
+        images = torch.from_numpy(z_scored(scan.images, scan.brain))
+        expected = torch.sigmoid(network.segment(images[None]))[0, 0].detach().numpy()
         np.testing.assert_allclose(np.asarray(image.dataobj), expected.T, atol=1e-5)
         np.testing.assert_allclose(image.affine, scan.affine)
 
@@ -88,9 +99,83 @@ def test_a_cohort_on_disk_can_be_learned_from(tmp_path):
         train(config, tmp_path / "u", progress=False)
 
 
-def test_two_processes_train_together(tmp_path):
-    (tmp_path / "two.toml").write_text(TINY.replace("epochs = 3", "epochs = 1") + "processes = 2\n")
-    command = [sys.executable, "-m", "lesioncount", "train", str(tmp_path / "two.toml"), "-o", str(tmp_path / "t")]
+class Scanner(Cohort):
+    """The same patients from a scanner whose values have another unit and offset."""
+
+    def __init__(self, cohort):
+        self._cohort = cohort
+
+    def __len__(self):
+        return len(self._cohort)
+
+    def split(self, name, /):
+        return type(self)(self._cohort.split(name))
+
+    def scan(self, index, /):
+        scan = self._cohort.scan(index)
+        return replace(scan, images=np.where(scan.brain, 400 + 70 * scan.images, 0).astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def raw_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("raw") / "cohort"
+    write_cohort(folder, Scanner(GadCohort(6, seed=1, shape=(8, 16, 16))))
+    return folder
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_images_of_a_folder_are_normalised_in_training_and_prediction_alike(raw_folder, normalize, tmp_path):
+    config = tiny(data={"source": "folder", "path": str(raw_folder), "normalize": normalize}, run={"epochs": 0})
+    learned = sources_of(config)["train"][0]
+    inside = learned.images[0][learned.images[0] != 0]
+    assert (abs(inside.mean()) < 0.01) == (abs(inside.std() - 1) < 0.01) == normalize
+    train(config, tmp_path / "t", progress=False)
+    trained = load_checkpoint(tmp_path / "t" / "best.ckpt")
+    assert trained.normalize == normalize
+    assert TrainingConfig().data.normalize
+    [path, *_] = predict(tmp_path / "t" / "best.ckpt", raw_folder, tmp_path / "maps")
+    scan = read_cohort(raw_folder, normalize=normalize)[0]
+    expected = torch.sigmoid(trained.network.segment(torch.from_numpy(scan.images)[None]))[0, 0].detach().numpy()
+    np.testing.assert_allclose(np.asarray(nibabel.load(path).dataobj), expected.T, atol=1e-5)
+
+
+def test_checkpoints_of_version_0_1_load_silently_and_take_images_as_they_are(trained, tmp_path):
+    content = torch.load(trained / "net" / "best.ckpt", weights_only=True)
+    content["network_options"]["method"] = "ours"
+    del content["normalize"]
+    torch.save(content, tmp_path / "old.ckpt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        old = load_checkpoint(tmp_path / "old.ckpt")
+    assert old.network.options["method"] == "map"
+    assert not old.normalize
+
+
+def train_in_two_processes(folder, text):
+    (folder / "two.toml").write_text(text + "processes = 2\n")
+    command = [sys.executable, "-m", "lesioncount", "train", str(folder / "two.toml"), "-o", str(folder / "t")]
     done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert (tmp_path / "t" / "scores.json").exists()
+    return json.loads((folder / "t" / "scores.json").read_text())
+
+
+def test_two_processes_train_together(tmp_path):
+    train_in_two_processes(tmp_path, TINY.replace("epochs = 3", "epochs = 1"))
+
+
+def test_two_processes_with_hardly_any_scans(tmp_path):
+    """Fewer training scans than a batch, one process without a scan to validate, and an odd number to test."""
+    text = TINY.replace("epochs = 3", "epochs = 1").replace("batch_size = 2", "batch_size = 3")
+    text = text.replace("patients = [4, 2, 2]", "patients = [2, 1, 2]\nseed = 2")
+    parts = paper_sources(TrainingConfig.from_toml(text))
+    assert len(parts["val"]) == 1
+    assert len(parts["test"]) % 2 == 1
+    scores = train_in_two_processes(tmp_path, text)
+    network, _ = load_network(tmp_path / "t" / "best.ckpt")
+    f1, accuracy = BestVoxelF1(), CountAccuracy()
+    for scan in (parts["test"][i] for i in range(len(parts["test"]))):
+        logits, log_probs = network(torch.from_numpy(scan.images)[None])
+        f1.update(logits, torch.from_numpy(scan.mask)[None, None])
+        accuracy.update(log_probs, torch.tensor([scan.at_least]))
+    assert scores["test_voxel_f1"] == pytest.approx(f1.compute().item(), rel=1e-4)
+    assert scores["test_accuracy"] == pytest.approx(accuracy.compute().item())

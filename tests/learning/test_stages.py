@@ -71,7 +71,7 @@ def test_after_the_warm_up_all_of_it_learns(pretrained, tmp_path):
 @pytest.mark.parametrize("network", [{"filters": 3}, {"levels": 3}])
 def test_a_network_of_another_kind_is_no_beginning(pretrained, tmp_path, network):
     config = tiny(network=network, run={"start": str(pretrained / "last.ckpt")})
-    with pytest.raises(ConfigError, match=r"of another kind.*same number of filters, levels and channels"):
+    with pytest.raises(ConfigError, match=r"does not fit.*same number of filters, levels and channels"):
         train(config, tmp_path / "t", progress=False)
     assert not (tmp_path / "t" / "config.json").exists()
 
@@ -114,9 +114,9 @@ def test_cosine_falls_from_the_top_to_almost_nothing():
 @pytest.mark.parametrize(
     ("method", "stages", "first"),
     [
-        ("ours", {"pretrain_epochs": 2, "epochs": 2}, 2),
+        ("map", {"pretrain_epochs": 2, "epochs": 2}, 2),
         ("bottleneck", {"pretrain_epochs": 0, "warmup_epochs": 1, "epochs": 2}, 1),
-        ("ours", {"pretrain_epochs": 2, "epochs": 2, "validate_every": 2}, 2),
+        ("map", {"pretrain_epochs": 2, "epochs": 2, "validate_every": 2}, 2),
     ],
 )
 def test_the_best_epoch_is_one_with_segmentation_and_count(method, stages, first, tmp_path):

@@ -22,7 +22,7 @@ from lesioncount.learning.batches import EpochSampler, ScanDataset, loader  # no
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.module import CountingModule  # noqa: E402
 from lesioncount.learning.prediction import load_network  # noqa: E402
-from lesioncount.learning.scans import LearningScan  # noqa: E402
+from lesioncount.learning.scans import Kept, LearningScan, Memory  # noqa: E402
 from lesioncount.learning.training import train as train_on  # noqa: E402
 from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
 from lesioncount.paper.sources import sources_of  # noqa: E402
@@ -73,7 +73,7 @@ def some_scans(n=5, shape=(12, 14)):
     )
 
 
-@pytest.mark.parametrize("method", ["ours", "bottleneck", "multihead", "downstream"])
+@pytest.mark.parametrize("method", ["map", "bottleneck", "multihead", "downstream"])
 def test_every_method_trains(method, tmp_path):
     scores = train(tiny(network={"method": method}, run={"epochs": 1}), tmp_path / "t", progress=False)
     assert {"test_accuracy", "test_voxel_f1", "test_rps", "test_voxel_ece"} <= set(scores)
@@ -145,6 +145,85 @@ def test_processes_share_the_scans_of_an_epoch():
     assert len(shares[0]) == len(shares[1]) == 3
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 9])
+@pytest.mark.parametrize("n_processes", [1, 2, 3])
+def test_no_scan_is_scored_twice_and_all_processes_have_as_many_batches(n, n_processes):
+    loaders = [
+        loader(some_scans(n), batch_size=2, seed=0, training=False, rank=rank, n_processes=n_processes)
+        for rank in range(n_processes)
+    ]
+    assert len({len(batches) for batches in loaders}) == 1
+    scored = [
+        int(count)
+        for batches in loaders
+        for batch in batches
+        for count, again in zip(batch["at_least"], batch["is_repeated"], strict=True)
+        if not again
+    ]
+    assert sorted(scored) == list(range(n))
+
+
+@pytest.mark.parametrize(("n", "n_processes"), [(5, 2), (1, 1), (1, 2), (4, 2), (9, 2), (3, 4)])
+def test_every_process_takes_a_step_however_few_scans_there_are(n, n_processes):
+    for rank in range(n_processes):
+        batches = loader(some_scans(n), batch_size=4, seed=0, training=True, rank=rank, n_processes=n_processes)
+        assert len(batches) == len(list(batches)) >= 1
+        assert not any(batch["is_repeated"].any() for batch in batches)
+
+
+def test_scans_are_kept_as_far_as_memory_allows():
+    class Read(list):
+        asked = 0
+
+        def __getitem__(self, index):
+            self.asked += 1
+            return super().__getitem__(index)
+
+    scans = Read(some_scans(5))
+    size = scans[0].images.nbytes + scans[0].mask.nbytes
+    for n_fit, again in ((5, 0), (2, 3), (0, 5)):
+        kept = Kept(scans, Memory(n_fit * size + size // 2))
+        first = [kept[i] for i in range(5)]
+        scans.asked = 0
+        assert [kept[i].name for i in range(5)] == [scan.name for scan in first]
+        assert scans.asked == again
+    shared = Memory(3 * size)
+    for part in (Kept(scans, shared), Kept(scans, shared)):
+        part[0], part[1]
+    assert shared.n_bytes_left == 0
+    assert Memory.of_gb(0.5).n_bytes_left == 500_000_000
+
+
+@pytest.mark.parametrize("method", ["map", "downstream"])
+def test_output_that_overflowed_ends_no_training(method):
+    config = tiny(network={"method": method}, data={"mask_share": 0.0})
+    module = CountingModule(config.to_dict(), in_channels=5, prevalence=0.01, steps_per_epoch=2)
+    logged = {}
+    module.log_dict = lambda values, **_: logged.update(values)
+    module.count_weight = lambda _: 1.0
+    module.is_warmup = lambda _: False
+    batch = next(iter(loader(sources_of(config)["train"], batch_size=2, seed=0, training=False)))
+    batch["images"][1, 0, 3, 4, 5] = torch.inf
+    module.training_step(batch, 0)
+    assert logged["not_finite"] == 0.5
+    assert logged["count_loss"].isfinite()
+    assert logged["voxel_loss"] == 0
+
+
+def test_configurations_of_version_0_1_can_be_resumed_unless_images_would_change(tmp_path):
+    out = tmp_path / "t"
+    train(tiny(run={"epochs": 0}), out, progress=False)
+    old = json.loads((out / "config.json").read_text())
+    old["network"]["method"] = "ours"
+    del old["data"]["normalize"], old["run"]["keep_gb"]
+    (out / "config.json").write_text(json.dumps(old))
+    train(tiny(run={"epochs": 0}), out, resume=True, progress=False)
+    old["data"]["source"] = "folder"
+    (out / "config.json").write_text(json.dumps(old))
+    with pytest.raises(ConfigError, match="another configuration"):
+        train_on(tiny(run={"epochs": 0}, data={"source": "folder"}), out, resume=True)
+
+
 def test_scans_without_masks_teach_their_count_only():
     config = tiny(data={"mask_share": 0.0})
     parts = sources_of(config)
@@ -167,7 +246,7 @@ def test_a_share_of_patients_is_a_share_of_patients():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"source": "tape"}, "synthetic, folder"),
+        ({"source": "tape"}, "synthetic, leaf or folder"),
         ({"share": 0.0}, "share"),
         ({"patients": (3,)}, "training, validation and test"),
     ],

@@ -10,10 +10,13 @@ from html_page import Page
 
 from lesioncount import CountingProtocol, PoissonBinomial, scores
 from lesioncount.errors import MapFileError
+from lesioncount.runs.evaluation import Evaluation, read_evaluation
+from lesioncount.trust.scores.lesions import OWNERSHIP_RULE
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
+from lesioncount.report.evaluation import _rendered as rendered
 from lesioncount.report.evaluation import write_evaluation_page
 
 N, LAST = 60, 4
@@ -97,7 +100,7 @@ def simulated():
             for other in ("raw", "cc", "cc_tuned", "all_zero")
         },
         "lesions": {
-            "rule": "share at least one voxel", "n_lesions": 210, "n_candidates": 260, "n_hit": 191, "n_missed": 23,
+            "rule": OWNERSHIP_RULE, "n_lesions": 210, "n_candidates": 260, "n_hit": 191, "n_missed": 23,
             "n_split": 5, "n_merged": 7, "sensitivity": around(0.9), "false_positives_per_scan": around(1.9),
             "sensitivity_above_half": around(0.8), "false_positives_per_scan_above_half": around(0.6),
             "reliability": binned(existence),
@@ -106,6 +109,7 @@ def simulated():
         "notes": ["12 maps look polarised."],
         "scans": [
             {"scan": f"sub-{i:02}", "group": f"p{i // 2}", "truth": int(truth[i]), "predicted": int(row.argmax()),
+             "expected": float(row @ np.arange(LAST + 1)), "interval90_low": 0, "interval90_high": LAST,
              "p_truth": float(row[truth[i]]), "rps": float(rps[i]), "entropy": 0.5, "cc": 1}
             for i, row in enumerate(p["raw"])
         ],
@@ -160,7 +164,7 @@ def test_headline_has_rps_and_accuracy_with_their_intervals(page_of, evaluation)
     assert "How good are the counts of 60 scans?" in text
     assert "lesioncount, calibrated is off by 0.300 lesions on average" in text
     assert "RPS, 95 % interval 0.250 to 0.350; 0 is perfect" in text
-    assert "right in 62 % of scans (57 to 67 %), where 4 and more are taken as one count" in text
+    assert "most probable count is right in 62 % of scans (57 to 67 %), with counts of 4 and more taken as one" in text
     assert "12 maps look polarised." in text
 
 
@@ -216,7 +220,7 @@ def test_difference_without_interval_is_not_clear(page_of, evaluation):
     evaluation["differences"]["calibrated - cc"]["rps"] = {"estimate": -0.9, "low": None, "high": None}
     text = page_of(evaluation).text
     assert "By RPS, it shows no clear difference from components above 0.5." in text
-    assert "difference −0.900, of which no interval is known." in text
+    assert "difference −0.900, without an interval." in text
 
 
 def test_difference_may_be_given_the_other_way_round(page_of, evaluation):
@@ -241,7 +245,7 @@ def test_methods_that_were_not_paired_are_compared_by_their_intervals(page_of, e
     content["methods"]["all_zero"]["scores"]["rps"] = around(1.0)
     text = page_of(content).text
     assert f"By RPS, {sentence} all-zero." in text
-    assert f"RPS {rps:.3f} against 1.000; the two were not compared scan by scan" in text
+    assert f"RPS {rps:.3f} against 1.000; the two were compared by their intervals" in text
 
 
 def test_figures_are_on_the_page_described_and_saved_as_files(page, folder):
@@ -252,7 +256,7 @@ def test_figures_are_on_the_page_described_and_saved_as_files(page, folder):
     assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in shown)
     axes = {name: " ".join("".join(text.itertext()) for text in file.iter("{http://www.w3.org/2000/svg}text"))
             for name, file in files.items()}  # fmt: skip
-    assert "probability given to the most likely count" in axes["reliability"]
+    assert "probability of the most probable count" in axes["reliability"]
     assert "existence probability of a candidate" in axes["existence"]
     assert "share of scans kept, the most certain first" in axes["certainty"]
     assert "threshold τ (probability)" in axes["threshold"]
@@ -268,13 +272,14 @@ def test_number_of_scans_in_each_bin_is_in_the_reliability_figure(page_of, evalu
     figure = (tmp_path / "figures" / "reliability.svg").read_text("utf-8")
     assert ">37</text>" in figure
     assert ">3</text>" in figure
-    assert "hollow points stand on fewer than 10 scans" in page.text
+    assert "Hollow points stand on fewer than 10 scans" in page.text
 
 
 def test_lesion_section_names_the_rule(page):
     text = page.text
-    assert "true lesion: share at least one voxel. There are 210 true lesions and 260 candidates." in text
-    assert "191 candidates that hold a lesion 23 lesions missed: no candidate 5 lesions split" in text
+    assert f"A candidate counts as a lesion by this rule: {OWNERSHIP_RULE}. There are 210 true lesions" in text
+    assert "share of true lesions that share a voxel with any candidate" in text
+    assert "191 candidates that are lesions 23 lesions missed: no candidate 5 lesions split" in text
     assert "Sensitivity, existence above 0.5" in text
     assert "90 % 85 to 95 %" in text
 
@@ -292,10 +297,10 @@ def test_what_is_missing_leaves_no_empty_section(page_of, evaluation, tmp_path):
     page = page_of(content | {"scans": []})
     assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"confusion-raw", "confusion-cc"}
     assert page.headings == [
-        "Beside other ways to count", "All scores", "Which counts are taken for which?", "Scans to look at",
+        "Beside other ways to count", "All scores", "Which counts are mistaken for which?", "Scans to look at",
         "What was compared",
     ]  # fmt: skip
-    assert "There are no scans with a score." in page.text
+    assert "No scan has a score." in page.text
     assert "None" not in page.text
 
 
@@ -378,3 +383,64 @@ def test_folder_of_figures_that_cannot_be_made_is_an_error(page_of, evaluation, 
     (tmp_path / "figures").write_text("in the way", "utf-8")
     with pytest.raises(MapFileError, match="figures cannot be made"):
         page_of(evaluation)
+
+
+def places(value, path=()):
+    """The path of every value in a JSON document; of lists, of the first element only."""
+    yield path
+    inside = value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
+    for key, item in inside:
+        yield from places(item, (*path, key))
+
+
+def replaced(content, path, value):
+    changed = json.loads(json.dumps(content))
+    place = changed
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return changed
+
+
+ODD = (None, True, -1, 0.5, 10**400, "x", [], [[]], ["x"], [None], {}, {"x": 1})
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_odd_value_anywhere_in_the_file_is_read_or_refused_in_words(evaluation, tmp_path, odd):
+    """Whatever stands in the file, nobody sees a traceback: neither from reading it, nor from filling the page."""
+    evaluation["methods"] = {"raw": evaluation["methods"]["raw"]}
+    n_refused = 0
+    for path in list(places(evaluation))[1:]:
+        (tmp_path / "evaluation.json").write_text(json.dumps(replaced(evaluation, path, odd)), "utf-8")
+        try:
+            read = read_evaluation(tmp_path)
+        except MapFileError:
+            n_refused += 1
+        else:
+            assert len(path) > 1 or rendered(read, {})  # a page for each value would take minutes
+    assert n_refused > 20
+
+
+@pytest.mark.parametrize("text", ["null", "3", '"x"', "[[" * 100_000, '{"format": 1e999}', "\x00", ""], ids=range(7))
+def test_text_that_is_no_evaluation_is_refused_in_words(tmp_path, text):
+    (tmp_path / "evaluation.json").write_text(text, "utf-8")
+    with pytest.raises(MapFileError, match="Expected an evaluation in"):
+        read_evaluation(tmp_path)
+
+
+def test_evaluation_survives_its_file(evaluation):
+    read = Evaluation.from_dict(evaluation)
+    again = Evaluation.from_dict(json.loads(json.dumps(read.to_dict())))
+    assert read.to_dict().keys() == evaluation.keys()
+    assert read.to_dict()["methods"]["raw"].keys() == evaluation["methods"]["raw"].keys()
+    assert read.to_dict()["scans"] == again.to_dict()["scans"] == evaluation["scans"]
+    assert read.to_dict()["lesions"].keys() == evaluation["lesions"].keys()
+    assert again.differences == read.differences
+    np.testing.assert_allclose(again.lesions.reliability.hit_sum, read.lesions.reliability.hit_sum)
+    assert (again.methods["cc"].confusion.matrix == evaluation["methods"]["cc"]["confusion"]).all()
+
+
+def test_page_of_an_evaluation_needs_no_file(evaluation, tmp_path):
+    page = Page(write_evaluation_page(tmp_path, Evaluation.from_dict(evaluation)).read_text("utf-8"))
+    assert "How good are the counts of 60 scans?" in page.text
+    assert not (tmp_path / "evaluation.json").exists()

@@ -105,7 +105,7 @@ def test_shapes():
     for tensor, spatial_dims, expected in (
         (image[None], None, (1,)),
         (image[None, None], None, (1,)),
-        (image[None].expand(2, 3, 9, 10), None, (2, 3)),
+        (image[None].expand(2, 3, 9, 10), 2, (2, 3)),
         (volume[None], 3, (1,)),
         (volume[None, None], None, (1,)),
         (volume[None].expand(2, 3, 8, 9, 10), None, (2, 3)),
@@ -121,10 +121,23 @@ def test_shapes():
             count_log_probs(wrong, spatial_dims=spatial_dims)
 
 
+@pytest.mark.parametrize("shape", [(1, 24, 48, 40), (2, 3, 9, 10), (4, 9, 9, 9)])
+def test_four_axes_that_may_be_classes_or_slices_are_not_guessed(shape):
+    with pytest.raises(ShapeError, match=r"may be \(batch, classes, y, x\) or \(batch, z, y, x\). Pass spatial_dims=2"):
+        count_log_probs(torch.full(shape, LOW))
+    with pytest.raises(ShapeError, match="Pass spatial_dims"):
+        CountLoss(max_count=4)(torch.full(shape, LOW), torch.zeros(shape[0], dtype=torch.long))
+
+
+def test_one_slice_is_one_map_however_it_is_read():
+    image = logits_with(1.0, 2.0)[1][None, None]
+    torch.testing.assert_close(count_log_probs(image), count_log_probs(image, spatial_dims=3))
+
+
 def test_probabilities_and_masks():
     logits = logits_with(1.0, 2.0)[None]
     torch.testing.assert_close(
-        count_log_probs(torch.sigmoid(logits), probabilities=True, spatial_dims=3),
+        count_log_probs(torch.sigmoid(logits), logits=False, spatial_dims=3),
         count_log_probs(logits, spatial_dims=3),
     )
     mask = torch.ones_like(logits)
@@ -203,8 +216,8 @@ def test_loss_equals_nll_of_the_bins():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "either counts, or bounds"),
-        ({"counts": torch.tensor([1]), "at_least": torch.tensor([1])}, "either counts, or bounds"),
+        ({}, "either counts, or bounds on them"),
+        ({"counts": torch.tensor([1]), "at_least": torch.tensor([1])}, "either counts, or bounds on them"),
         ({"counts": torch.tensor([1.0])}, "whole numbers"),
         ({"counts": torch.tensor([-1])}, "whole numbers"),
         ({"at_least": torch.tensor([3]), "at_most": torch.tensor([2])}, "not to be above"),
@@ -238,8 +251,18 @@ def test_module_gives_the_distribution():
     torch.testing.assert_close(drawn.mean(0), count.mean, atol=0.05, rtol=0)
     assert LesionCounter(max_count=4, spatial_dims=3)(logits).shape == (2, 5)
     assert "voxels above 0.1" in repr(LesionCounter())
+
+
+def test_parameters_of_the_distribution_are_checked():
     with pytest.raises(ValueError, match="either logits or probs"):
         PoissonBinomial()
+    for wrong in (1.5, -0.1, math.nan):
+        with pytest.raises(ValueError, match=r"probs to lie in \[0, 1\]"):
+            PoissonBinomial(probs=torch.tensor([0.5, wrong]), validate_args=True)
+    with pytest.raises(ValueError, match="logits to be numbers"):
+        PoissonBinomial(torch.tensor([0.5, math.nan]))
+    assert PoissonBinomial(probs=torch.tensor([0.5, 1.5]), validate_args=False).mean.item() == pytest.approx(1.5)
+    assert PoissonBinomial(torch.tensor([0.5, -math.inf])).n_trials == 1  # marks a trial that is not there
 
 
 def test_a_compiled_model_breaks_cleanly():

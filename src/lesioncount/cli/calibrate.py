@@ -14,53 +14,48 @@ if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
 
-# A guaranteed interval of 90 % needs one scan less than 1 / 0.1.
+# A guaranteed interval of 90 % needs 1 / 0.1 - 1 scans.
 _SCANS_FOR_90 = 9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the arguments of this command."""
     parser.set_defaults(run=run)
     parser.epilog = (
-        "At least 20 scans and 10 lesions are needed, and 25 scans to see what it is worth. Scans of the calibration "
-        "must not be among those that the network was trained on. Then: lesioncount count NEW -o OUT --calibration "
-        "FILE [--interval conformal]."
+        "A calibration needs at least 20 scans and 10 lesions, and 25 scans to test it. Do not use scans that the "
+        "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
-    parser.add_argument(
-        "results", type=Path, nargs="?", metavar="RESULTS", help="folder that lesioncount count has written"
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="FILE", help="where the calibration is written"
-    )
+    parser.add_argument("results", type=Path, nargs="?", metavar="RESULTS", help="folder that lesioncount count wrote")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="file for the calibration")
     add_truth_arguments(parser)
     fit = parser.add_argument_group("the fit")
     fit.add_argument(
         "--fit-from",
         choices=("counts", "lesions"),
         default="counts",
-        help="what is made most probable: true counts, or matches of candidates and true lesions (default: counts)",
+        help="fit to true counts, or to candidates matched with true lesions (default: counts)",
     )
     fit.add_argument(
         "--positive-weight",
         type=float,
         metavar="W",
-        help="undo the weight that the loss gave to lesion voxels; nothing is fitted, and no truth is needed",
+        help="undo the weight of lesion voxels in the loss, without a fit; needs no truth",
     )
     fit.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
     fit.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of folds and halves (default: 0)")
-    fit.add_argument("--overwrite", action="store_true", help="write over a calibration that is there")
+    fit.add_argument("--overwrite", action="store_true", help="replace a calibration that is there")
     fit.add_argument("--quiet", action="store_true", help="print errors only")
     fit.add_argument("--debug", action="store_true", help="show where an error came from")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fit, write, and say what it is worth."""
+    """Fit, write, and print how much it helps."""
     from lesioncount.files.atomic import write_text
 
     if options.output.is_dir():
         raise CalibrationError(f"{options.output} is a folder. Name the file: {options.output / 'calibration.json'}.")
     if options.output.exists() and not options.overwrite:
-        raise CalibrationError(f"{options.output} exists. Choose another name, or write over it (--overwrite).")
+        raise CalibrationError(f"{options.output} exists. Choose another name, or pass --overwrite.")
     fit = _fit(options)
     write_text(options.output, fit.to_json())
     if not options.quiet:
@@ -74,7 +69,7 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
 
     if options.positive_weight is not None:
         if options.results is not None or options.truth is not None or options.truth_counts is not None:
-            raise CalibrationError("--positive-weight needs neither results nor truth: nothing is fitted.")
+            raise CalibrationError("--positive-weight takes neither results nor truth: nothing is fitted.")
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     if options.results is None:
         raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
@@ -89,7 +84,7 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
 def _print(fit: CalibrationFit, path: Path) -> None:
     print(f"Calibration: {fit.calibration}")
     if fit.held_out is not None:
-        print(f"Scans it was not fitted on, {fit.held_out.n_folds} folds:")
+        print(f"On held-out scans, {fit.held_out.n_folds} folds:")
         for name, title in (("rps", "RPS"), ("ece", "ECE"), ("nll", "NLL"), ("coverage90", "90 % coverage")):
             before, after, change = (
                 part[name] for part in (fit.held_out.before, fit.held_out.after, fit.held_out.change)
@@ -100,11 +95,11 @@ def _print(fit: CalibrationFit, path: Path) -> None:
             )
         print(fit.held_out.verdict)
     elif fit.conformal is not None:
-        print("There are too few scans to see, on held-out ones, what it is worth.")
+        print("There are too few scans to test the calibration on held-out scans.")
     if fit.conformal is not None:
         n = sum(map(len, fit.conformal.conformal.scores))
         use = (
             "for count --interval conformal" if n >= _SCANS_FOR_90 else f"too few for 90 %, which needs {_SCANS_FOR_90}"
         )
-        print(f"Guaranteed intervals, which have a calibration of their own: from {n} scans, {use}.")
+        print(f"Guaranteed intervals (with a calibration of their own): from {n} scans, {use}.")
     print(f"Written: {path}")

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lesioncount.cli.numbers import at_least_one, at_least_zero
 from lesioncount.cli.truth import add_truth_arguments, truth_options
 
-# What is printed, the first two with intervals, so that it fits into 80 letters; all scores are in scores.tsv.
+if TYPE_CHECKING:
+    from lesioncount.runs.evaluation import Evaluation
+    from lesioncount.trust.scores.estimate import Estimate
+
+# What is printed; all scores are in scores.tsv.
 _WIDTH = 100
 _WITH_INTERVAL = {"rps": "RPS", "accuracy": "accuracy"}
 _SHOWN = {"f1": "F1", "ece": "ECE", "coverage90": "covered"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the arguments of this command."""
     parser.set_defaults(run=run)
     parser.epilog = "Writes evaluation.json, scores.tsv, scans.tsv and, with lesioncount[report], evaluation.html."
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder that lesioncount count has written")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the evaluation")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder that lesioncount count wrote")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for the evaluation")
     add_truth_arguments(parser)
     work = parser.add_argument_group("the run")
-    work.add_argument("--counts-only", action="store_true", help="do not read the maps again: no comparison of lesions")
+    work.add_argument("--counts-only", action="store_true", help="compare counts only; do not read the maps again")
     work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument(
         "--seed", type=at_least_zero, default=0, metavar="N", help="seed of resamples and folds (default: 0)"
     )
-    work.add_argument("--overwrite", action="store_true", help="write over an evaluation that is there")
+    work.add_argument("--overwrite", action="store_true", help="replace an evaluation that is there")
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
 
@@ -39,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.report.evaluation import write_evaluation_page
     from lesioncount.runs.evaluation import evaluate
 
-    content = evaluate(
+    evaluation = evaluate(
         options.results,
         options.output,
         truth_options(options),
@@ -49,15 +53,15 @@ def run(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
     )
     try:
-        page = f"Report: {write_evaluation_page(options.output)}"
+        page = f"Report: {write_evaluation_page(options.output, evaluation)}"
     except MissingExtraError as error:
         page = f"No report: {error}"
     if not options.quiet:
-        _print(content, page, options.output)
+        _print(evaluation, page, options.output)
     return 0
 
 
-def _print(content: dict[str, Any], page: str, out: Path) -> None:
+def _print(evaluation: Evaluation, page: str, out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -65,22 +69,21 @@ def _print(content: dict[str, Any], page: str, out: Path) -> None:
     table.add_column("method", no_wrap=True)
     for title in (*_WITH_INTERVAL.values(), *_SHOWN.values()):
         table.add_column(title, justify="right", no_wrap=True)
-    for method in content["methods"].values():
-        scores = method["scores"]
-        intervals = (_with_interval(scores[name]) for name in _WITH_INTERVAL)
-        table.add_row(method["name"], *intervals, *(f"{scores[name]['estimate']:.3f}" for name in _SHOWN))
+    for method in evaluation.methods.values():
+        intervals = (_with_interval(method.score(name)) for name in _WITH_INTERVAL)
+        table.add_row(method.name, *intervals, *(f"{method.score(name).value:.3f}" for name in _SHOWN))
     console = Console(soft_wrap=True)
     console.print(table, width=max(console.width, _WIDTH))
-    for note in content["notes"]:
+    for note in evaluation.notes:
         console.print(f"note: {note}", markup=False, highlight=False)
-    n, groups = content["n_scans"], content["n_groups"]
+    n, groups = evaluation.n_scans, evaluation.n_groups
     of = "" if n == groups else f" of {groups} group{'' if groups == 1 else 's'}"
     console.print(
-        f"{n} scans{of}, 95 % intervals from {content['n_resamples']} resamples. Results: {out}", markup=False,
+        f"{n} scans{of}, 95 % intervals from {evaluation.n_resamples} resamples. Results: {out}", markup=False,
         highlight=False,
     )  # fmt: skip
     console.print(page, markup=False, highlight=False)
 
 
-def _with_interval(score: dict[str, float]) -> str:
-    return f"{score['estimate']:.3f} [{score['low']:.3f}, {score['high']:.3f}]"
+def _with_interval(score: Estimate) -> str:
+    return f"{score.value:.3f} [{score.low:.3f}, {score.high:.3f}]"

@@ -9,26 +9,33 @@ from lesioncount.cli.numbers import at_least_zero
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the options of this command."""
     parser.set_defaults(run=run)
-    parser.epilog = "Then: lesioncount count OUT -o COUNTS, or --count does it too. Needs lesioncount[train]."
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="that of a training, best.ckpt")
+    parser.epilog = "Next: lesioncount count FOLDER -o COUNTS, or use --count. Needs lesioncount[train]."
+    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="best.ckpt of a training")
     parser.add_argument(
-        "images", type=Path, metavar="IMAGES", help="BIDS-like folder of scans, with scans.tsv, as synthesize writes it"
+        "images",
+        type=Path,
+        metavar="IMAGES",
+        help="BIDS-like folder of scans with a scans.tsv, laid out as by synthesize",
     )
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the maps")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for the maps")
     members = parser.add_mutually_exclusive_group()
-    members.add_argument("--mc-dropout", type=int, default=0, metavar="N", help="write N members, by dropout")
+    members.add_argument(
+        "--mc-dropout", type=int, default=0, metavar="N", help="write N members, with Monte Carlo dropout"
+    )
     members.add_argument("--tta", action="store_true", help="write a member for each flip of the images")
-    parser.add_argument("--count", type=Path, metavar="FOLDER", help="count the maps, with a report, into this folder")
+    parser.add_argument(
+        "--count", type=Path, metavar="FOLDER", help="also count the maps, and write counts and report here"
+    )
     parser.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of the dropout (default: 0)")
-    parser.add_argument("--overwrite", action="store_true", help="write over maps and counts that are there")
+    parser.add_argument("--overwrite", action="store_true", help="overwrite existing maps and counts")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Predict, and count if asked to."""
+    """Predict, and count the maps if asked to."""
     from lesioncount.errors import MapFileError
     from lesioncount.optional import optional
 
@@ -37,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.learning.prediction import predict
 
     if options.count is not None and (options.count / "run.json").exists() and not options.overwrite:
-        raise MapFileError(f"{options.count} holds counts. Choose another folder, or write over it (--overwrite).")
+        raise MapFileError(f"{options.count} holds counts. Choose another folder, or overwrite it (--overwrite).")
     written = predict(
         options.checkpoint,
         options.images,

@@ -9,23 +9,23 @@ from lesioncount.cli.numbers import at_least_zero
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said to this command."""
+    """Add the options of this command."""
     parser.set_defaults(run=run)
     parser.epilog = "Writes best.ckpt, last.ckpt, config.json, scores.json and logs. Needs lesioncount[train]."
     parser.add_argument("config", metavar="CONFIG", help="a TOML file, or a preset: smoke, laptop, paper")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder of the training")
     parser.add_argument(
-        "--seed", type=at_least_zero, metavar="N", help="seed of the training, instead of the configuration's"
+        "-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for checkpoints, scores and logs"
     )
+    parser.add_argument("--seed", type=at_least_zero, metavar="N", help="use this seed instead of the configuration's")
     again = parser.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="go on from the last finished epoch")
-    again.add_argument("--overwrite", action="store_true", help="begin again, over what is there")
+    again.add_argument("--resume", action="store_true", help="continue after the last finished epoch")
+    again.add_argument("--overwrite", action="store_true", help="start again, and replace an earlier training")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Train, and print the scores of the test scans."""
+    """Train, and print the scores on the test scans."""
     from dataclasses import replace
 
     from lesioncount.learning.config import TrainingConfig

@@ -1,4 +1,4 @@
-"""What ``evaluate`` and ``calibrate`` have in common: where the truth is."""
+"""Options that ``evaluate`` and ``calibrate`` share: where the truth is."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ if TYPE_CHECKING:
 
 
 def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say where the truth is."""
+    """Add the options that say where the truth is."""
     truth = parser.add_argument_group("the truth")
     kind = truth.add_mutually_exclusive_group()
-    kind.add_argument("--truth", type=Path, metavar="FOLDER", help="masks by experts, of the same names as the maps")
-    kind.add_argument("--truth-counts", type=Path, metavar="FILE", help="a table (.tsv, .csv) with a count per scan")
-    truth.add_argument("--truth-label", type=int, metavar="N", help="which value of the masks is a lesion")
+    kind.add_argument("--truth", type=Path, metavar="FOLDER", help="masks by experts, with the same names as the maps")
+    kind.add_argument("--truth-counts", type=Path, metavar="FILE", help="table (.tsv, .csv) with a count per scan")
+    truth.add_argument("--truth-label", type=int, metavar="N", help="value of lesions in the masks")
     truth.add_argument(
         "--truth-suffix",
         default="",
         metavar="TEXT",
-        help="what follows the name of the map in that of its mask, such as _label-lesion_mask",
+        help="what the name of a mask adds to the name of its map, such as _label-lesion_mask",
     )
     truth.add_argument(
-        "--scan-column", default="scan", metavar="NAME", help="column of the table with the names (default: scan)"
+        "--scan-column",
+        default="scan",
+        metavar="NAME",
+        help="column of the table with the names of scans (default: scan)",
     )
     truth.add_argument(
         "--count-column", default="count", metavar="NAME", help="column of the table with the counts (default: count)"
@@ -32,14 +35,14 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     truth.add_argument(
         "--group-by",
         metavar="COLUMN|PATTERN",
-        help="scans that belong together, such as those of a patient: a column of the table, or a regular expression "
-        "that finds the patient in the name of the scan",
+        help="which scans belong together, such as those of a patient: a column of the table, or a regular expression "
+        "that finds the patient in the name of a scan",
     )
-    truth.add_argument("--skip-missing", action="store_true", help="leave scans without truth out")
+    truth.add_argument("--skip-missing", action="store_true", help="leave out scans without truth")
 
 
 def truth_options(options: argparse.Namespace) -> TruthOptions:
-    """What was said about the truth."""
+    """The options about the truth, as one object."""
     from lesioncount.runs.comparison import TruthOptions
 
     return TruthOptions(

@@ -1,4 +1,4 @@
-"""MONAI: transforms that count, and a metric of counts. `CountLoss` needs no wrapping: it adds to any other loss."""
+"""MONAI: transforms that count, and a metric of counts. `CountLoss` needs no wrapping: add it to any other loss."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lesioncount.trust.scores import confusion, nll, rps
 
 
 class CountLesions(Transform):
-    """Count the lesions of a channel-first map; the voxel size is that of a `MetaTensor`, where it is one.
+    """Count the lesions of a channel-first map. The voxel size is taken from a `MetaTensor`.
 
-    A binary mask may be counted too: that is where count labels come from.
+    A binary mask can be counted too: that is how count labels are made.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class CountLesions(Transform):
     logits : bool, default False
         Whether the maps hold logits instead of probabilities.
     channel : int, optional
-        Which channel is the lesion map, where there are several.
+        Which channel is the lesion map, if there are several.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CountLesions(Transform):
 
 
 class CountLesionsd(MapTransform):
-    """`CountLesions` in a dictionary, as tensors that collate.
+    """`CountLesions` on the entries of a dictionary, with tensors as results so that they can be collated.
 
     For each key, adds ``<key>_count``, the most probable count, and ``<key>_count_probs``, P(0), … P(max_count or
     more).
@@ -63,7 +63,7 @@ class CountLesionsd(MapTransform):
     Parameters
     ----------
     keys : str or sequence of str
-        Where the maps are.
+        The entries that hold maps.
     protocol, logits, channel
         As in `CountLesions`.
     max_count : int, default 4
@@ -97,8 +97,8 @@ class CountLesionsd(MapTransform):
 class CountMetric(CumulativeIterationMetric):
     """Accuracy, class-average F1, ranked probability score or negative log-likelihood of counts.
 
-    Called with a batch of maps (batch, 1, *spatial) and their masks, or true counts (batch,); `aggregate` scores all
-    that came.
+    Call it with a batch of maps (batch, 1, *spatial) and their masks, or their true counts (batch,). `aggregate` then
+    scores all batches so far.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class CountMetric(CumulativeIterationMetric):
         self.truth = CountLesions(protocol)
 
     def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **_: Any) -> Tensor:
-        """A row per scan: P(0), … and the true count."""
+        """One row per scan: P(0), P(1), … and the true count."""
         if y is None:
             raise ShapeError("Expected masks or true counts beside the maps.")
         rows = [self.count({"map": item})["map_count_probs"] for item in y_pred]

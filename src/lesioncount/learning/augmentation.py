@@ -1,4 +1,4 @@
-"""Random changes of a scan that leave its number of lesions as it is."""
+"""Random changes to a scan that do not change its number of lesions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from monai.transforms import Compose, RandAffined, RandFlipd, ToTensord
 
-# As the authors of the paper have it.
+# The values of the paper's authors.
 _ROTATION = math.radians(8)
 _SCALE = 0.1
 _SHEAR = 0.05

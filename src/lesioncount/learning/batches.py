@@ -1,4 +1,4 @@
-"""Scans → batches, in an order and with changes that depend on seed and epoch alone."""
+"""Scans → batches, whose order and augmentation depend on seed and epoch alone."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Batch = dict[str, Tensor]
 
 
 class ScanDataset(Dataset[dict[str, Any]]):
-    """Scans as tensors, changed at random where wanted.
+    """Scans as tensors, augmented if wanted.
 
-    What is drawn for a scan depends on seed, epoch and scan only: neither the order, nor the number of processes, nor a
-    training that was stopped and went on makes a difference.
+    What is drawn for a scan depends on seed, epoch and scan only. Neither the order nor the number of processes makes
+    a difference, nor does it matter whether the training was interrupted.
 
     Parameters
     ----------
     scans : ScanSource
     augment : bool
-        Rotate, scale, shear and flip.
+        Whether to rotate, scale, shear and flip.
     seed : int
     """
 
@@ -42,6 +42,7 @@ class ScanDataset(Dataset[dict[str, Any]]):
         return len(self.scans)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
+        is_repeated, index = index < 0, _place(index)
         scan = self.scans[index]
         known = scan.mask is not None
         mask = scan.mask if scan.mask is not None else np.zeros(scan.images.shape[1:], dtype=np.uint8)
@@ -54,6 +55,7 @@ class ScanDataset(Dataset[dict[str, Any]]):
             "has_mask": torch.tensor(known),
             "at_least": torch.tensor(scan.at_least),
             "at_most": torch.tensor(scan.at_most),
+            "is_repeated": torch.tensor(is_repeated),
         }
 
     def _changed(self, images: Tensor, lesions: Tensor, index: int) -> tuple[Tensor, Tensor]:
@@ -65,14 +67,24 @@ class ScanDataset(Dataset[dict[str, Any]]):
         return changed["images"], changed["mask"]
 
 
+def _place(index: int) -> int:
+    """The position of a scan; ``~place`` is the same scan once more, to make the shares of processes equal."""
+    return ~index if index < 0 else index
+
+
 class EpochSampler(Sampler[int]):
-    """A new order each epoch, from the seed; of several processes, each has its share.
+    """A new order each epoch, drawn from the seed; with several processes, the share of one of them.
+
+    All shares have the same length, or processes would wait for each other for ever. Where the scans cannot be divided
+    equally, the first ones are used once more. In training they are scans like any others; otherwise they are marked,
+    by the index ``~place``, so that no scan is scored twice.
 
     Parameters
     ----------
     dataset : ScanDataset
-        Whose epoch counts.
+        Its epoch is set here.
     shuffle : bool
+        Whether this is for training.
     rank, n_processes : int
     """
 
@@ -81,7 +93,7 @@ class EpochSampler(Sampler[int]):
         self._rank, self._n_processes = rank, n_processes
 
     def set_epoch(self, epoch: int) -> None:
-        """What Lightning calls before each epoch."""
+        """Set the number of the epoch; Lightning calls this before each one."""
         self._dataset.epoch = epoch
 
     def __len__(self) -> int:
@@ -92,8 +104,9 @@ class EpochSampler(Sampler[int]):
         order = np.arange(n)
         if self._shuffle:
             order = np.random.default_rng([self._dataset.seed, self._dataset.epoch]).permutation(n)
-        # Every process has the same number of scans; the first ones are used twice where they do not add up.
         padded = np.resize(order, len(self) * self._n_processes)
+        if not self._shuffle:
+            padded[n:] = ~padded[n:]
         return iter(padded[self._rank :: self._n_processes].tolist())
 
 
@@ -108,12 +121,13 @@ def loader(
     rank: int = 0,
     n_processes: int = 1,
 ) -> DataLoader[dict[str, Any]]:
-    """Batches of scans, shuffled and changed for training, as they are for validation."""
+    """Batches of scans: shuffled and augmented for training, unchanged for validation."""
     dataset = ScanDataset(scans, augment=training and augment, seed=seed)
+    sampler = EpochSampler(dataset, shuffle=training, rank=rank, n_processes=n_processes)
     return DataLoader(
         dataset,
         batch_size=batch_size,
-        sampler=EpochSampler(dataset, shuffle=training, rank=rank, n_processes=n_processes),
+        sampler=sampler,
         num_workers=workers,
-        drop_last=training and len(scans) > batch_size,
+        drop_last=training and len(sampler) > batch_size,
     )

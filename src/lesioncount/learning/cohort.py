@@ -1,4 +1,4 @@
-"""A scan: five images, where the brain and its lesions are, and how many lesions there are."""
+"""A visit: five images, where the brain and its lesions are, and how many lesions there are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class Visit:
     """One visit of one patient.
 
     Attributes
@@ -36,13 +36,13 @@ class Scan:
     lesions : ndarray of bool, shape (z, y, x), or None
         Enhancing lesions that the rater has marked; None when nobody has.
     all_lesions : ndarray of bool, shape (z, y, x), or None
-        All enhancing lesions, also those that the rater has missed. Known of synthetic scans only.
+        All enhancing lesions, including those that the rater has missed. Known for synthetic scans only.
     affine : ndarray, shape (4, 4)
         From voxel index in the order of NIfTI, (x, y, z), to millimetres.
     count : int or None
         Number of lesions that the rater has marked, in the paper's sense: 18-connected.
     at_least, at_most : int or None
-        Bounds of the count, where it is not known.
+        Bounds on the count, where it is not known exactly.
     """
 
     patient: str
@@ -59,8 +59,8 @@ class Scan:
 
     @property
     def name(self) -> str:
-        """As files of it begin: ``sub-001_ses-01``."""
-        return scan_name(self.patient, self.session)
+        """How the names of its files begin: ``sub-001_ses-01``."""
+        return bids_name(self.patient, self.session)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,38 +74,38 @@ class Scan:
         return z, y, x
 
 
-class Cohort(Sequence[Scan]):
-    """Scans, each made or read when it is asked for."""
+class Cohort(Sequence[Visit]):
+    """The visits of many patients, each made or read when it is asked for."""
 
     @abstractmethod
     def split(self, name: Split, /) -> Self:
         """The scans of one part: ``"train"``, ``"val"`` or ``"test"``. No patient is in two of them."""
 
     @abstractmethod
-    def scan(self, index: int, /) -> Scan:
-        """A scan by its place, from 0."""
+    def scan(self, index: int, /) -> Visit:
+        """The scan at a position, counted from 0."""
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Where the scans come from, for the description of a data set."""
+        """Where the scans come from, for the description of the data set."""
         return {}
 
     @overload
-    def __getitem__(self, index: int) -> Scan: ...
+    def __getitem__(self, index: int) -> Visit: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Scan]: ...
-    def __getitem__(self, index: int | slice) -> Scan | list[Scan]:
-        """A scan by its place, or some of them."""
+    def __getitem__(self, index: slice) -> list[Visit]: ...
+    def __getitem__(self, index: int | slice) -> Visit | list[Visit]:
+        """The scan at a position, or a list of scans."""
         places = range(len(self))[index]
         return self.scan(places) if isinstance(places, int) else [self.scan(place) for place in places]
 
-    def __iter__(self) -> Iterator[Scan]:
-        """One scan after the other; only one need be in memory."""
+    def __iter__(self) -> Iterator[Visit]:
+        """One scan after another, so that only one needs to be in memory."""
         return (self.scan(place) for place in range(len(self)))
 
 
-def scan_name(patient: str, session: str) -> str:
-    """The name of a scan, as BIDS has it; the session may be empty."""
+def bids_name(patient: str, session: str) -> str:
+    """The name of a visit in BIDS. The session may be empty."""
     return f"sub-{patient}_ses-{session}" if session else f"sub-{patient}"
 
 
@@ -115,7 +115,7 @@ def count_of(mask: NDArray[np.bool_]) -> int:
 
 
 def checked_split(name: str) -> str:
-    """The name of a part, or an error."""
+    """The name of a part, or a `CohortError`."""
     if name not in SPLITS:
         raise CohortError(f"Expected one of {', '.join(SPLITS)}, but got {name!r}.")
     return name
@@ -136,3 +136,10 @@ def z_scored(images: NDArray[np.float32], brain: NDArray[np.bool_]) -> NDArray[n
         if spread > 0:
             out[brain] = (values - values.mean()) / spread
     return scored
+
+
+def __getattr__(name: str) -> Any:
+    """Let ``lesioncount.cohorts.Scan``, the name of version 0.1, find `Visit`."""
+    if name == "Scan":
+        return Visit
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

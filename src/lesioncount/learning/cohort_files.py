@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lesioncount.errors import CohortError, MapFileError
 from lesioncount.files.atomic import replacing, write_text
 from lesioncount.learning import layout
-from lesioncount.learning.cohort import SEQUENCES, Cohort, Scan, count_of
+from lesioncount.learning.cohort import SEQUENCES, Cohort, Visit, count_of
 from lesioncount.runs.tables import to_tsv
 from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
@@ -23,25 +23,25 @@ Progress = Callable[[str, int, int], None]
 
 _BIDS_VERSION = "1.10.0"
 
-# Images are stored as multiples of this where that loses nothing: fine compared with noise. Synthetic ones are rounded
-# to it: the last bits, in which machines differ, are gone.
+# Images are stored as multiples of this where that loses nothing; it is fine compared with noise. Synthetic ones are
+# rounded to it, which removes the last bits, in which machines differ.
 STEP = 2.0**-10
 
 
 def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progress: Progress | None = None) -> None:
     """Write scans as NIfTI files, in the layout of BIDS.
 
-    Every file is complete or not there, and the tables come last: a folder without ``scans.tsv`` is unfinished.
+    No file is ever half-written, and the tables come last: a folder without ``scans.tsv`` is unfinished.
 
     Parameters
     ----------
     folder : path
-        Made if it is not there. What is in it is never written over.
+        Created if it does not exist. It must be empty: nothing is ever overwritten.
     cohort : Cohort
     jobs : int, default 1
-        Number of processes; the files are the same for any.
+        Number of processes. The files do not depend on it.
     progress : callable, optional
-        Called with the name of a scan, the number of scans written, and the number of all.
+        Called with the name of a scan, the number of scans written so far, and their total number.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def _prepare(folder: Path) -> None:
 
 
 def _write_scan(folder: Path, cohort: Cohort, index: int) -> dict[str, Any]:
-    """Write the files of a scan; its row of the table."""
+    """Write the files of a scan and return its row of the table."""
     scan = cohort.scan(index)
     for sequence, image in zip(SEQUENCES, scan.images, strict=True):
         _save(layout.image_path(folder, scan.patient, scan.session, sequence), image, scan.affine)
@@ -88,7 +88,7 @@ def _write_scan(folder: Path, cohort: Cohort, index: int) -> dict[str, Any]:
     return _row(scan)
 
 
-def _row(scan: Scan) -> dict[str, Any]:
+def _row(scan: Visit) -> dict[str, Any]:
     return {
         "scan": scan.name,
         "participant_id": f"sub-{scan.patient}",
@@ -114,7 +114,7 @@ def _save(path: Path, volume: NDArray[Any], affine: NDArray[np.float64]) -> None
 
 
 def _stored(volume: NDArray[Any]) -> tuple[NDArray[Any], float]:
-    """What is stored, and what it is to be multiplied with: whole steps in half the space where that loses nothing."""
+    """What to store and the factor to multiply it with: whole steps, in half the space, where that loses nothing."""
     if volume.dtype == np.bool_:
         return volume.astype(np.uint8), 1.0
     steps = volume / np.float32(STEP)

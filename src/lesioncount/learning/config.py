@@ -1,4 +1,4 @@
-"""A training as a file: what to learn from, which network, how."""
+"""A training as a file: what to learn from, which network to train, and how."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self, get_type_hints
 
 from lesioncount.errors import ConfigError
+from lesioncount.learning.methods import METHODS, current_method
 
 PRESETS = ("smoke", "laptop", "paper")
 SCHEDULES = ("exponential", "one_cycle", "cosine")
@@ -24,24 +25,28 @@ class DataConfig:
     source : str
         "synthetic", made on the fly; "folder", a BIDS-like folder; "leaf", the photographs of leaves.
     path : str
-        Of the folder or the photographs.
+        Folder of the scans or the photographs.
+    normalize : bool
+        Whether images of a folder get mean 0 and variance 1 inside the brain, in training and in prediction. Synthetic
+        images have them already.
     patients : tuple of int
-        Number of synthetic patients of the training, validation and test parts.
+        Number of synthetic patients in the training, validation and test parts.
     shape : tuple of int
-        Of synthetic scans, or of photographs.
+        Number of voxels of synthetic scans, or of pixels of photographs, along each axis.
     seed : int
-        Of the synthetic cohort.
+        Seed of the synthetic cohort, and of the folds.
     share : float
-        Of the training patients that are used: 0.1 is the paper's low-data experiment.
+        Share of the training patients that are used: 0.1 is the paper's low-data experiment.
     mask_share : float
-        Of the training scans whose mask is used; the others have a count only.
+        Share of the training scans whose mask is used. The others have a count only.
     folds, fold : int
-        Instead of the parts that the data come in, the fold of a cross-validation: of ``folds`` equal parts with like
-        counts, number ``fold`` is the test part. 0 folds: the parts as they come.
+        For a cross-validation. All scans are divided anew into ``folds`` parts of equal size and with similar counts,
+        of which number ``fold`` is the test part. With 0 folds, the parts stay as they are.
     """
 
     source: str = "synthetic"
     path: str = ""
+    normalize: bool = True
     patients: tuple[int, ...] = (200, 60, 150)
     shape: tuple[int, ...] = (24, 48, 40)
     seed: int = 1
@@ -53,24 +58,30 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Which network: how it counts, how wide, how deep.
+    """Which network: how it counts, how wide and how deep it is.
 
     Attributes
     ----------
-    method : {"ours", "bottleneck", "multihead", "downstream"}
+    method : {"map", "bottleneck", "multihead", "downstream"}
+        What the count is computed from: see `NetworkOptions`.
     filters, levels : int
-        Of the UNet.
+        Filters of the UNet's first level, and its number of levels.
     dropout : float
-        Of the UNet.
+        Dropout probability of the UNet.
     head_dropout : float
-        Of a parametric head; below 0, as in the authors' published code, which is much for a head of few filters.
+        Dropout probability of a counting head. Below 0 it is that of the authors' published code, which is high for a
+        head with few filters.
     """
 
-    method: str = "ours"
+    method: str = "map"
     filters: int = 32
     levels: int = 5
     dropout: float = 0.1
     head_dropout: float = -1.0
+
+    def __post_init__(self) -> None:
+        """Accept the name that a method had in version 0.1."""
+        object.__setattr__(self, "method", current_method(self.method, stacklevel=3))
 
 
 @dataclass(frozen=True)
@@ -80,13 +91,15 @@ class OptimizerConfig:
     Attributes
     ----------
     learning_rate, weight_decay : float
-        Of Adam.
+        Options of Adam.
     head_learning_rate : float
-        Of the counting head; 0 is the same as the network's. The paper has 1e-5 for multi-head.
+        Learning rate of the counting head. 0 means the default: that of the network or, for multi-head, a tenth of it.
     schedule : str
-        "exponential", by ``decay`` each epoch, as the paper has it; "one_cycle", up and down to almost 0 over the
-        whole training; or "cosine", from the top down to almost 0, for a network that has learned before.
+        How the learning rate changes: "exponential", multiplied by ``decay`` after each epoch, as in the paper;
+        "one_cycle", up and then down to almost 0 over the whole training; or "cosine", from the top down to almost 0,
+        for a network that has been trained before.
     decay : float
+        Factor of the exponential schedule.
     """
 
     learning_rate: float = 1e-4
@@ -98,17 +111,17 @@ class OptimizerConfig:
 
 @dataclass(frozen=True)
 class LossConfig:
-    """What is made small.
+    """What is minimised.
 
     Attributes
     ----------
     positive_weight : float
-        Of lesion voxels in the cross-entropy.
+        Weight of lesion voxels in the cross-entropy.
     count_weight, count_growth : float
         The count loss has weight count_weight · e^{count_growth · t} with t = 0 … 100 over the epochs after
-        pre-training: the paper's α and β, on its scale of 100 epochs whatever their number is here.
+        pre-training: the paper's α and β, on its scale of 100 epochs, however many there are here.
     max_count : int
-        Counts from here on are one class.
+        Counts from here on form one class.
     """
 
     positive_weight: float = 3.0
@@ -124,19 +137,22 @@ class RunConfig:
     Attributes
     ----------
     start : str
-        A checkpoint whose UNet to begin with, instead of random weights.
+        A checkpoint whose UNet to start from, instead of random weights.
     pretrain_epochs, warmup_epochs, epochs : int
-        On segmentation alone; then of the counting head alone, on what the UNet gives; then on segmentation and count.
+        Epochs that train the segmentation alone; then the counting head alone, on a UNet that is frozen; then
+        segmentation and count.
     validate_every : int
-        Epochs from one validation to the next: with few scans to learn from, more time goes there than into learning.
+        Epochs from one validation to the next. With few training scans, validation takes longer than training.
     batch_size : int
-        Of each process.
+        Scans per step, in each process.
     seed : int
-        Of weights, order, augmentation and dropout.
+        Seed of weights, order, augmentation and dropout.
     augment : bool
-        Rotate, scale, shear and flip.
+        Whether to rotate, scale, shear and flip.
     threads, workers, processes : int
-        Threads of torch (0: as many as it likes), processes that load data, and processes that train.
+        Threads of torch (0: torch decides), processes that load data, and processes that train.
+    keep_gb : float
+        Gigabytes of scans that each process keeps in memory. Scans beyond that are read, or made, again in every epoch.
     """
 
     start: str = ""
@@ -150,26 +166,27 @@ class RunConfig:
     threads: int = 0
     workers: int = 0
     processes: int = 1
+    keep_gb: float = 4.0
 
     @property
     def n_epochs(self) -> int:
-        """All epochs."""
+        """Number of epochs of all stages together."""
         return self.pretrain_epochs + self.warmup_epochs + self.epochs
 
     @property
     def first_kept(self) -> int:
-        """The first epoch, from 0, that may be the best one: with segmentation and count, if there are such epochs."""
+        """The first epoch, counted from 0, that may be the best: one with segmentation and count, if there are any."""
         return self.n_epochs - self.epochs if self.epochs else 0
 
     @property
     def last_validated(self) -> int:
-        """The last epoch, from 0, with a validation after it; -1 if there is none."""
+        """The last epoch, counted from 0, that is followed by a validation; -1 if there is none."""
         return self.n_epochs // self.validate_every * self.validate_every - 1
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """All of it, as the sections of a TOML file."""
+    """The whole configuration, as the sections of a TOML file."""
 
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -178,21 +195,22 @@ class TrainingConfig:
     run: RunConfig = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        """Check what the sections do not know of themselves."""
+        """Check the values, of which some depend on others."""
         wrong = {
             "schedule in [optimizer]": self.optimizer.schedule not in SCHEDULES,
-            "method in [network]": self.network.method not in ("ours", "bottleneck", "multihead", "downstream"),
+            "method in [network]": self.network.method not in METHODS,
             "dropout in [network]": not 0 <= self.network.dropout < 1 or self.network.head_dropout >= 1,
             "filters and levels in [network]": self.network.filters < 1 or self.network.levels < 2,
             "epochs in [run]": min(self.run.epochs, self.run.warmup_epochs, self.run.pretrain_epochs) < 0
             or self.run.n_epochs < 1,
-            "warmup_epochs in [run]": self.run.warmup_epochs > 0 and self.network.method == "ours",
+            "warmup_epochs in [run]": self.run.warmup_epochs > 0 and self.network.method == "map",
             "validate_every in [run]": self.run.validate_every < 1 or self.run.last_validated < self.run.first_kept,
             "fold in [data]": self.data.folds != 0
             and not (self.data.folds > 1 and 0 <= self.data.fold < self.data.folds),
             "batch_size in [run]": self.run.batch_size < 1,
             "seed in [run] and [data]": min(self.run.seed, self.data.seed) < 0,
             "processes in [run]": self.run.processes < 1,
+            "keep_gb in [run]": not self.run.keep_gb >= 0,
             "shape in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.shape),
             "patients in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.patients),
         }
@@ -204,23 +222,23 @@ class TrainingConfig:
 
     @classmethod
     def load(cls, given: str | Path) -> Self:
-        """From the name of a preset, or a TOML file, which may say ``preset = "laptop"`` and change some of it."""
+        """Load a preset by its name, or a TOML file, which may say ``preset = "laptop"`` and change some values."""
         if str(given) in PRESETS:
             return cls.from_toml(files("lesioncount.learning").joinpath(f"presets/{given}.toml").read_text("utf-8"))
         try:
             return cls.from_toml(Path(given).read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"{given} is no preset ({', '.join(PRESETS)}), and cannot be read as a file: {error}."
+                f"{given} is no preset ({', '.join(PRESETS)}) and cannot be read as a file: {error}."
             ) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
-        """From text."""
+        """Read the text of a TOML file."""
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"Expected a training as TOML, but it does not parse: {error}.") from None
+            raise ConfigError(f"Expected the configuration as TOML, but it does not parse: {error}.") from None
         preset = content.pop("preset", None)
         if preset is not None and preset not in PRESETS:
             raise ConfigError(f"{preset!r} is no preset. Known are {', '.join(PRESETS)}.")
@@ -231,14 +249,14 @@ class TrainingConfig:
 
     @classmethod
     def from_dict(cls, content: dict[str, dict[str, Any]]) -> Self:
-        """From sections; what is not given takes its default, and what is not known is an error."""
+        """Build from sections. Missing values take their defaults; unknown ones are an error."""
         sections = get_type_hints(cls)
         for name in content:
             _check_known(name, sections, "section")
         return cls(**{name: _section(sections[name], name, values) for name, values in content.items()})
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """As plain values."""
+        """The sections as plain values."""
         return asdict(self)
 
 

@@ -1,4 +1,4 @@
-"""A folder of NIfTI files and tables → a cohort. What was written here, or real data in the same layout."""
+"""A folder of NIfTI files and tables → a cohort: synthetic data that was written, or real data in the same layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lesioncount.files.formats import open_map
 from lesioncount.files.geometry import check_same_grid
 from lesioncount.files.source import MapSource
 from lesioncount.learning import layout
-from lesioncount.learning.cohort import SEQUENCES, SPLITS, Cohort, Scan, Split, checked_split, count_of, z_scored
+from lesioncount.learning.cohort import SEQUENCES, SPLITS, Cohort, Split, Visit, checked_split, count_of, z_scored
 from lesioncount.learning.participants import Row, read_rows
 
 # Values of a mask that is not one, named in the message.
@@ -27,7 +27,7 @@ class FolderCohort(Cohort):
     ----------
     folder : Path
     rows : tuple of Row
-        What is known of the scans before they are read.
+        What the tables say about the scans.
     """
 
     def __init__(self, folder: Path, rows: tuple[Row, ...], *, normalize: bool) -> None:
@@ -38,11 +38,11 @@ class FolderCohort(Cohort):
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """Where it is, and its size."""
+        """Its folder and its size."""
         return f"<FolderCohort in {self.folder}: {len(self)} scans>"
 
     def split(self, name: Split, /) -> Self:
-        """The scans of one part, as ``participants.tsv`` has them."""
+        """The scans of one part, according to ``participants.tsv``."""
         if all(row.split is None for row in self.rows):
             raise CohortError(
                 f"Nothing says which scans of {self.folder} are for {checked_split(name)}. Give "
@@ -51,7 +51,7 @@ class FolderCohort(Cohort):
         rows = tuple(row for row in self.rows if row.split == checked_split(name))
         return type(self)(self.folder, rows, normalize=self.normalize)
 
-    def scan(self, index: int, /) -> Scan:
+    def scan(self, index: int, /) -> Visit:
         """Read a scan and check that its files and labels agree."""
         row = self.rows[index]
         sources = [self._open(row, self._image(row, sequence)) for sequence in SEQUENCES]
@@ -61,7 +61,7 @@ class FolderCohort(Cohort):
         brain = self._mask(row, layout.BRAIN, sources[0])
         brain = np.asarray((images != 0).any(axis=0)) if brain is None else brain
         lesions = self._mask(row, layout.LESIONS, sources[0])
-        return Scan(
+        return Visit(
             patient=row.patient,
             session=row.session,
             split=row.split,
@@ -76,7 +76,7 @@ class FolderCohort(Cohort):
         )
 
     def check_files(self) -> None:
-        """Raise unless all images are there."""
+        """Raise a `CohortError` unless all images are there."""
         for row in self.rows:
             missing = [sequence for sequence in SEQUENCES if not self._image(row, sequence).is_file()]
             if missing:
@@ -109,17 +109,17 @@ def read_cohort(folder: str | Path, /, *, normalize: bool = False) -> FolderCoho
     Parameters
     ----------
     folder : path
-        With ``scans.tsv`` (columns ``participant_id``, ``session_id``; ``count``, or ``at_least`` and ``at_most``, of
-        scans without a mask of their lesions), the images ``sub-…/ses-…/anat/…_T1w.nii.gz`` and so on, and as far as
-        there are any ``participants.tsv`` (``participant_id``, ``split``) and masks in ``derivatives/masks``. A brain
-        without a mask is where some image is not 0.
+        It holds ``scans.tsv`` (columns ``participant_id`` and ``session_id``; for scans without a lesion mask also
+        ``count``, or ``at_least`` and ``at_most``) and the images, ``sub-…/ses-…/anat/…_T1w.nii.gz`` and so on. It may
+        hold ``participants.tsv`` (``participant_id``, ``split``) and masks in ``derivatives/masks``. Without a brain
+        mask, the brain is where some image is not 0. NaN in a mask is outside.
     normalize : bool, default False
-        Whether to give images mean 0 and variance 1 inside the brain. Synthetic ones have them already.
+        Whether to give each image mean 0 and variance 1 inside the brain. Synthetic images have them already.
 
     Returns
     -------
     FolderCohort
-        The tables and the names of files have been checked; images and masks are checked when they are read.
+        The tables and the names of the files have been checked. Images and masks are checked when they are read.
     """
     folder = Path(folder)
     cohort = FolderCohort(folder, read_rows(folder), normalize=normalize)
@@ -142,7 +142,7 @@ def _image(row: Row, source: MapSource) -> NDArray[np.float32]:
 
 
 def _binary(row: Row, source: MapSource) -> NDArray[np.bool_]:
-    values = source.values().T
+    values = np.nan_to_num(source.values().T, nan=0)  # NaN is outside
     found = np.unique(values).tolist()
     if not (set(found) <= {0, 1} or set(found) <= {0, 255}):
         shown = ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
@@ -151,12 +151,12 @@ def _binary(row: Row, source: MapSource) -> NDArray[np.bool_]:
 
 
 def _agreed_count(row: Row, lesions: NDArray[np.bool_]) -> int:
-    """The count of a mask, which must be that of the table."""
+    """The number of lesions in a mask, which must agree with the table."""
     count = count_of(lesions)
     if not row.allows(count):
         said = str(row.count) if row.count is not None else "{} to {:g}".format(*row.bounds)
         raise CohortError(
             f"{row.name}: {layout.SCANS} says {said} lesions, but the mask has {count}, 18-connected as in the paper. "
-            "Correct one of them, or say n/a in the table: then the mask is counted."
+            "Correct one of them, or write n/a in the table: then the mask is counted."
         )
     return count

@@ -1,10 +1,10 @@
-"""Where a cohort's files are: a folder as BIDS has it, with tables of patients and scans."""
+"""Where a cohort's files are: a BIDS folder, with tables of patients and scans."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from lesioncount.learning.cohort import scan_name
+from lesioncount.learning.cohort import bids_name
 
 # Masks are derived from the images; these are their names in BIDS.
 BRAIN, LESIONS, ALL_LESIONS = "desc-brain_mask", "label-lesion_mask", "label-lesion_desc-all_mask"
@@ -19,11 +19,11 @@ SCAN_COLUMNS = ("scan", "participant_id", "session_id", "count", "at_least", "at
 
 
 def image_path(folder: Path, patient: str, session: str, sequence: str) -> Path:
-    """Of one image: ``sub-001/ses-01/anat/sub-001_ses-01_T1w.nii.gz``."""
+    """The path of an image: ``sub-001/ses-01/anat/sub-001_ses-01_T1w.nii.gz``."""
     visit = folder / f"sub-{patient}" / f"ses-{session}" if session else folder / f"sub-{patient}"
-    return visit / "anat" / f"{scan_name(patient, session)}_{sequence}.nii.gz"
+    return visit / "anat" / f"{bids_name(patient, session)}_{sequence}.nii.gz"
 
 
 def mask_path(folder: Path, patient: str, session: str, mask: str) -> Path:
-    """Of one mask: the same, in ``derivatives/masks``."""
+    """The path of a mask: the same, in ``derivatives/masks``."""
     return image_path(folder / MASKS_FOLDER, patient, session, mask)

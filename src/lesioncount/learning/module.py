@@ -1,8 +1,7 @@
-"""The training step, as Lightning wants it: segmentation first, then segmentation and count."""
+"""A counting network and its losses as a Lightning module: segmentation first, then segmentation and count."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import lightning
@@ -13,33 +12,33 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from lesioncount.integrations.torchmetrics import CountAccuracy, CountF1, CountNLL, CountRPS, VoxelCalibrationError
 from lesioncount.learning.config import TrainingConfig
-from lesioncount.learning.networks import counting_network
+from lesioncount.learning.networks import MapHead, counting_network
 from lesioncount.learning.voxel_f1 import BestVoxelF1
-from lesioncount.torch.losses import bounded_nll
+from lesioncount.torch import CountLoss, CountWeight
 
-# The count weight grows over as many steps of the paper's scale, whatever the number of epochs here.
+# The count weight grows over this many epochs in the paper, and is stretched to as many as there are here.
 _PAPER_EPOCHS = 100
 
 
 class CountingModule(lightning.LightningModule):
-    """A counting network and the protocol of the paper.
+    """A counting network, trained by the paper's protocol.
 
     Parameters
     ----------
     config : dict
-        That of `TrainingConfig.to_dict`: plain values, so that a checkpoint can hold it.
+        As returned by `TrainingConfig.to_dict`: plain values, so that a checkpoint can hold them.
     in_channels : int
     prevalence : float
-        Share of lesion voxels, to which the output is set at the start.
+        Share of lesion voxels, which the network predicts at the start.
     steps_per_epoch : int
         For schedules that go by steps.
 
     Notes
     -----
-    Losses of appendix B: cross-entropy with a positive weight, averaged over the voxels of scans that have a mask;
+    The losses of appendix B: cross-entropy with a positive weight, averaged over the voxels of scans that have a mask;
     plus, after pre-training, the negative log-likelihood of the count (or of its bounds), averaged over scans, with
-    weight α e^{β t}. It is not divided by the number of bins: the same α counts alike for all methods. While a head is
-    warmed up, the UNet stays as it is and the loss of the count is the only one.
+    weight α e^{β t}. It is not divided by the number of bins, so that the same α means the same for all methods. While
+    a head is warmed up, the UNet is frozen and the count loss is the only one.
     """
 
     def __init__(
@@ -65,6 +64,9 @@ class CountingModule(lightning.LightningModule):
         is_3d = len(self.config.data.shape) == 3
         self._memory_format = torch.channels_last_3d if is_3d else torch.contiguous_format
         self.network.to(memory_format=self._memory_format)  # type: ignore[call-overload]  # a module takes it too
+        self.count_loss = CountLoss(
+            self.config.loss.max_count, protocol=self.network.protocol, spatial_dims=len(self.config.data.shape)
+        )
         self.steps_per_epoch = steps_per_epoch
         most = self.config.loss.max_count
         self.scores: dict[str, Any] = torch.nn.ModuleDict(  # type: ignore[assignment]  # metrics, by their names
@@ -79,10 +81,11 @@ class CountingModule(lightning.LightningModule):
         self.calibration = VoxelCalibrationError()
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what is needed to predict, without Lightning: plain options and the weights of the network."""
+        """Add what is needed to predict without Lightning: plain options and the weights of the network."""
         checkpoint["network_options"] = self.network.options
         checkpoint["network"] = self.network.state_dict()
         checkpoint["shape"] = list(self.config.data.shape)
+        checkpoint["normalize"] = self.config.data.normalize
 
     def count_weight(self, epoch: int) -> float:
         """The weight of the count loss in an epoch."""
@@ -91,19 +94,19 @@ class CountingModule(lightning.LightningModule):
             return 0.0
         if self.is_warmup(epoch):
             return 1.0
-        after = epoch - run.pretrain_epochs - run.warmup_epochs
-        return loss.count_weight * math.exp(loss.count_growth * _PAPER_EPOCHS * after / max(run.epochs, 1))
+        weight = CountWeight(loss.count_weight, loss.count_growth, masks_only=0, epochs=_PAPER_EPOCHS)
+        return weight.at(epoch - run.pretrain_epochs - run.warmup_epochs, max(run.epochs, 1))
 
     def is_warmup(self, epoch: int) -> bool:
-        """Whether in this epoch the head learns alone."""
+        """Whether only the head learns in this epoch."""
         return 0 <= epoch - self.config.run.pretrain_epochs < self.config.run.warmup_epochs
 
     def on_train_epoch_start(self) -> None:
-        """Let learn what should."""
+        """Freeze the UNet while the head is warmed up."""
         self.network.freeze_segmentation(self.is_warmup(self.current_epoch))
 
     def on_train_batch_start(self, _: Any, batch_idx: int) -> None:
-        """Make what is dropped depend on seed, epoch and batch alone: going on is the same as never having stopped."""
+        """Make dropout depend on seed, epoch and batch alone, so that resuming is the same as never having stopped."""
         place = [self.config.run.seed, self.current_epoch, batch_idx, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
 
@@ -112,24 +115,34 @@ class CountingModule(lightning.LightningModule):
         weight = self.count_weight(self.current_epoch)
         images = batch["images"].contiguous(memory_format=self._memory_format)
         if weight == 0:
-            logits, log_probs = self.network.segment(images), None
+            logits, counted = self.network.segment(images), None
         else:
-            logits, log_probs = self.network(images)
+            logits, counted = self._counted(images, batch)
         voxel = self._voxel_loss(logits, batch)
         loss = voxel
-        if log_probs is not None:
-            counts, impossible = bounded_nll(log_probs, batch["at_least"], batch["at_most"])
-            loss = weight * counts.mean() + (0.0 if self.is_warmup(self.current_epoch) else voxel)
-            self.log_dict(
-                {"count_loss": counts.mean(), "impossible": impossible.float().mean()}, on_epoch=True, on_step=False
-            )
+        if counted is not None:
+            loss = weight * counted + (0.0 if self.is_warmup(self.current_epoch) else voxel)
+            shares = {
+                "impossible": self.count_loss.n_impossible / len(images),
+                "not_finite": self.count_loss.n_not_finite / len(images),
+            }
+            self.log_dict({"count_loss": counted, **shares}, on_epoch=True, on_step=False)
         self.log_dict({"loss": loss, "voxel_loss": voxel, "count_weight": weight}, on_epoch=True, on_step=False)
         return loss
+
+    def _counted(self, images: Tensor, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Segmentation logits, and the loss of the count."""
+        bounds = {"at_least": batch["at_least"], "at_most": batch["at_most"]}
+        if isinstance(self.network.head, MapHead):  # the loss looks at the map itself: one that overflowed is left out
+            logits = self.network.segment(images)
+            return logits, self.count_loss(logits, **bounds)
+        logits, log_probs = self.network(images)
+        return logits, self.count_loss.of_log_probs(log_probs, **bounds)
 
     def _voxel_loss(self, logits: Tensor, batch: dict[str, Tensor]) -> Tensor:
         known = batch["has_mask"]
         if not bool(known.any()):
-            return (logits * 0.0).sum()  # a loss without scans, that has a gradient
+            return logits[:0].sum()  # 0 with a gradient, also where logits are not finite
         weight = torch.tensor(self.config.loss.positive_weight, device=logits.device)
         return binary_cross_entropy_with_logits(logits[known], batch["mask"][known], pos_weight=weight)
 
@@ -143,38 +156,43 @@ class CountingModule(lightning.LightningModule):
 
     def _score(self, batch: dict[str, Tensor]) -> None:
         logits, log_probs = self.network(batch["images"].contiguous(memory_format=self._memory_format))
-        exact = batch["at_least"] == batch["at_most"]
+        scored = ~batch["is_repeated"]
+        exact = scored & (batch["at_least"] == batch["at_most"])
         for name in ("accuracy", "count_f1", "rps", "nll"):
             if bool(exact.any()):
                 self.scores[name].update(log_probs[exact], batch["at_least"][exact])
-        known = batch["has_mask"]
+        known = scored & batch["has_mask"]
         if bool(known.any()):
             self.scores["voxel_f1"].update(logits[known], batch["mask"][known])
             self.calibration.update(logits[known], batch["mask"][known])
 
     def on_validation_epoch_end(self) -> None:
-        """Write the scores of the validation scans."""
+        """Log the scores of the validation scans."""
         self._log_scores("val")
 
     def on_test_epoch_end(self) -> None:
-        """Write the scores of the test scans."""
+        """Log the scores of the test scans."""
         self._log_scores("test")
 
     def _log_scores(self, part: str) -> None:
-        found = {name: metric.compute() for name, metric in self.scores.items() if metric.update_called}
-        if self.calibration.update_called:
+        found = {name: metric.compute() for name, metric in self.scores.items() if self._is_scored(metric)}
+        if self._is_scored(self.calibration):
             found |= {f"voxel_{name}": value for name, value in self.calibration.compute().items()}
         for metric in (*self.scores.values(), self.calibration):
             metric.reset()
         self.log_dict({f"{part}_{name}": value for name, value in found.items()}, prog_bar=False)
 
+    def _is_scored(self, metric: Any) -> bool:
+        """Whether any process has scored a scan: they compute a metric together, or wait for each other for ever."""
+        return self.trainer.strategy.reduce_boolean_decision(metric.update_called, all=False)
+
     def configure_optimizers(self) -> Any:
-        """Adam, and a schedule."""
+        """Adam and its schedule."""
         wanted = self.config.optimizer
         groups = self.network.parameter_groups(wanted.learning_rate, head_lr=wanted.head_learning_rate or None)
         optimizer = torch.optim.Adam(groups, weight_decay=wanted.weight_decay)
         if wanted.schedule == "exponential":
-            # By steps: Lightning writes a checkpoint before it moves schedules that go by epochs.
+            # By steps, because Lightning writes a checkpoint before it advances schedules that go by epochs.
             by_epoch = torch.optim.lr_scheduler.LambdaLR(
                 optimizer, lambda step: wanted.decay ** (step // self.steps_per_epoch)
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lesioncount.errors import CohortError, MapFileError
 from lesioncount.learning import layout
-from lesioncount.learning.cohort import SPLITS, scan_name
+from lesioncount.learning.cohort import SPLITS, bids_name
 
 _UNKNOWN = ("", "n/a")
 
@@ -28,17 +28,17 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As its files begin."""
-        return scan_name(self.patient, self.session)
+        """How the names of its files begin."""
+        return bids_name(self.patient, self.session)
 
     def allows(self, count: int) -> bool:
-        """Whether a count is what the tables say, as far as they say something."""
+        """Whether a count agrees with the tables, as far as they say anything."""
         low, high = self.bounds
         return low <= count <= high and self.count in (None, count)
 
     @property
     def bounds(self) -> tuple[int, float]:
-        """Between which the count is, apart from the count itself."""
+        """The bounds of the count, without regard to the count itself."""
         return self.at_least or 0, inf if self.at_most is None else self.at_most
 
 
@@ -56,7 +56,7 @@ def read_rows(folder: Path) -> tuple[Row, ...]:
 
 
 def _table(path: Path) -> list[dict[str, str]]:
-    """The rows of a table separated by tabs, which has a column ``participant_id``."""
+    """The rows of a tab-separated table, which must have a column ``participant_id``."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream, delimiter="\t", restkey="", restval="")
@@ -70,7 +70,7 @@ def _table(path: Path) -> list[dict[str, str]]:
 
 
 def _splits(path: Path) -> dict[str, str]:
-    """The part of each patient, as far as there is a table that says so."""
+    """The part that each patient belongs to, if there is a table that says so."""
     if not path.exists():
         return {}
     splits = {row["participant_id"]: row.get("split", "") for row in _table(path)}

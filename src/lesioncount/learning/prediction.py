@@ -19,26 +19,54 @@ from torch import Tensor
 from lesioncount.errors import ConfigError, MapFileError
 from lesioncount.files.atomic import replacing
 from lesioncount.learning.folder import read_cohort
+from lesioncount.learning.methods import current_method
 from lesioncount.learning.networks import CountingNetwork, counting_network
 
-# Windows overlap by half, and their middle counts more than their border, where a network sees less.
+# Windows overlap by half. Their middle counts more than their border, where a network sees less context.
 _OVERLAP = 0.5
 
 
-def load_network(checkpoint: Path) -> tuple[CountingNetwork, tuple[int, ...]]:
-    """The network of a checkpoint, ready to predict, and the shape it was trained on. Nothing but numbers is loaded."""
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A trained network, and what it expects of images.
+
+    Attributes
+    ----------
+    network : CountingNetwork
+        Ready to predict.
+    shape : tuple of int
+        Shape of the images it was trained on.
+    normalize : bool
+        Whether images must have mean 0 and variance 1 inside the brain. Version 0.1 did not store this, and used the
+        images of a folder as they were.
+    """
+
+    network: CountingNetwork
+    shape: tuple[int, ...]
+    normalize: bool
+
+
+def load_checkpoint(checkpoint: Path) -> Checkpoint:
+    """Load the checkpoint of a training. Only numbers and plain options are loaded; no code from the file is run."""
     try:
         content = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        options, shape = content["network_options"], tuple(content["shape"])
-        weights = content["network"]
+        options, shape = dict(content["network_options"]), tuple(content["shape"])
+        weights, normalize = content["network"], bool(content.get("normalize", False))
+        options["method"] = current_method(options["method"], warn=False)
     except FileNotFoundError:
         raise MapFileError(f"There is no checkpoint {checkpoint}.") from None
     except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError):
-        # Not the message of torch, which advises to load such files without looking: they may run code.
+        # Not torch's own message, which advises loading such files without this safeguard: they may run code.
         raise MapFileError(f"{checkpoint} is no checkpoint of lesioncount train.") from None
     network = counting_network(**options)
     network.load_state_dict(weights)
-    return network.eval(), shape
+    return Checkpoint(network.eval(), shape, normalize)
+
+
+def load_network(checkpoint: Path) -> tuple[CountingNetwork, tuple[int, ...]]:
+    """The network of a checkpoint, ready to predict, and the shape of the images it was trained on."""
+    loaded = load_checkpoint(checkpoint)
+    return loaded.network, loaded.shape
 
 
 def predict(
@@ -57,19 +85,20 @@ def predict(
     Parameters
     ----------
     checkpoint : Path
-        That of a training.
+        ``best.ckpt`` or ``last.ckpt`` of a training.
     images : Path
-        Folder as `lesioncount synthesize` writes it, with the sequences that the network was trained on.
+        BIDS-like folder, laid out as by `lesioncount synthesize`, with the sequences that the network was trained on.
+        Images are normalised if those of the training were.
     out : Path
-        Folder of the maps. With members, a folder for each is made in it.
+        Folder for the maps. Each member of an ensemble gets a folder of its own in it.
     mc_dropout : int, default 0
-        Write so many members instead of one map, each with other units dropped.
+        If given, write this many members instead of one map, each with other units dropped.
     tta : bool, default False
         Write a member for each flip of the image.
     seed : int, default 0
-        Of the dropout.
+        Seed of the dropout.
     overwrite : bool, default False
-        Write over maps that are there.
+        Overwrite existing maps.
 
     Returns
     -------
@@ -81,12 +110,12 @@ def predict(
     if mc_dropout == 1 or mc_dropout < 0:
         raise ConfigError(f"Expected at least 2 members, but got --mc-dropout {mc_dropout}.")
     if not overwrite and out.is_dir() and any(out.iterdir()):
-        raise ConfigError(f"{out} is not empty. Choose another folder, or write over it (--overwrite).")
+        raise ConfigError(f"{out} is not empty. Choose another folder, or overwrite it (--overwrite).")
     for old in out.glob("member[0-9][0-9]/*.nii.gz"):
         old.unlink()  # of an earlier prediction, which may have had more members
-    network, shape = load_network(checkpoint)
-    members = _members(network, shape, mc_dropout, tta, seed)
-    cohort = read_cohort(images)
+    trained = load_checkpoint(checkpoint)
+    members = _members(trained.network, trained.shape, mc_dropout, tta, seed)
+    cohort = read_cohort(images, normalize=trained.normalize)
     folders = [out] if len(members) == 1 else [out / f"member{i + 1:02}" for i in range(len(members))]
     written = []
     for scan in cohort:
@@ -100,7 +129,7 @@ def predict(
 
 @dataclass(frozen=True, eq=False)
 class _Member:
-    """One way to predict: as it is, with some units dropped, or of a flipped image."""
+    """One way to predict: plainly, with some units dropped, or from a flipped image."""
 
     network: CountingNetwork
     windows: SlidingWindowInferer
@@ -129,7 +158,7 @@ def _members(
 
 
 def _flips(n_axes: int) -> Iterator[tuple[int, ...]]:
-    """All ways to flip an image, as axes of a batch; the first is none."""
+    """All ways to flip an image, as axes of a batch, beginning with none."""
     for chosen in range(1 << n_axes):
         yield tuple(axis + 2 for axis in range(n_axes) if chosen >> axis & 1)
 

@@ -1,10 +1,10 @@
-"""What a network learns from: images, and as much truth as is known of each."""
+"""What a network learns from: images, and as much as is known about each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class LearningScan:
     mask : array of uint8, shape spatial, or None
         Lesion voxels; None where only the count is known.
     at_least, at_most : int
-        Bounds of the number of lesions, both included; equal where it is known exactly.
+        Bounds on the number of lesions, both included; equal where it is known exactly.
     """
 
     name: str
@@ -45,24 +45,57 @@ class ScanSource(Protocol):
         """One of them."""
 
 
-class Kept:
-    """Scans that are kept once they were made or read, for as long as they fit into memory."""
+@dataclass
+class Memory:
+    """How many bytes of scans may still be kept."""
 
-    def __init__(self, source: ScanSource) -> None:
-        self._source = source
+    n_bytes_left: int
+
+    @classmethod
+    def of_gb(cls, gigabytes: float) -> Self:
+        """A limit in units of 10⁹ bytes."""
+        return cls(int(gigabytes * 1e9))
+
+    def takes(self, scan: LearningScan) -> bool:
+        """Whether a scan still fits; if so, its bytes are taken."""
+        size = scan.images.nbytes + (0 if scan.mask is None else scan.mask.nbytes)
+        if size > self.n_bytes_left:
+            return False
+        self.n_bytes_left -= size
+        return True
+
+
+class Kept:
+    """Scans that are kept in memory once they have been made or read, as far as they fit.
+
+    The first scans stay and the others are made again each time: every epoch asks for all of them, so throwing out old
+    ones for new ones would keep none until it is asked for again.
+
+    Parameters
+    ----------
+    source : ScanSource
+    memory : Memory
+        The limit, which several sources may share.
+    """
+
+    def __init__(self, source: ScanSource, memory: Memory) -> None:
+        self._source, self._memory = source, memory
         self._kept: dict[int, LearningScan] = {}
 
     def __len__(self) -> int:
         return len(self._source)
 
     def __getitem__(self, index: int) -> LearningScan:
-        if index not in self._kept:
-            self._kept[index] = self._source[index]
-        return self._kept[index]
+        if index in self._kept:
+            return self._kept[index]
+        scan = self._source[index]
+        if self._memory.takes(scan):
+            self._kept[index] = scan
+        return scan
 
 
 class Part:
-    """Some scans of a source, of which some may have to do without their mask."""
+    """Some scans of a source. The masks of some of them may be hidden."""
 
     def __init__(self, source: ScanSource, rows: Sequence[int], without_mask: Sequence[int] = ()) -> None:
         self._source, self._rows, self._without = source, list(rows), set(without_mask)

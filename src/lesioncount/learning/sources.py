@@ -11,49 +11,50 @@ from lesioncount.errors import CohortError, ConfigError
 from lesioncount.learning.cohort import SPLITS, Cohort, count_of
 from lesioncount.learning.config import DataConfig, TrainingConfig
 from lesioncount.learning.folder import read_cohort
-from lesioncount.learning.scans import MANY, Kept, LearningScan, Part, ScanSource
+from lesioncount.learning.scans import MANY, Kept, LearningScan, Memory, Part, ScanSource
 
-# Counts from here on are held alike when folds are made.
+# Counts from here on are treated alike when folds are made.
 _ALIKE = 4
 
 
 def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = None, /) -> dict[str, ScanSource]:
-    """Scans of each part, of which the training part may be cut down, or do without some of its masks.
+    """The scans of each part. The training part may be reduced to a share of its scans or of their masks.
 
     Parameters
     ----------
     config : TrainingConfig
     whole : dict, optional
-        All scans of these data, as `whole_parts` gives them: so that they are not read again, and for data that are not
-        a folder of the user's.
+        All scans of this data, as `whole_parts` returns them, if they have been read before or do not come from a
+        folder.
     """
     if whole is None:
         if config.data.source != "folder":
             raise ConfigError(
-                f'Expected source to be "folder", but got {config.data.source!r}. The data of the paper, "synthetic" '
-                'and "leaf", are made by lesioncount.paper.sources: pass parts=sources_of(config).'
+                f'Expected source to be "folder", but got {config.data.source!r}. The paper\'s data, "synthetic" and '
+                '"leaf", come from lesioncount.paper.sources: pass parts=sources_of(config) with its sources_of.'
             )
-        whole = whole_parts(config.data, _folder(config.data))
+        whole = whole_parts(config, _folder(config.data))
     return whole | {"train": _reduced(whole["train"], config.data, config.run.seed)}
 
 
-def whole_parts(data: DataConfig, parts: Mapping[str, ScanSource]) -> dict[str, ScanSource]:
-    """All scans of each part, kept once they were made or read, in the folds that the configuration asks for."""
-    kept: dict[str, ScanSource] = {name: Kept(scans) for name, scans in parts.items()}
-    return crossed(kept, data) if data.folds else kept
+def whole_parts(config: TrainingConfig, parts: Mapping[str, ScanSource]) -> dict[str, ScanSource]:
+    """All scans of each part, in the folds that the configuration asks for, and kept in memory as far as it allows."""
+    memory = Memory.of_gb(config.run.keep_gb)
+    kept: dict[str, ScanSource] = {name: Kept(scans, memory) for name, scans in parts.items()}
+    return crossed(kept, config.data) if config.data.folds else kept
 
 
 def crossed(parts: dict[str, ScanSource], data: DataConfig) -> dict[str, ScanSource]:
-    """All scans of a cohort, parted anew: each patient is tested in one fold, and counts are alike in all of them.
+    """All scans of a cohort, divided anew: each patient is tested in one fold, and all folds have similar counts.
 
-    Of twice as many pieces as there are folds, two are for testing, the next one for validation.
+    There are twice as many pieces as folds. Two of them are for testing and the next one for validation.
     """
     every = _Joined(list(parts.values()))
     rows: dict[str, list[int]] = {}
     most: dict[str, int] = {}
     for row in range(len(every)):
         scan = every[row]
-        # Synthetic patients are numbered anew in each part: the same number is another patient there.
+        # Synthetic patients are numbered within each part: the same number in another part is another patient.
         patient = f"{every.part_of(row)} {scan.patient}" if data.source == "synthetic" else scan.patient
         rows.setdefault(patient, []).append(row)
         most[patient] = max(most.get(patient, 0), min(scan.at_least, _ALIKE))
@@ -71,7 +72,7 @@ def crossed(parts: dict[str, ScanSource], data: DataConfig) -> dict[str, ScanSou
 
 
 class _Joined:
-    """Several series of scans, one after the other."""
+    """Several series of scans, one after another."""
 
     def __init__(self, parts: Sequence[ScanSource]) -> None:
         self._parts = list(parts)
@@ -85,12 +86,12 @@ class _Joined:
         return self._parts[part][place]
 
     def part_of(self, index: int) -> int:
-        """Which of the series a scan is from."""
+        """Which of the series a scan comes from."""
         return self._places[index][0]
 
 
 class CohortScans:
-    """The scans of a cohort, as something to learn from."""
+    """The scans of a cohort, in the form that a network learns from."""
 
     def __init__(self, cohort: Cohort) -> None:
         self._cohort = cohort
@@ -118,17 +119,17 @@ class CohortScans:
 
 
 def _folder(data: DataConfig) -> dict[str, ScanSource]:
-    cohort = read_cohort(Path(data.path))
+    cohort = read_cohort(Path(data.path), normalize=data.normalize)
     return {part: CohortScans(cohort.split(part)) for part in SPLITS}
 
 
 def _reduced(scans: ScanSource, data: DataConfig, seed: int) -> ScanSource:
-    """A share of the patients, and a share of the scans with masks."""
+    """A share of the patients, and masks for a share of their scans."""
     if data.share == 1 and data.mask_share == 1:
         return scans
     for name, share in (("share", data.share), ("mask_share", data.mask_share)):
         if not 0 <= share <= 1 or (name == "share" and share == 0):
-            raise ConfigError(f"Expected {name} to be a share, but got {share}.")
+            raise ConfigError(f"Expected {name} to be a share between 0 and 1, but got {share}.")
     patients = [scans[i].patient for i in range(len(scans))]
     rng = np.random.default_rng([seed, 1])
     names = sorted(set(patients))

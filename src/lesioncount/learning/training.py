@@ -1,4 +1,4 @@
-"""A training from beginning to end: data, network, checkpoints, logs, and scores on scans it has not seen."""
+"""A training from start to finish: data, network, checkpoints, logs, and scores on scans it has not seen."""
 
 from __future__ import annotations
 
@@ -21,13 +21,23 @@ from lesioncount.errors import ConfigError
 from lesioncount.files.atomic import write_text
 from lesioncount.learning.batches import loader
 from lesioncount.learning.config import TrainingConfig
+from lesioncount.learning.methods import current_method
 from lesioncount.learning.module import CountingModule
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import ScanSource
 from lesioncount.learning.sources import sources_of
 
-# Scans that the share of lesion voxels is taken from.
+# Scans from which the share of lesion voxels is estimated.
 _SCANS_FOR_PREVALENCE = 50
+
+# Warnings of Lightning and torchmetrics, by their text. The last is of a process without scans to score.
+_CHATTER = (
+    ".*logging interval.*",
+    ".*exists and is not empty.*",
+    ".*LeafSpec.*",
+    ".*num_workers.*",
+    ".*``compute`` method of metric.*before the ``update`` method.*",
+)
 
 
 def train(
@@ -40,27 +50,27 @@ def train(
     progress: bool = True,
     parts: dict[str, ScanSource] | None = None,
 ) -> dict[str, float]:
-    """Train a network, keep its best epoch, and score that on the test part.
+    """Train a network, keep its best epoch, and score it on the test part.
 
     Parameters
     ----------
     config : TrainingConfig
     out : Path
-        Folder of checkpoints (``best.ckpt``, ``last.ckpt``), logs and ``scores.json``.
+        Folder for checkpoints (``best.ckpt``, ``last.ckpt``), logs and ``scores.json``.
     resume : bool, default False
-        Go on from the last finished epoch. The result is that of an undisturbed training.
+        Continue after the last finished epoch. The result is the same as that of an uninterrupted training.
     overwrite : bool, default False
-        Begin again, over what is there.
+        Start again and replace an earlier training in this folder.
     progress : bool, default True
-        Show a bar.
+        Show a progress bar.
     parts : dict, optional
-        Scans of "train", "val" and, unless the network should not be tested, "test", as `sources_of` gives them: for
-        several trainings on the same scans in one process.
+        Scans of "train", "val" and, if the network is to be tested, "test", as `sources_of` returns them. Several
+        trainings in one process can share them.
 
     Returns
     -------
     dict
-        Scores of the test part.
+        Scores on the test part.
     """
     last = out / "last.ckpt"
     _check_folder(config, out, last, resume=resume, overwrite=overwrite)
@@ -71,7 +81,7 @@ def train(
         if len(scans) == 0:
             raise ConfigError(f"There is no scan in the part {part!r}.")
     if all(parts["val"][i].mask is None for i in range(len(parts["val"]))):
-        raise ConfigError("No validation scan has a mask, and without one no epoch can be chosen by its voxel F1.")
+        raise ConfigError("No validation scan has a mask, but the best epoch is chosen by its voxel F1.")
     with _without_chatter():
         trainer = _trainer(config, out, progress=progress)
     loaders = {
@@ -88,7 +98,7 @@ def train(
         for part, scans in parts.items()
     }
     module = _module(config, parts["train"], len(loaders["train"]))
-    _begin(config, out, resume=resume)  # not before: whatever was wrong with the configuration has shown by now
+    _begin(config, out, resume=resume)  # not earlier: by now, anything wrong with the configuration has come to light
     with _without_chatter():
         begin_at = str(last) if resume and last.exists() else None
         trainer.fit(module, loaders["train"], loaders["val"], ckpt_path=begin_at, weights_only=True)
@@ -103,25 +113,32 @@ def train(
 
 @contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Without what Lightning tells and warns of on every run, and nobody can do anything about."""
+    """Silence what Lightning prints and warns about on every run, and nobody can do anything about."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        for message in (".*logging interval.*", ".*exists and is not empty.*", ".*LeafSpec.*", ".*num_workers.*"):
+        for message in _CHATTER:
             warnings.filterwarnings("ignore", message)
         yield
 
 
 def _check_folder(config: TrainingConfig, out: Path, last: Path, *, resume: bool, overwrite: bool) -> None:
     kept = out / "config.json"
-    given = json.dumps(config.to_dict(), indent=1) + "\n"
-    if resume and kept.exists() and json.loads(kept.read_text("utf-8")) != json.loads(given):
+    if resume and kept.exists() and _kept_config(kept) != config:
         raise ConfigError(
-            f"{out} holds a training with another configuration. Go on with the same, or begin elsewhere."
+            f"{out} holds a training with another configuration. Resume it with the same one, or choose another folder."
         )
     if last.exists() and not (resume or overwrite):
         raise ConfigError(
-            f"{out} holds a training. Choose another folder, go on with it (--resume), or begin again (--overwrite)."
+            f"{out} holds a training. Choose another folder, continue it (--resume), or start again (--overwrite)."
         )
+
+
+def _kept_config(path: Path) -> TrainingConfig:
+    """The configuration of a training that was begun, perhaps by version 0.1, which used images as they were."""
+    content = json.loads(path.read_text("utf-8"))
+    content["network"]["method"] = current_method(content["network"]["method"], warn=False)
+    content["data"].setdefault("normalize", content["data"]["source"] != "folder")
+    return TrainingConfig.from_dict(content)
 
 
 def _begin(config: TrainingConfig, out: Path, *, resume: bool) -> None:
@@ -153,16 +170,16 @@ def _begin_with(module: CountingModule, checkpoint: Path) -> None:
         module.network.unet.load_state_dict(network.unet.state_dict())
     except RuntimeError:
         raise ConfigError(
-            f"The network of {checkpoint} is of another kind than the one to be trained: give it the same number of "
-            "filters, levels and channels."
+            f"The UNet of {checkpoint} does not fit the network to be trained: give both the same number of filters, "
+            "levels and channels."
         ) from None
 
 
 class _BestEpoch(ModelCheckpoint):
-    """Keeps the best epoch of those that count: before them a head has not learned, or not what it will be given."""
+    """Keeps the best epoch of the last stage: before it, a head has not learned, or not on what it will be given."""
 
     def __init__(self, *, first: int, **options: Any) -> None:
-        # Left to itself, it saves when the training part of an epoch ends, where nobody asks which epoch it is.
+        # By default it may save when the training part of an epoch ends, where the number of the epoch is not checked.
         super().__init__(**options, save_on_train_epoch_end=False)
         self._first = first
 
@@ -182,7 +199,7 @@ def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.
         check_val_every_n_epoch=config.run.validate_every,
         accelerator="auto" if config.run.processes == 1 else "cpu" if not torch.cuda.is_available() else "gpu",
         devices="auto" if config.run.processes == 1 else config.run.processes,
-        # Pre-training does without the head, whose parameters then have no gradient.
+        # Pre-training does not use the head, whose parameters then have no gradient.
         strategy="auto" if config.run.processes == 1 else "ddp_find_unused_parameters_true",
         logger=loggers,
         callbacks=[
@@ -199,5 +216,5 @@ def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.
         enable_model_summary=False,
         use_distributed_sampler=False,
         num_sanity_val_steps=0,
-        log_every_n_steps=1_000_000,  # epochs are what is logged
+        log_every_n_steps=1_000_000,  # only whole epochs are logged
     )

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lesioncount.learning.cohort import Scan
+from lesioncount.learning.cohort import Visit
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.prediction import load_network
 from lesioncount.paper.sources import synthetic_cohorts
@@ -62,7 +62,7 @@ def write_samples(checkpoint: Path, out: Path, /) -> None:
     (out / "counts.tsv").write_text(to_tsv(("scan", "count"), rows), "utf-8")
 
 
-def _chosen(config: TrainingConfig) -> Iterator[Scan]:
+def _chosen(config: TrainingConfig) -> Iterator[Visit]:
     left = dict(_TAKEN)
     for scan in synthetic_cohorts(config.data)["test"]:
         group = min(scan.count or 0, max(left))

@@ -28,7 +28,7 @@ def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = Non
     """
     makers = {"synthetic": _synthetic, "leaf": _leaf}
     if whole is None and config.data.source in makers:
-        whole = whole_parts(config.data, makers[config.data.source](config.data))
+        whole = whole_parts(config, makers[config.data.source](config.data))
     if whole is None and config.data.source != "folder":
         raise ConfigError(
             f"Expected source to be one of {', '.join(makers)} or folder, but got {config.data.source!r}."

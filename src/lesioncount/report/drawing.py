@@ -18,7 +18,7 @@ OURS, MARK, USUAL = "#0072b2", "#d55e00", "#8c8c8c"
 
 # How a method looks in all figures. Shapes and dashes tell the same as colours, for prints in black.
 COLOURS = {"raw": OURS, "calibrated": MARK, "cc": USUAL, "cc_tuned": "#cc79a7", "all_zero": "#e69f00"}
-MARKERS = {"raw": "o", "calibrated": "s"}
+MARKERS = {"raw": "o", "calibrated": "s", "cc": "x", "cc_tuned": "+", "all_zero": "|"}
 DASHES: dict[str, Any] = {"raw": "-", "calibrated": (0, (5, 2)), "cc": (0, (1, 1.5))}
 
 # Stands for the colour of the text around the figure, which is light on dark pages.
@@ -70,14 +70,14 @@ def whole_numbers(axes: Any, *, y: bool = False) -> None:
 
 
 def legend(figure: Any) -> None:
-    """What is what, above the axes; one line each, for names may be long."""
+    """A legend above the axes, one line per entry, because names may be long."""
     handles, names = figure.axes[0].get_legend_handles_labels()
     folded = [textwrap.fill(name, _LONGEST_LINE) for name in names]
     figure.legend(handles, folded, loc="outside upper left", frameon=False, handlelength=2.2, labelspacing=0.3)
 
 
 def in_percent(*axis: Any) -> None:
-    """Ticks of shares in percent."""
+    """Show shares as percentages on these axes."""
     for one in axis:
         one.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
 

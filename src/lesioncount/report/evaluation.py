@@ -1,29 +1,37 @@
-"""``evaluation.json`` → ``evaluation.html``, one file that needs nothing else, and its figures as files."""
+"""An evaluation → ``evaluation.html``, one file that needs nothing else, and its figures as files."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.atomic import write_text
 from lesioncount.optional import optional
+from lesioncount.report.charts import THIN
 from lesioncount.report.drawing import COLOURS, Figure
-from lesioncount.report.evaluation_content import Evaluation, read_evaluation
 from lesioncount.report.evaluation_figures import figures_of
 from lesioncount.report.evaluation_words import SCORES, comparisons, conclusion
-from lesioncount.report.reliability_figures import THIN
 from lesioncount.report.templates import template
+from lesioncount.runs.evaluation import Evaluation, read_evaluation
+from lesioncount.runs.evaluation.scan_row import ScanRow
 from lesioncount.version import __version__
 
+# Scans listed as the most wrong: enough to learn from, few enough to look at.
+_MOST_WRONG = 20
 
-def write_evaluation_page(folder: Path) -> Path:
+
+def write_evaluation_page(folder: Path, evaluation: Evaluation | None = None) -> Path:
     """Write a page that shows how good counts are, in words, tables and figures.
 
     Parameters
     ----------
     folder : path
-        With ``evaluation.json``. The figures are written to ``figures`` in it as well, for papers and slides.
+        Where the page is written. The figures are saved in ``figures`` beside it, for papers and slides.
+    evaluation : Evaluation, optional
+        Default: read from ``evaluation.json`` in the folder.
 
     Returns
     -------
@@ -38,7 +46,8 @@ def write_evaluation_page(folder: Path) -> Path:
     for module in ("matplotlib", "jinja2"):
         optional(module, "report", "Writing the report")
     folder = Path(folder)
-    evaluation = read_evaluation(folder)
+    if evaluation is None:
+        evaluation = read_evaluation(folder)
     figures = figures_of(evaluation)
     _save_figures(folder / "figures", figures)
     page = folder / "evaluation.html"
@@ -59,10 +68,10 @@ def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
     found = comparisons(evaluation)
     text: str = template("evaluation.html.j2").render(
         evaluation=evaluation,
-        content=evaluation.content,
         figures=figures,
-        scores={name: score for name, score in SCORES.items() if evaluation.ours.scores.get(name) is not None},
+        scores={name: score for name, score in SCORES.items() if name in evaluation.ours.scores},
         all_scores=SCORES,
+        most_wrong=_most_wrong(evaluation.scans),
         comparisons=found,
         conclusion=conclusion(evaluation, found),
         colours=COLOURS,
@@ -71,3 +80,9 @@ def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
     return text
+
+
+def _most_wrong(scans: Sequence[ScanRow]) -> list[ScanRow]:
+    """The scans with the largest ranked probability scores, the worst first."""
+    scored = [scan for scan in scans if not math.isnan(scan.rps)]
+    return sorted(scored, key=lambda scan: -scan.rps)[:_MOST_WRONG]

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from lesioncount.report.evaluation_content import Estimate, Evaluation, Method
+from lesioncount.runs.evaluation.evaluation import Evaluation
+from lesioncount.runs.evaluation.method import EvaluatedMethod
+from lesioncount.trust.scores.estimate import Estimate
 
 # A number stays on the line of its unit.
 _PERCENT = "\u00a0%"
@@ -15,7 +17,7 @@ Verdict = Literal["better", "no clear difference", "worse"]
 
 
 @dataclass(frozen=True)
-class Score:
+class ScoreMeaning:
     """What a score means, which direction is better, and whether it is a share of something."""
 
     name: str
@@ -24,9 +26,9 @@ class Score:
     is_share: bool = False
     digits: int = 2
 
-    def text(self, value: float | None, *, signed: bool = False) -> str:
-        """A value as it is written: shares in percent, a dash when there is none."""
-        if value is None or math.isnan(value):
+    def text(self, value: float, *, signed: bool = False) -> str:
+        """A value as it is written: shares in percent, a dash when it is undefined."""
+        if math.isnan(value):
             return "–"
         if self.is_share:
             number = f"{100 * abs(value):.1f}" if signed else f"{100 * abs(value):.0f}"
@@ -47,56 +49,67 @@ class Score:
 _SAME_WEIGHT = "averaged over the true and predicted counts that occur, each with the same weight"
 
 SCORES = {
-    "rps": Score(
+    "rps": ScoreMeaning(
         "Ranked probability score (RPS)",
         "How far the distribution is from the true count, in lesions: being wrong by one costs less than by three, and "
-        "doubt that was justified costs less than certainty that was not.",
+        "justified doubt costs less than unjustified certainty.",
         "lower is better, 0 is perfect",
         digits=3,
     ),
-    "accuracy": Score("Count accuracy", "Share of scans whose most likely count is right.", "higher is better", True),
-    "f1": Score("F1", f"Harmonic mean of precision and recall, {_SAME_WEIGHT}.", "higher is better"),
-    "precision": Score(
-        "Precision", f"Of the scans said to have a count, the share that has it, {_SAME_WEIGHT}.", "higher is better"
+    "accuracy": ScoreMeaning(
+        "Count accuracy",
+        "Share of scans whose predicted count, the most probable one, is right.",
+        "higher is better",
+        True,
     ),
-    "recall": Score(
-        "Recall", f"Of the scans that have a count, the share said to have it, {_SAME_WEIGHT}.", "higher is better"
+    "f1": ScoreMeaning("F1", f"Harmonic mean of precision and recall, {_SAME_WEIGHT}.", "higher is better"),
+    "precision": ScoreMeaning(
+        "Precision",
+        f"Of the scans predicted to have a count, the share that has it, {_SAME_WEIGHT}.",
+        "higher is better",
     ),
-    "mae": Score("Mean absolute error", "By how many lesions the count is wrong, on average.", "lower is better"),
-    "bias": Score("Bias", "Predicted minus true lesions, on average: above 0, too many are counted.", "near 0 is best"),
-    "nll": Score(
+    "recall": ScoreMeaning(
+        "Recall", f"Of the scans that have a count, the share predicted to have it, {_SAME_WEIGHT}.", "higher is better"
+    ),
+    "mae": ScoreMeaning(
+        "Mean absolute error", "By how many lesions the count is wrong, on average.", "lower is better"
+    ),
+    "bias": ScoreMeaning(
+        "Bias", "Expected minus true number of lesions, on average: above 0, the count is too high.", "near 0 is best"
+    ),
+    "nll": ScoreMeaning(
         "Negative log-likelihood (NLL)",
-        "How surprising the true counts are to the distribution, −log of the probability it gave to them.",
+        "How surprising the true count is to the distribution: −log of its probability.",
         "lower is better",
         digits=3,
     ),
-    "zero_mass": Score(
-        "Truth held impossible", "Share of scans whose true count was given no probability.", "lower is better", True
+    "zero_mass": ScoreMeaning(
+        "Truth held impossible", "Share of scans whose true count had probability 0.", "lower is better", True
     ),
-    "ece": Score(
+    "ece": ScoreMeaning(
         "Calibration error, mean (ECE)",
-        "How far stated probabilities are from how often they come true, on average over scans.",
+        "How far the probability of the predicted count is from how often it is right, on average over scans.",
         "lower is better",
         digits=3,
     ),
-    "mce": Score(
+    "mce": ScoreMeaning(
         "Calibration error, largest (MCE)",
         "The same in the worst bin of the reliability figure, however few scans are in it.",
         "lower is better",
         digits=3,
     ),
-    "coverage90": Score(
+    "coverage90": ScoreMeaning(
         f"Coverage of 90{_PERCENT} intervals",
         f"Share of scans whose true count lies in the 90{_PERCENT} interval.",
-        f"90{_PERCENT} or a little more is right: less is overconfident",
+        f"90{_PERCENT} or a little more is right, less is overconfident",
         True,
     ),
-    "width90": Score(
+    "width90": ScoreMeaning(
         f"Width of 90{_PERCENT} intervals",
         "Highest minus lowest count of the interval, in lesions, on average.",
         "smaller is better where coverage is right",
     ),
-    "auroc": Score(
+    "auroc": ScoreMeaning(
         "Uncertainty finds errors (AUROC)",
         "Probability that a scan with a wrong count was less certain than one with a right count.",
         "higher is better, 0.5 is chance",
@@ -108,15 +121,15 @@ SCORES = {
 class Comparison:
     """One method beside another: the verdict by the headline score, and sentences that say what it stands on."""
 
-    one: Method
-    other: Method
+    one: EvaluatedMethod
+    other: EvaluatedMethod
     verdict: Verdict
     accuracy_verdict: Verdict
     sentence: str
     accuracy_sentence: str
 
 
-def compare(evaluation: Evaluation, one: Method, other: Method) -> Comparison:
+def compare(evaluation: Evaluation, one: EvaluatedMethod, other: EvaluatedMethod) -> Comparison:
     """Compare two methods by RPS, where lower is better, and by accuracy."""
     rps, rps_words = _by_score(evaluation, one, other, "rps", sign=-1)
     accuracy, accuracy_words = _by_score(evaluation, one, other, "accuracy", sign=1)
@@ -124,7 +137,7 @@ def compare(evaluation: Evaluation, one: Method, other: Method) -> Comparison:
 
 
 def comparisons(evaluation: Evaluation) -> list[Comparison]:
-    """Ours beside every other; raw where only that was compared scan by scan."""
+    """Our method beside every other; the raw counts where only those were compared scan by scan."""
     found = []
     for other in evaluation.methods.values():
         if other.key == evaluation.ours.key:
@@ -137,36 +150,38 @@ def comparisons(evaluation: Evaluation) -> list[Comparison]:
     return found
 
 
-def _by_score(evaluation: Evaluation, one: Method, other: Method, name: str, *, sign: int) -> tuple[Verdict, str]:
+def _by_score(
+    evaluation: Evaluation, one: EvaluatedMethod, other: EvaluatedMethod, name: str, *, sign: int
+) -> tuple[Verdict, str]:
     score, mine, yours = SCORES[name], one.score(name), other.score(name)
-    values = f"{score.text(mine.estimate)} against {score.text(yours.estimate)}"
+    values = f"{score.text(mine.value)} against {score.text(yours.value)}"
     gain = evaluation.difference(one, other, name)
     if gain is None:
         verdict = _of_two_intervals(mine, yours, sign)
-        return verdict, f"{values}; the two were not compared scan by scan, but by their intervals."
+        return verdict, f"{values}; the two were compared by their intervals, not scan by scan."
     verdict = _of_difference(gain if sign > 0 else -gain)
     unit = " percentage points" if score.is_share else ""
-    difference = f"difference {score.text(gain.estimate, signed=True)}{unit}"
+    difference = f"difference {score.text(gain.value, signed=True)}{unit}"
     if not gain.has_interval:
-        return verdict, f"{values}: {difference}, of which no interval is known."
-    level = f"{100 * evaluation.content.get('confidence', 0.95):g}{_PERCENT} interval"
+        return verdict, f"{values}: {difference}, without an interval."
+    level = f"{100 * evaluation.confidence:g}{_PERCENT} interval"
     includes = ", which includes 0" if verdict == "no clear difference" else ""
     return verdict, f"{values}: {difference}, {level} {score.interval(gain, signed=True)}{includes}."
 
 
 def _of_difference(gain: Estimate) -> Verdict:
-    """By the interval of a paired difference, of which more is better."""
-    if gain.low is None or gain.high is None or gain.low <= 0 <= gain.high:
+    """By the interval of a paired difference; larger is better."""
+    if not gain.has_interval or gain.low <= 0 <= gain.high:
         return "no clear difference"
     return "better" if gain.low > 0 else "worse"
 
 
 def _of_two_intervals(mine: Estimate, yours: Estimate, sign: int) -> Verdict:
-    """By whether two intervals are apart: less sharp than a paired difference, but never too hopeful."""
+    """By whether two intervals are disjoint: less sharp than a paired difference, but never too hopeful."""
     mine, yours = (mine, yours) if sign > 0 else (-mine, -yours)
-    if mine.low is not None and yours.high is not None and mine.low > yours.high:
+    if mine.low > yours.high:
         return "better"
-    if mine.high is not None and yours.low is not None and mine.high < yours.low:
+    if mine.high < yours.low:
         return "worse"
     return "no clear difference"
 
@@ -182,7 +197,7 @@ _CONCLUSIONS: tuple[tuple[str, Verdict, str], ...] = (
 
 
 def conclusion(evaluation: Evaluation, found: list[Comparison]) -> str:
-    """What the comparisons with simple methods come to."""
+    """The comparisons with simple methods in a few sentences."""
     sentences = []
     for kind, verdict, sentence in _CONCLUSIONS:
         others: dict[str, list[str]] = {}

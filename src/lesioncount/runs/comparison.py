@@ -1,4 +1,4 @@
-"""Results beside the truth: counts, and where masks are known, which candidate is which lesion."""
+"""Results beside the truth: true counts and, where there are masks, which candidate is which lesion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lesioncount.runs.truth import check_none_missing, read_truth_table, true_le
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
 
-# Where the connected-component count is looked at.
+# At which connected components are counted.
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -44,7 +44,7 @@ class TruthOptions:
     group_by : str, optional
         A column of the table, or a regular expression that finds the patient in the name of a scan.
     skip_missing : bool
-        Leave scans without truth out, instead of refusing.
+        Leave out scans without truth. Otherwise they are an error.
     """
 
     masks: Path | None = None
@@ -105,14 +105,14 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
     results : RunResults
     options : TruthOptions
     read_maps : bool
-        Read the maps again, to compare lesion with lesion (where there are masks) and to count connected components at
-        other thresholds. Not for ensembles.
+        Read the maps again, to compare single lesions (where there are masks) and to count connected components at
+        other thresholds. Ignored for ensembles.
     jobs : int, default 1
         Number of processes.
     """
     if options.masks is not None and options.masks.is_file() and len(results.counted) > 1:
         raise TruthError(
-            f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one."
+            f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
     truth: _Table | _Masks = _Masks(options) if options.table is None else _Table(options)
     known = tuple(scan for scan in results.counted if truth.knows(scan))
@@ -124,7 +124,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
     truths = [found[place].result() for place in range(len(known))]
     if options.label is not None and not any(found.count for found in truths):
         raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
-    groups = truth.groups([scan.name for scan in known], options.group_by)
+    groups = truth.groups(known, options.group_by)
     return Compared(results, known, tuple(truths), tuple(groups))
 
 
@@ -139,15 +139,15 @@ class _Table:
         return self._table.rows
 
     def knows(self, scan: ScanSummary) -> bool:
-        return self._table.knows(scan.name, scan_name(scan.grid.path))
+        return self._table.knows(*_names(scan))
 
     def of(self, scan: ScanSummary, *, counted_with: CountedWith, read_maps: bool) -> ScanTruth:
-        count = self._table.count_of(scan.name, scan_name(scan.grid.path))
+        count = self._table.count_of(*_names(scan))
         return ScanTruth(count, cc_counts=_cc_counts(scan, counted_with) if read_maps else None)
 
-    def groups(self, names: Sequence[str], group_by: str | None) -> Sequence[str]:
-        column = None if group_by is None else self._table.column(group_by, names)
-        return _groups_in_names(names, group_by) if column is None else column
+    def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
+        column = None if group_by is None else self._table.column(group_by, map(_names, scans))
+        return _groups_in_names(scans, group_by) if column is None else column
 
 
 class _Masks:
@@ -174,12 +174,17 @@ class _Masks:
         )
         return ScanTruth(len(lesions), match, _cc_counts(scan, counted_with))
 
-    def groups(self, names: Sequence[str], group_by: str | None) -> Sequence[str]:
-        return _groups_in_names(names, group_by)
+    def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
+        return _groups_in_names(scans, group_by)
+
+
+def _names(scan: ScanSummary) -> tuple[str, str]:
+    """Names that a scan may have in a table: that of its result, and that of its file, which may hold spaces."""
+    return scan.name, scan_name(scan.grid.path)
 
 
 def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
-    """The count of the map in its file, which must still be the one that was counted."""
+    """The count of the map, read again; the file must not have changed."""
     path = _existing(scan)
     reading = counted_with.reading.to_dict()
     count = count_file(path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, **reading)
@@ -192,8 +197,8 @@ def _existing(scan: ScanSummary) -> Path:
     path = scan.grid.path
     if not path.exists():
         raise MapFileError(
-            f"The map {path} of {scan.name} is no longer where it was counted, and is needed to compare lesions. To "
-            "compare counts only: --counts-only."
+            f"The map {path} of {scan.name} is no longer there, but is needed to compare lesions. To compare only "
+            "counts: --counts-only."
         )
     return path
 
@@ -203,15 +208,18 @@ def _cc_counts(scan: ScanSummary, counted_with: CountedWith) -> tuple[int, ...]:
     return component_counts(source, thresholds=THRESHOLDS, protocol=counted_with.protocol, mask=scan.within)
 
 
-def _groups_in_names(names: Sequence[str], pattern: str | None) -> Sequence[str]:
-    """What a regular expression finds in each name; without one, each scan is a group of its own."""
+def _groups_in_names(scans: Sequence[ScanSummary], pattern: str | None) -> Sequence[str]:
+    """What a regular expression finds in the name of each scan; without one, each scan is a group of its own."""
+    names = [scan.name for scan in scans]
     if pattern is None:
         return names
     try:
         found = [re.search(pattern, name) for name in names]
     except re.error as error:
-        raise TruthError(f"{pattern!r} is no column of the truth, and no regular expression: {error}.") from None
+        raise TruthError(f"{pattern!r} is not a column of the truth, nor a regular expression: {error}.") from None
     for name, match in zip(names, found, strict=True):
         if match is None:
-            raise TruthError(f"{pattern!r} is no column of the truth, and as a pattern finds nothing in {name!r}.")
+            raise TruthError(
+                f"{pattern!r} is not a column of the truth, and as a pattern it finds nothing in {name!r}."
+            )
     return [match.group(match.lastindex or 0) for match in found if match is not None]

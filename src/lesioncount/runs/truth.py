@@ -1,4 +1,4 @@
-"""What is true of scans: masks by experts, or a table of counts."""
+"""The truth about scans: masks by experts, or a table of counts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
+from lesioncount.files.source import MapSource
 from lesioncount.protocol import CountingProtocol
 
-# Values of a mask that is not one, named in the message.
+# Values that a message names when a mask holds other values than 0 and 1.
 _NAMED = 6
 
-# How tables say that something is not known.
+# To which the values of a mask with a scale are rounded.
+_DIGITS = 4
+
+# How tables write an unknown value.
 _UNKNOWN = ("", "n/a", "na", "nan", "none")
 
 # No scan has more lesions than this.
 _MOST = 1 << 31
 
-# Scans named in a message; more help nobody.
+# Scans that a message names.
 _SHOWN = 5
 
 
@@ -57,9 +61,11 @@ class TruthTable:
             raise TruthError(f"{self.path}: expected a count of at least 0 for {scan}, but got {text!r}.")
         return int(count)
 
-    def column(self, name: str, scans: Iterable[str]) -> list[str] | None:
-        """What a column says of scans; None when there is no such column."""
-        return [self.rows[scan][name] for scan in scans] if all(name in row for row in self.rows.values()) else None
+    def column(self, name: str, scans: Iterable[Sequence[str]]) -> list[str] | None:
+        """The values of a column for scans, each given by its names; None if there is no such column."""
+        if not all(name in row for row in self.rows.values()):
+            return None
+        return [self._row(*names)[name].strip() for names in scans]
 
 
 def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str = "count") -> TruthTable:
@@ -85,7 +91,7 @@ def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str
     rows: dict[str, dict[str, str]] = {}
     for row in content:
         if None in row or None in row.values():
-            raise TruthError(f"{path}: the row of {row.get(scan_column)!r} has not as many cells as the header.")
+            raise TruthError(f"{path}: the row of {row.get(scan_column)!r} does not have as many cells as the header.")
         name = row[scan_column].strip()
         if name in rows:
             raise TruthError(f"{path}: {name!r} has more than one row.")
@@ -101,36 +107,45 @@ def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path
     names = f"{', '.join(missing[:_SHOWN])}{' …' if len(missing) > _SHOWN else ''}"
     examples = f"{', '.join(there[:_SHOWN]) or 'nothing'}{' …' if len(there) > _SHOWN else ''}"
     raise TruthError(
-        f"There is no truth for {len(missing)} scan{'' if len(missing) == 1 else 's'} in {where}: {names}. What is "
-        f"there: {examples}. Rename, or leave them out (--skip-missing)."
+        f"There is no truth for {len(missing)} scan{'' if len(missing) == 1 else 's'} in {where}: {names}. It "
+        f"holds: {examples}. Rename them, or leave them out (--skip-missing)."
     )
 
 
 def true_lesions(
     path: Path, grid: VoxelGrid, protocol: CountingProtocol, *, label: int | None = None, within: Path | None = None
 ) -> Candidates:
-    """The lesions of a mask, under the same protocol as the map's, whose grid it must have.
+    """The lesions of a mask, counted under the same protocol as the map, on the same grid.
 
     Parameters
     ----------
     path : Path
-        Of the mask: 0 and 1, or 0 and 255, or with ``label`` any whole numbers.
+        Of the mask. It holds 0 and 1, or 0 and 255, or with ``label`` any whole numbers.
     grid : VoxelGrid
-        That of the map.
+        Of the map.
     protocol : CountingProtocol
     label : int, optional
         Which value is a lesion.
     within : Path, optional
-        The mask that the map was counted inside of.
+        The mask that the count was restricted to.
     """
     source = open_map(path)
     check_same_grid(grid, source.grid, "the mask")
-    values = source.values()
+    values = _values(source)
     lesions = values == label if label is not None else _as_binary(values, path)
     inside = None if within is None else open_map(within).mask()
     return find_candidates(
         lesions, protocol=protocol, mask=inside, spacing_mm=source.spacing_mm or grid.spacing_mm, warn=False
     )
+
+
+def _values(source: MapSource) -> NDArray[Any]:
+    """The values of a mask; NaN, which some programs write outside of the brain, is 0."""
+    values = source.values()
+    if values.dtype.kind != "f":
+        return values
+    # A scale is stored in single precision: 255 times a 255th is not quite 1.
+    return np.nan_to_num(values if source.scale is None else np.round(values, _DIGITS), nan=0)
 
 
 def _as_binary(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:
@@ -141,5 +156,5 @@ def _as_binary(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:
     if np.any(found != np.floor(found)):
         raise TruthError(f"Expected a mask of 0 and 1, but {path} holds {shown}: it looks like a map of probabilities.")
     raise TruthError(
-        f"Expected a mask of 0 and 1, but {path} holds {shown}. If one of them is the lesion, say which: --truth-label."
+        f"Expected a mask of 0 and 1, but {path} holds {shown}. If one of these marks lesions, name it: --truth-label."
     )

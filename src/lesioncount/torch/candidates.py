@@ -1,4 +1,4 @@
-"""Step 1, the twin: maps in a batch → positions of the candidates' peaks. Found without gradient, on the CPU."""
+"""Step 1, the twin: a batch of maps → positions of the candidates' peaks, found without gradient on the CPU."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def peak_positions(
     protocol : CountingProtocol
         What counts as one candidate. Sizes in millimetres are not known here.
     logits : bool
-        Which of the two.
-    mask : Tensor, shape (n, *spatial), optional
-        Only voxels where it is not zero are looked at.
+        Whether the maps hold logits rather than probabilities.
+    mask : Tensor of bool, shape (n, *spatial), optional
+        Only these voxels are looked at.
 
     Returns
     -------
@@ -69,24 +69,26 @@ def with_rescued(
     wanted : Tensor of int64, shape (n,)
         How many candidates each map should have.
     threshold : float
-        Of the maps' values, not of probabilities.
-    mask : Tensor, shape (n, *spatial), optional
-        Only voxels where it is not zero are looked at.
+        In the units of the maps: a logit where they hold logits.
+    mask : Tensor of bool, shape (n, *spatial), optional
+        Only these voxels are looked at.
     """
     n_found = (positions != NO_CANDIDATE).sum(1)
     rows = [row[: int(n)] for row, n in zip(positions, n_found, strict=True)]
     for i in torch.nonzero(wanted > n_found).flatten().tolist():
-        inside = None if mask is None else mask[i].to(maps.device) != 0
-        rows[i] = torch.cat([rows[i], _faint_peaks(maps[i], int(wanted[i] - n_found[i]), threshold, inside)])
+        inside = None if mask is None else mask[i].cpu()
+        faint = _faint_peaks(maps[i].detach().cpu(), int(wanted[i] - n_found[i]), threshold, inside)
+        rows[i] = torch.cat([rows[i], faint.to(rows[i].device)])
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=NO_CANDIDATE)
 
 
 def _faint_peaks(item: Tensor, n: int, threshold: float, inside: Tensor | None) -> Tensor:
     """Positions of the n strongest voxels that are the highest of their neighbourhood, and not above the threshold.
 
-    Of a plateau, the first voxel in C order stands for its neighbourhood; a flat map has no peak at all.
+    Of a plateau, the first voxel in C order stands for its neighbourhood; a flat map has no peak at all. On the CPU,
+    because not every device has pooling that says where the maximum was.
     """
-    values = item.detach().float()
+    values = item.float()
     if inside is not None:
         values = values.masked_fill(~inside, -torch.inf)
     highest, first = _neighbourhood(values, item.ndim)

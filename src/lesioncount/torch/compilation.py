@@ -1,4 +1,4 @@
-"""``torch.compile``: what goes through numpy is left out, as one clean break of the graph."""
+"""``torch.compile``: code that goes through numpy is left out, as one clean break of the graph."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ R = TypeVar("R")
 
 
 def outside_of_compilation(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function as it is, also inside a model that is compiled."""
+    """Run a function uncompiled, even inside a compiled model."""
     return cast("Callable[P, R]", cast("Any", torch.compiler.disable)(function))

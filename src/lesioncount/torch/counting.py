@@ -1,4 +1,4 @@
-"""Maps in a batch → count distributions with gradient: the three steps in one call, and as a module."""
+"""A batch of maps → count distributions with gradient: the three steps in one call, and as a module."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from lesioncount.errors import ProtocolError, ShapeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.candidates import peak_positions, with_rescued
 from lesioncount.torch.compilation import outside_of_compilation
+from lesioncount.torch.deprecation import takes_probabilities_keyword
 from lesioncount.torch.existence import existence_logits
 from lesioncount.torch.poisson_binomial import PoissonBinomial
+from lesioncount.torch.precision import is_inside
 
 
+@takes_probabilities_keyword
 def count_distribution(
     maps: Tensor,
     /,
@@ -23,7 +26,7 @@ def count_distribution(
     protocol: CountingProtocol | str | None = None,
     spatial_dims: int | None = None,
     mask: Tensor | None = None,
-    probabilities: bool = False,
+    logits: bool = True,
     rescue: Tensor | None = None,
 ) -> PoissonBinomial:
     """The distribution of the number of lesions in each map of a batch.
@@ -31,16 +34,16 @@ def count_distribution(
     Parameters
     ----------
     maps : Tensor
-        Logits: (batch, *spatial), (batch, 1, *spatial) or (batch, classes, *spatial), with two or three spatial axes.
+        (batch, *spatial), (batch, 1, *spatial) or (batch, classes, *spatial), with two or three spatial axes.
     protocol : CountingProtocol or str, optional
         What counts as one lesion, or the name of a preset. Default: the protocol of the paper.
     spatial_dims : int, optional
-        2 or 3. Tensors of four axes may be (batch, classes, y, x) or (batch, z, y, x): without this they are taken as
-        the former when the second axis is shorter than the others.
+        2 or 3. Needed for tensors of four axes, which may be (batch, classes, y, x) or (batch, z, y, x), unless the
+        second axis has length 1.
     mask : Tensor, optional
-        (batch, *spatial), for all classes alike. Only voxels where it is not zero are looked at.
-    probabilities : bool, default False
-        Whether the maps hold probabilities instead of logits. Logits are safer: see `existence_logits`.
+        (batch, *spatial), for all classes alike. Only voxels where it is neither 0 nor NaN are looked at.
+    logits : bool, default True
+        Whether the maps hold logits. With False they hold probabilities; logits are safer, see `existence_logits`.
     rescue : Tensor of int, shape (batch,) or (batch, classes), optional
         Maps with fewer candidates than this get the strongest local peaks below the threshold as well.
 
@@ -52,20 +55,20 @@ def count_distribution(
     checked = checked_protocol(protocol)
     if checked.needs_spacing:
         raise ProtocolError("A batch has no voxel size: use min_voxels instead of a smallest size in millimetres.")
-    batch, classes, spatial = _axes(maps, spatial_dims)
+    batch, classes, spatial = axes(maps, spatial_dims)
     flat = maps.reshape(batch * classes, *spatial)
-    inside = None if mask is None else _mask(mask, batch, classes, spatial)
-    positions, _ = peak_positions(flat, protocol=checked, logits=not probabilities, mask=inside)
+    inside = None if mask is None else mask_of_maps(mask, batch, classes, spatial)
+    positions, _ = peak_positions(flat, protocol=checked, logits=logits, mask=inside)
     if rescue is not None:
-        threshold = checked.threshold if probabilities else math.log(checked.threshold / (1 - checked.threshold))
-        positions = with_rescued(
-            flat, positions, rescue.reshape(-1).to(positions.device), threshold=threshold, mask=inside
-        )
-    peaks = existence_logits(flat, positions, logits=not probabilities)
+        wanted = rescue.reshape(-1).to(positions.device)
+        threshold = _logit(checked.threshold) if logits else checked.threshold
+        positions = with_rescued(flat, positions, wanted, threshold=threshold, mask=inside)
+    peaks = existence_logits(flat, positions, logits=logits)
     count = PoissonBinomial(peaks.reshape(batch, classes, -1) if classes > 1 else peaks)
     return count.as_type(torch.float32 if maps.dtype in (torch.float16, torch.bfloat16) else maps.dtype)
 
 
+@takes_probabilities_keyword
 @outside_of_compilation
 def count_log_probs(
     maps: Tensor,
@@ -75,15 +78,15 @@ def count_log_probs(
     protocol: CountingProtocol | str | None = None,
     spatial_dims: int | None = None,
     mask: Tensor | None = None,
-    probabilities: bool = False,
+    logits: bool = True,
 ) -> Tensor:
     """Logarithms of P(0), P(1), … P(max_count or more) for each map of a batch, with gradient.
 
     Parameters
     ----------
     max_count : int, default 4
-        The last bin holds all counts from there on.
-    maps, protocol, spatial_dims, mask, probabilities
+        The last bin holds this count and all larger ones.
+    maps, protocol, spatial_dims, mask, logits
         As in `count_distribution`.
 
     Returns
@@ -103,9 +106,7 @@ def count_log_probs(
     >>> count_log_probs(logits, max_count=2, spatial_dims=3).exp()
     tensor([[0.1039, 0.4893, 0.4068]])
     """
-    distribution = count_distribution(
-        maps, protocol=protocol, spatial_dims=spatial_dims, mask=mask, probabilities=probabilities
-    )
+    distribution = count_distribution(maps, protocol=protocol, spatial_dims=spatial_dims, mask=mask, logits=logits)
     return distribution.log_bins(max_count)
 
 
@@ -114,31 +115,32 @@ class LesionCounter(nn.Module):
 
     Parameters
     ----------
-    protocol, spatial_dims, probabilities
+    protocol, spatial_dims, logits
         As in `count_distribution`.
     max_count : int, optional
         If given, the module returns `count_log_probs` up to it; if not, the distribution.
     """
 
+    @takes_probabilities_keyword
     def __init__(
         self,
         protocol: CountingProtocol | str | None = None,
         *,
         max_count: int | None = None,
         spatial_dims: int | None = None,
-        probabilities: bool = False,
+        logits: bool = True,
     ) -> None:
         super().__init__()
         self.protocol = checked_protocol(protocol)
         self.max_count = max_count
         self.spatial_dims = spatial_dims
-        self.probabilities = probabilities
+        self.logits = logits
 
     @outside_of_compilation
     def forward(self, maps: Tensor, mask: Tensor | None = None) -> PoissonBinomial | Tensor:
         """Count the lesions of each map."""
         distribution = count_distribution(
-            maps, protocol=self.protocol, spatial_dims=self.spatial_dims, mask=mask, probabilities=self.probabilities
+            maps, protocol=self.protocol, spatial_dims=self.spatial_dims, mask=mask, logits=self.logits
         )
         return distribution if self.max_count is None else distribution.log_bins(self.max_count)
 
@@ -147,24 +149,38 @@ class LesionCounter(nn.Module):
         return f"{self.protocol}, max_count={self.max_count}"
 
 
-def _axes(maps: Tensor, spatial_dims: int | None) -> tuple[int, int, tuple[int, ...]]:
-    """Batch, classes and spatial shape of a tensor."""
+def axes(maps: Tensor, spatial_dims: int | None) -> tuple[int, int, tuple[int, ...]]:
+    """Batch, classes and spatial shape of a tensor, or a `ShapeError` that says what was expected."""
     shape = tuple(maps.shape)
     if spatial_dims not in (None, 2, 3):
         raise ShapeError(f"Expected spatial_dims to be 2 or 3, but got {spatial_dims!r}.")
     if spatial_dims is None:
-        several = maps.ndim == 4 and shape[1] < min(shape[2:])
-        spatial_dims = {3: 2, 4: 2 if several else 3, 5: 3}.get(maps.ndim, 0)
-    classes = maps.ndim - 1 - spatial_dims
-    if spatial_dims == 0 or classes not in (0, 1) or 0 in shape:
+        spatial_dims = _spatial_dims(shape)
+    n_class_axes = maps.ndim - 1 - spatial_dims
+    if spatial_dims == 0 or n_class_axes not in (0, 1) or 0 in shape:
         raise ShapeError(
             "Expected maps of shape (batch, *spatial) or (batch, classes, *spatial) with two or three spatial axes, "
             f"but got {shape}."
         )
-    return shape[0], shape[1] if classes else 1, shape[-spatial_dims:]
+    return shape[0], shape[1] if n_class_axes else 1, shape[-spatial_dims:]
 
 
-def _mask(mask: Tensor, batch: int, classes: int, spatial: tuple[int, ...]) -> Tensor:
-    if mask.numel() != batch * int(torch.tensor(spatial).prod()):
+def _spatial_dims(shape: tuple[int, ...]) -> int:
+    """The number of spatial axes, where the shape leaves no doubt; 0 where there is no such shape."""
+    if len(shape) == 4 and shape[1] != 1:
+        raise ShapeError(
+            f"Maps of shape {shape} may be (batch, classes, y, x) or (batch, z, y, x). Pass spatial_dims=2 for the "
+            "former or spatial_dims=3 for the latter."
+        )
+    return {3: 2, 4: 2, 5: 3}.get(len(shape), 0)
+
+
+def mask_of_maps(mask: Tensor, batch: int, classes: int, spatial: tuple[int, ...]) -> Tensor:
+    """A mask for each map, as Tensor of bool, shape (batch · classes, *spatial)."""
+    if mask.numel() != batch * math.prod(spatial):
         raise ShapeError(f"Expected a mask of shape {(batch, *spatial)}, but got {tuple(mask.shape)}.")
-    return mask.reshape(batch, 1, *spatial).expand(batch, classes, *spatial).reshape(-1, *spatial)
+    return is_inside(mask).reshape(batch, 1, *spatial).expand(batch, classes, *spatial).reshape(-1, *spatial)
+
+
+def _logit(probability: float) -> float:
+    return math.log(probability / (1 - probability)) if probability > 0 else -math.inf

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from lesioncount.torch.candidates import NO_CANDIDATE
+from lesioncount.torch.precision import working_dtype
 
 
 def existence_logits(maps: Tensor, positions: Tensor, *, logits: bool) -> Tensor:
-    """Logits of the existence probabilities, in double precision; -inf where an item has no more candidates.
+    """Logits of the existence probabilities, in the `working_dtype`; -inf where an item has no more candidates.
 
     Parameters
     ----------
@@ -18,16 +19,16 @@ def existence_logits(maps: Tensor, positions: Tensor, *, logits: bool) -> Tensor
     positions : Tensor of int64, shape (n, k)
         From `peak_positions`.
     logits : bool
-        Which of the two.
+        Whether the maps hold logits rather than probabilities.
 
     Notes
     -----
-    Logits, because in probabilities a saturated peak (1 - p = 0) makes an infinite loss and a gradient of NaN. Double
-    precision, because the sums over many candidates must keep the digits of single precision; there are few peaks.
+    Logits, because a probability that is saturated (1 - p = 0) gives an infinite loss and a gradient of NaN. Double
+    precision where the device has it, because sums over many candidates must keep the digits of single precision; it
+    costs little, since there are few peaks.
     """
     flat = maps.reshape(len(maps), -1)
-    peaks = flat.gather(1, positions.clamp(min=0)).double()
+    peaks = flat.gather(1, positions.clamp(min=0)).to(working_dtype(maps.device))
     if not logits:
-        tiny = torch.finfo(torch.float64).eps
-        peaks = torch.logit(peaks, eps=tiny)
+        peaks = torch.logit(peaks, eps=torch.finfo(peaks.dtype).eps)
     return torch.where(positions == NO_CANDIDATE, -torch.inf, peaks)

@@ -8,11 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
+from lesioncount.errors import NonFiniteError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.compilation import outside_of_compilation
-from lesioncount.torch.counting import count_distribution
+from lesioncount.torch.counting import axes, count_distribution, mask_of_maps
+from lesioncount.torch.deprecation import takes_probabilities_keyword
+from lesioncount.torch.poisson_binomial import PoissonBinomial
+from lesioncount.torch.precision import has_only_numbers
 
-# The loss of a label that the map makes impossible: as finite as that of binary_cross_entropy, which stops at 100 too.
+# The loss of a label that the map makes impossible. Finite, like that of binary_cross_entropy, which stops at 100 too.
 IMPOSSIBLE = 100.0
 
 Reduction = Literal["mean", "sum", "none"]
@@ -24,14 +28,14 @@ class CountLoss(nn.Module):
     Parameters
     ----------
     max_count : int, optional
-        Labels from here on are all the same, "so many or more". The paper has 4. Default: none are.
-    protocol, spatial_dims, probabilities
+        Labels from here on are all the same, "this many or more". The paper has 4. Default: no such limit.
+    protocol, spatial_dims, logits
         As in `count_distribution`.
     rescue : bool, default False
-        Take the strongest local peaks below the threshold as candidates too, where a label asks for more than there
-        are: the gradient can then raise them. As published, such labels teach nothing. Not the default, because on
-        synthetic scans it cost a little accuracy; it keeps a training at a high learning rate from losing all
-        candidates (``benchmarks/rescue.py``).
+        Where a label asks for more lesions than there are candidates, take the strongest local peaks below the
+        threshold as candidates too, so that the gradient can raise them. As published, such labels teach nothing. Not
+        the default, because on synthetic scans it cost a little accuracy; it keeps a training at a high learning rate
+        from losing all candidates (``benchmarks/rescue.py``).
     reduction : {"mean", "sum", "none"}
 
     Attributes
@@ -39,6 +43,9 @@ class CountLoss(nn.Module):
     n_impossible : int
         How many labels of the last call were impossible: more lesions than the map has candidates. Their loss is 100,
         and they have no gradient.
+    n_not_finite : int
+        How many maps of the last call had voxels that are NaN or infinite, as when half precision overflows. Their loss
+        is 0, they have no gradient, and the mean is taken over the others.
 
     Examples
     --------
@@ -53,13 +60,14 @@ class CountLoss(nn.Module):
     torch.Size([])
     """
 
+    @takes_probabilities_keyword
     def __init__(
         self,
         max_count: int | None = None,
         *,
         protocol: CountingProtocol | str | None = None,
         spatial_dims: int | None = None,
-        probabilities: bool = False,
+        logits: bool = True,
         rescue: bool = False,
         reduction: Reduction = "mean",
     ) -> None:
@@ -69,10 +77,11 @@ class CountLoss(nn.Module):
         self.max_count = max_count
         self.protocol = checked_protocol(protocol)
         self.spatial_dims = spatial_dims
-        self.probabilities = probabilities
+        self.logits = logits
         self.rescue = rescue
         self.reduction = reduction
         self.n_impossible = 0
+        self.n_not_finite = 0
 
     @outside_of_compilation
     def forward(
@@ -84,7 +93,7 @@ class CountLoss(nn.Module):
         at_most: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """The loss of maps, given counts, or bounds of them.
+        """The loss of maps, given their counts or bounds on them.
 
         Parameters
         ----------
@@ -96,45 +105,101 @@ class CountLoss(nn.Module):
             Bounds, both included, where the number is not known. "Some" is at least 1, "none" at most 0; one bound may
             be left out.
         mask : Tensor, optional
-            Only voxels where it is not zero are looked at.
+            Only voxels where it is neither 0 nor NaN are looked at.
         """
-        low, high = self._bounds(counts, at_least, at_most)
-        distribution = count_distribution(
+        low, high = _bounds(counts, at_least, at_most)
+        wanted = self._wanted(low) if self.rescue else None
+        try:  # the search for candidates looks at every voxel anyway: maps are not searched beforehand
+            distribution = self._distribution(maps, mask, wanted)
+            finite = torch.ones(distribution.batch_shape, dtype=torch.bool, device=maps.device)
+        except NonFiniteError:
+            maps, finite = self._without_overflow(maps, mask)
+            distribution = self._distribution(maps, mask, wanted)
+        low = torch.zeros(distribution.batch_shape, dtype=torch.long, device=maps.device) if low is None else low
+        highest = int(low.max()) if high is None else max(int(low.max()), int(high.max()))
+        highest = min(highest, distribution.logits.shape[-1])  # larger counts are all impossible
+        log_probs = distribution.log_bins(highest + 1 if self.max_count is None else self.max_count)
+        return self._reduced(log_probs, low, high, finite.reshape(distribution.batch_shape))
+
+    @outside_of_compilation
+    def of_log_probs(
+        self,
+        log_probs: Tensor,
+        counts: Tensor | None = None,
+        *,
+        at_least: Tensor | None = None,
+        at_most: Tensor | None = None,
+    ) -> Tensor:
+        """The same loss, of a network that predicts the count by itself.
+
+        Parameters
+        ----------
+        log_probs : Tensor, shape (..., n_bins)
+            Logarithms of P(0), P(1), …; the last bin holds all larger counts.
+        counts, at_least, at_most
+            As in `forward`.
+
+        Examples
+        --------
+        >>> CountLoss().of_log_probs(torch.tensor([[0.5, 0.25, 0.25]]).log(), at_least=torch.tensor([1]))
+        tensor(0.6931)
+        """
+        if self.max_count is not None and log_probs.shape[-1] != self.max_count + 1:
+            raise ValueError(
+                f"Expected {self.max_count + 1} log-probabilities, of 0 to {self.max_count} or more, but got "
+                f"{log_probs.shape[-1]}."
+            )
+        low, high = _bounds(counts, at_least, at_most)
+        low = torch.zeros(log_probs.shape[:-1], dtype=torch.long, device=log_probs.device) if low is None else low
+        finite = (log_probs < torch.inf).all(-1)  # an impossible count is -inf, and NaN is not below anything
+        return self._reduced(torch.where(finite[..., None], log_probs, 0.0), low, high, finite)
+
+    def _distribution(self, maps: Tensor, mask: Tensor | None, wanted: Tensor | None) -> PoissonBinomial:
+        return count_distribution(
             maps,
             protocol=self.protocol,
             spatial_dims=self.spatial_dims,
             mask=mask,
-            probabilities=self.probabilities,
-            rescue=self._wanted(low) if self.rescue else None,
+            logits=self.logits,
+            rescue=wanted,
         )
-        low = torch.zeros(distribution.batch_shape, dtype=torch.long, device=maps.device) if low is None else low
-        highest = int(low.max()) if high is None else max(int(low.max()), int(high.max()))
-        highest = min(highest, distribution.logits.shape[-1])  # larger counts are all impossible
-        loss, impossible = bounded_nll(
-            distribution.log_bins(highest + 1 if self.max_count is None else self.max_count), low, high
-        )
-        self.n_impossible = int(impossible.sum())
+
+    def _without_overflow(self, maps: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Maps of which those that are not finite are flat, and which ones are finite."""
+        batch, classes, spatial = axes(maps, self.spatial_dims)
+        flat = maps.reshape(batch * classes, *spatial)
+        inside = None if mask is None else mask_of_maps(mask, batch, classes, spatial)
+        finite = has_only_numbers(flat, inside)
+        return torch.where(finite.reshape(-1, *(1,) * len(spatial)), flat, 0.0).reshape(maps.shape), finite
+
+    def _reduced(self, log_probs: Tensor, low: Tensor, high: Tensor | None, finite: Tensor) -> Tensor:
+        loss, impossible = bounded_nll(log_probs, low, high)
+        loss = torch.where(finite, loss, 0.0)
+        self.n_impossible = int((impossible & finite).sum())
+        self.n_not_finite = int((~finite).sum())
         if self.reduction == "none":
             return loss
-        return loss.mean() if self.reduction == "mean" else loss.sum()
+        return loss.sum() / finite.sum().clamp(min=1) if self.reduction == "mean" else loss.sum()
 
     def _wanted(self, low: Tensor | None) -> Tensor | None:
-        """How many candidates make a label possible: of "4 or more" lesions, four."""
+        """How many candidates make a label possible: for "4 or more" lesions, four."""
         return low if low is None or self.max_count is None else low.clamp(max=self.max_count)
 
-    def _bounds(
-        self, counts: Tensor | None, at_least: Tensor | None, at_most: Tensor | None
-    ) -> tuple[Tensor | None, Tensor | None]:
-        if (counts is None) == (at_least is None and at_most is None):
-            raise ValueError("Expected either counts, or bounds of them (at_least, at_most).")
-        for labels in (counts, at_least, at_most):
-            if labels is not None and (labels.is_floating_point() or bool((labels < 0).any())):
-                raise ValueError("Expected labels to be whole numbers of at least 0.")
-        if counts is not None:
-            return counts, counts
-        if at_least is not None and at_most is not None and bool((at_least > at_most).any()):
-            raise ValueError("Expected at_least not to be above at_most.")
-        return at_least, at_most
+
+def _bounds(
+    counts: Tensor | None, at_least: Tensor | None, at_most: Tensor | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """The labels as bounds, both included."""
+    if (counts is None) == (at_least is None and at_most is None):
+        raise ValueError("Expected either counts, or bounds on them (at_least, at_most).")
+    for labels in (counts, at_least, at_most):
+        if labels is not None and (labels.is_floating_point() or bool((labels < 0).any())):
+            raise ValueError("Expected labels to be whole numbers of at least 0.")
+    if counts is not None:
+        return counts, counts
+    if at_least is not None and at_most is not None and bool((at_least > at_most).any()):
+        raise ValueError("Expected at_least not to be above at_most.")
+    return at_least, at_most
 
 
 def bounded_nll(log_p: Tensor, at_least: Tensor, at_most: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -144,7 +209,7 @@ def bounded_nll(log_p: Tensor, at_least: Tensor, at_most: Tensor | None = None) 
     ----------
     log_p : Tensor, shape (..., n_bins)
     at_least, at_most : Tensor of int, shape (...)
-        Bounds, both included; those in the last bin or beyond are all the same.
+        Bounds, both included. Those in the last bin or beyond are all the same.
 
     Returns
     -------

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from lesioncount._kernels.log_recursion import backward, forward
+from lesioncount.torch.precision import working_dtype
 
 _Size = torch.Size | list[int] | tuple[int, ...]
 
@@ -20,14 +22,14 @@ def log_bins(logits: Tensor, n_bins: int) -> Tensor:
 
     Parameters
     ----------
-    logits : Tensor of float64, shape (..., k)
+    logits : Tensor, shape (..., k)
         -inf marks a trial that is not there.
     n_bins : int
 
     Returns
     -------
-    Tensor of float64, shape (..., n_bins)
-        -inf for counts that are not possible; no gradient passes through them.
+    Tensor, shape (..., n_bins)
+        With the type of the logits. -inf for counts that are not possible; no gradient passes through them.
 
     Notes
     -----
@@ -45,19 +47,45 @@ class _LogBins(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, n_bins: int) -> Tensor:
-        given = np.ascontiguousarray(logits.detach().cpu().numpy())
+        # A copy: the caller may write into the tensor before the gradient is asked for.
+        given = np.array(logits.detach().cpu().numpy(), dtype=np.float64, order="C")
         steps = np.empty((len(given), given.shape[1] + 1, n_bins))
         forward(given, steps)
-        ctx.given, ctx.steps, ctx.device = given, steps, logits.device
-        return torch.from_numpy(steps[:, -1].copy()).to(logits.device)
+        ctx.given, ctx.steps, ctx.logits = given, steps, logits
+        return _like(steps[:, -1], logits)
 
     @staticmethod
     def backward(ctx: Any, *above: Tensor) -> tuple[Tensor, None]:
         gradient = np.zeros_like(ctx.given)
+        asked = above[0].detach().cpu().double().numpy()
         # What is not possible has no gradient, whatever is asked of it.
-        asked = np.where(np.isneginf(ctx.steps[:, -1]), 0.0, above[0].detach().cpu().numpy())
+        asked = np.where(np.isneginf(ctx.steps[:, -1]), 0.0, asked)
         backward(ctx.given, ctx.steps, np.ascontiguousarray(asked), gradient)
-        return torch.from_numpy(gradient).to(ctx.device), None
+        result: Tensor = _DifferentiableOnce.apply(_like(gradient, ctx.logits), ctx.logits)  # type: ignore[no-untyped-call]  # torch's own
+        return result, None
+
+
+class _DifferentiableOnce(torch.autograd.Function):
+    """A gradient that cannot be differentiated again.
+
+    Torch's `once_differentiable` looks at the gradient from above only: where that is a constant, second derivatives
+    would silently be 0. Here they hang on the logits.
+    """
+
+    @staticmethod
+    def forward(_ctx: Any, gradient: Tensor, _logits: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(_ctx: Any, *_above: Tensor) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError(
+            "The distribution of a count can be differentiated once only: its second derivatives are not implemented."
+        )
+
+
+def _like(values: NDArray[np.float64], tensor: Tensor) -> Tensor:
+    # Converted before it is moved: the device may have no double precision.
+    return torch.from_numpy(values.copy()).to(tensor.dtype).to(tensor.device)
 
 
 class PoissonBinomial(Distribution):
@@ -68,6 +96,9 @@ class PoissonBinomial(Distribution):
     logits, probs : Tensor, shape (..., k)
         One of the two, for each trial. -inf as a logit marks a trial that is not there: items of a batch may have
         different numbers of them.
+    validate_args : bool, optional
+        Whether to check that probabilities lie in [0, 1] and that logits are numbers. Default: as torch has it for all
+        distributions.
 
     Examples
     --------
@@ -85,11 +116,14 @@ class PoissonBinomial(Distribution):
     ) -> None:
         if (logits is None) == (probs is None):
             raise ValueError("Expected either logits or probs, and not both.")
-        given = logits if probs is None else torch.logit(probs.double(), eps=torch.finfo(torch.float64).eps)
+        given = logits if probs is None else probs
         assert given is not None  # noqa: S101 - for the type checker: one of the two is there
-        self._dtype = given.dtype if probs is None else probs.dtype
-        self.logits = given.double()
+        self._dtype = given.dtype
+        kept = given.to(working_dtype(given.device))
+        self.logits = kept if probs is None else torch.logit(kept, eps=torch.finfo(kept.dtype).eps)
         super().__init__(batch_shape=given.shape[:-1], validate_args=validate_args)
+        if self._validate_args:
+            _check_parameters(logits, probs)
 
     @property
     def probs(self) -> Tensor:
@@ -157,14 +191,22 @@ class PoissonBinomial(Distribution):
         return counts.expand(-1, *self.batch_shape) if expand else counts
 
     def as_type(self, dtype: torch.dtype) -> PoissonBinomial:
-        """The same distribution, whose methods give numbers of another type; it is computed in double precision."""
-        twin = PoissonBinomial(self.logits)
+        """The same distribution, whose methods give numbers of another type. It is still computed as before."""
+        twin = PoissonBinomial(self.logits, validate_args=False)
         twin._dtype = dtype
         return twin
 
     def expand(self, batch_shape: _Size, _instance: Any = None) -> PoissonBinomial:
         """The same distribution for a larger batch."""
-        return PoissonBinomial(self.logits.expand(*batch_shape, self.logits.shape[-1])).as_type(self._dtype)
+        logits = self.logits.expand(*batch_shape, self.logits.shape[-1])
+        return PoissonBinomial(logits, validate_args=False).as_type(self._dtype)
 
     def _log_pmf(self) -> Tensor:
         return log_bins(self.logits, self.logits.shape[-1] + 1)
+
+
+def _check_parameters(logits: Tensor | None, probs: Tensor | None) -> None:
+    if logits is not None and bool(logits.isnan().any()):
+        raise ValueError("Expected logits to be numbers, but some are NaN.")
+    if probs is not None and not bool(((probs >= 0) & (probs <= 1)).all()):
+        raise ValueError("Expected probs to lie in [0, 1], but some do not, or are NaN.")

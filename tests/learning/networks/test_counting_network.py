@@ -12,7 +12,7 @@ from lesioncount.errors import ProtocolError  # noqa: E402
 from lesioncount.learning.networks import METHODS, counting_network  # noqa: E402
 from lesioncount.torch import count_log_probs  # noqa: E402
 
-HEADS = [method for method in METHODS if method != "ours"]
+HEADS = [method for method in METHODS if method != "map"]
 
 
 def small_network(method, **options):
@@ -40,31 +40,38 @@ def test_all_methods_have_one_face(method, shape):
 
 
 def test_unknown_method_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"one of ours, bottleneck, multihead, downstream, but got 'multi-head'"):
+    with pytest.raises(ValueError, match=r"one of map, bottleneck, multihead, downstream, but got 'multi-head'"):
         counting_network("multi-head")
+
+
+def test_old_name_of_the_method_still_works():
+    with pytest.warns(DeprecationWarning, match="'ours' is called 'map' now") as caught:
+        network = counting_network("ours", in_channels=2, filters=2, levels=3)
+    assert caught[0].filename == __file__
+    assert network.options["method"] == "map"
 
 
 def test_options_that_make_no_sense():
     with pytest.raises(ValueError, match="max_count to be at least 1"):
-        small_network("ours", max_count=0)
+        small_network("map", max_count=0)
     with pytest.raises(ValueError, match="head_filters to be at least 1"):
         small_network("downstream", head_filters=0)
     with pytest.raises(ProtocolError, match="no protocol"):
-        small_network("ours", protocol="nobody's")
+        small_network("map", protocol="nobody's")
     with pytest.raises(TypeError, match="filter_count"):
-        small_network("ours", filter_count=3)
+        small_network("map", filter_count=3)
 
 
 def test_our_log_probs_are_those_of_the_map():
     protocol = CountingProtocol(threshold=0.4, min_voxels=2)
-    network = small_network("ours", protocol=protocol, max_count=6).eval()
+    network = small_network("map", protocol=protocol, max_count=6).eval()
     logits, log_probs = network(images(8, 9, 10))
     assert torch.equal(log_probs, count_log_probs(logits, max_count=6, protocol=protocol, spatial_dims=3))
     assert not list(network.head.parameters())
 
 
 def test_thin_stacks_are_not_mistaken_for_classes():
-    logits, log_probs = small_network("ours")(images(1, 8, 8))
+    logits, log_probs = small_network("map")(images(1, 8, 8))
     assert torch.equal(log_probs, count_log_probs(logits[:, 0], spatial_dims=3))
 
 
@@ -110,7 +117,7 @@ def test_count_alone_reaches_head_and_unet(method):
 
 
 def test_count_alone_reaches_all_of_the_unet_in_our_method():
-    network = small_network("ours", prevalence=0.3)
+    network = small_network("map", prevalence=0.3)
     (-network(images(16, 16, 16)).log_probs[:, 0].sum()).backward()
     assert all(p.grad.any() for p in network.unet.parameters())
 
@@ -125,7 +132,7 @@ def test_every_parameter_takes_part(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_unet_starts_the_same_whatever_the_method(method):
-    expected = small_network("ours").unet.state_dict()
+    expected = small_network("map").unet.state_dict()
     for name, weights in small_network(method).unet.state_dict().items():
         assert torch.equal(weights, expected[name])
 
@@ -177,7 +184,7 @@ def test_parameter_groups_cover_everything_once():
 def test_head_of_multihead_learns_more_slowly():
     rates = {method: [group["lr"] for group in small_network(method).parameter_groups(1e-4)] for method in METHODS}
     assert rates == {
-        "ours": [1e-4],
+        "map": [1e-4],
         "bottleneck": [1e-4, 1e-4],
         "multihead": [1e-4, pytest.approx(1e-5)],
         "downstream": [1e-4, 1e-4],

@@ -33,7 +33,7 @@ class ImageAsMap(torch.nn.Module):
 
 
 def by_hand():
-    network = counting_network("ours", spatial_dims=2, in_channels=1, filters=2, levels=2)
+    network = counting_network("map", spatial_dims=2, in_channels=1, filters=2, levels=2)
     network.unet = ImageAsMap()
     return network.eval().requires_grad_(False)
 

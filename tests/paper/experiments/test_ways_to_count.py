@@ -12,7 +12,7 @@ from paper.experiments.made_up import some_maps, stats_of  # noqa: E402 - after 
 
 import lesioncount as lc  # noqa: E402
 from lesioncount.paper.experiments.arms import LOSS  # noqa: E402
-from lesioncount.paper.experiments.look import COLOURS, MARKERS, SHORT  # noqa: E402
+from lesioncount.paper.experiments.look import LOOKS, SHORT  # noqa: E402
 from lesioncount.paper.experiments.stats import THRESHOLDS  # noqa: E402
 from lesioncount.paper.experiments.ways_to_count import (  # noqa: E402
     NAMES,
@@ -66,4 +66,4 @@ def test_the_weight_that_is_undone_is_that_of_the_loss():
 
 
 def test_every_method_has_a_name_and_a_look():
-    assert set(COLOURS) == set(MARKERS) == set(SHORT) == set(NAMES) - {"segmentation"}
+    assert set(LOOKS) == set(SHORT) == set(NAMES) - {"segmentation"}

@@ -141,6 +141,16 @@ def test_masks_of_0_and_255_are_masks(cohort, folder):
     np.testing.assert_array_equal(read_cohort(folder)[index].lesions, scan.lesions)
 
 
+def test_nan_in_a_mask_is_outside(cohort, folder):
+    place = with_lesions(cohort)
+    scan = cohort[place]
+    for name, mask in ((LESIONS, scan.lesions), (BRAIN, scan.brain)):
+        save(mask_path(folder, scan.patient, scan.session, name), np.where(mask, 1.0, np.nan).T, scan.affine)
+    again = read_cohort(folder)[place]
+    np.testing.assert_array_equal(again.lesions, scan.lesions)
+    np.testing.assert_array_equal(again.brain, scan.brain)
+
+
 def test_a_count_that_disagrees_with_its_mask_names_the_scan(cohort, folder):
     index = with_lesions(cohort)
     scan = cohort[index]

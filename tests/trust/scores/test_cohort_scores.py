@@ -7,6 +7,7 @@ import pytest
 from trust.fitting.simulated import cohort
 
 import lesioncount as lc
+from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import ScoreError
 from lesioncount.trust.scores import (
     Predictions,
@@ -27,13 +28,58 @@ def predictions(n=200, seed=0):
 def test_estimates_are_those_of_the_plain_functions():
     method = predictions()
     scores, _ = score_all({"ours": method}, groups=range(200), n_resamples=10)
-    matrix = confusion(method.bins.argmax(1), method.truth)
+    matrix = confusion(method.predicted, method.truth)
     assert scores["ours"]["accuracy"].estimate == pytest.approx(matrix.accuracy)
     assert scores["ours"]["f1"].estimate == pytest.approx(matrix.f1)
     assert scores["ours"]["precision"].estimate == pytest.approx(matrix.precision)
     assert scores["ours"]["ece"].estimate == pytest.approx(method.reliability.ece)
     assert scores["ours"]["mce"].estimate == pytest.approx(method.reliability.mce)
     assert scores["ours"]["bias"].estimate == pytest.approx((method.expected - method.truth).mean())
+
+
+class Table(CountDistribution):
+    """A distribution from its probabilities, for counts that a map would rarely give."""
+
+    def __init__(self, *p):
+        self.p = np.array(p)
+
+    @property
+    def _pmf(self):
+        return self.p
+
+    def support(self):
+        return 0, len(self.p) - 1
+
+    def mean(self):
+        return float(self.p @ np.arange(len(self.p)))
+
+    def var(self):
+        return float(self.p @ (np.arange(len(self.p)) - self.mean()) ** 2)
+
+    def logpmf(self, k):
+        return np.log(self.p[k])
+
+
+def test_the_count_that_is_shown_is_the_count_that_is_judged():
+    """The most probable count is 3, although 4 or more is more probable: 3 is predicted, with its own probability."""
+    spread = Table(0.02, 0.03, 0.05, 0.3, 0.2, 0.2, 0.2)
+    method = Predictions.of_distributions([spread] * 2, [3, 5])
+    assert method.predicted.tolist() == [3, 3]
+    assert method.hits.tolist() == [True, False]
+    assert method.confidence.tolist() == pytest.approx([0.3, 0.3])
+    assert method.confusion.matrix[3, 3] == method.confusion.matrix[4, 3] == 1
+    assert method.reliability.hit_rate[2] == 0.5
+    scores, _ = score_all({"ours": method}, groups=range(2), n_resamples=10)
+    assert scores["ours"]["accuracy"].value == 0.5
+    assert scores["ours"]["ece"].value == pytest.approx(0.2)
+
+
+def test_classes_of_the_paper_can_be_predicted_instead():
+    spread = Table(0.02, 0.03, 0.05, 0.3, 0.2, 0.2, 0.2)
+    method = Predictions.of_distributions([spread] * 2, [3, 5], by_class=True)
+    assert method.predicted.tolist() == [4, 4]
+    assert method.hits.tolist() == [False, True]
+    assert method.confidence.tolist() == pytest.approx([0.6, 0.6])
 
 
 def test_resamples_score_what_was_drawn():

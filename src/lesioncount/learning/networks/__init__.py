@@ -1,7 +1,7 @@
-"""The paper's networks: a UNet, our count on its map, and the three counting heads it is compared with."""
+"""The paper's networks: a UNet, the count on its map, and the three counting heads that this is compared with."""
 
+from lesioncount.learning.methods import METHODS
 from lesioncount.learning.networks.counting_network import (
-    METHODS,
     CountingNetwork,
     CountingOutput,
     NetworkOptions,

@@ -1,24 +1,22 @@
-"""Images → segmentation logits and log-probabilities of the count: the four methods of the paper, with one face."""
+"""Images → segmentation logits and log-probabilities of the count: the four methods of the paper, one interface."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
+from lesioncount.learning.methods import METHODS, current_method
 from lesioncount.learning.networks.heads import DEEP, SHALLOW, ConvolutionalHead, MapHead
 from lesioncount.learning.networks.layers import DROPOUTS
 from lesioncount.learning.networks.unet import UNet
 from lesioncount.protocol import CountingProtocol
 
-Method = Literal["ours", "bottleneck", "multihead", "downstream"]
-METHODS: tuple[str, ...] = get_args(Method)
-
-# The head of multi-head learns ten times more slowly than the rest: it does not converge otherwise (appendix B.1).
+# The head of multi-head learns ten times more slowly than the rest: otherwise it does not converge (appendix B.1).
 SLOW_HEAD = 0.1
 
 
@@ -26,34 +24,36 @@ class CountingOutput(NamedTuple):
     """What a counting network gives."""
 
     logits: Tensor
-    """(batch, 1, *spatial): of the segmentation."""
+    """The segmentation, (batch, 1, *spatial)."""
     log_probs: Tensor
-    """(batch, max_count + 1): of the counts 0, 1, … max_count or more."""
+    """Log-probabilities of the counts 0, 1, … max_count or more, (batch, max_count + 1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions:
-    """All that a `CountingNetwork` is built from.
+    """Everything that a `CountingNetwork` is built from.
 
     Parameters
     ----------
-    method : {"ours", "bottleneck", "multihead", "downstream"}
-        What the count is computed from: the map, by our method; or by a head, from the UNet's lowest level, from its
-        last features, or from its map.
+    method : {"map", "bottleneck", "multihead", "downstream"}
+        What computes the count: "map" is this package's method, which has no parameters; the others are counting heads
+        that read the UNet's lowest level, its last features, or its map.
     spatial_dims, in_channels, filters, levels, dropout, prevalence, positive_weight
         As in `UNet`.
     max_count : int, default 4
-        The last bin holds all counts from there on.
+        The last bin holds this count and all larger ones.
     protocol : CountingProtocol, str or dict, optional
-        What counts as one lesion, for our method.
+        What counts as one lesion, for the method "map".
     head_filters : int, optional
-        Of the head's first block. The paper does not state it; default, in proportion to ``filters`` as in the authors'
-        published code: a quarter but at least 4 (bottleneck), twice (multi-head), the same (downstream).
+        Number of filters of the head's first block. The paper does not state it. By default it is in the same
+        proportion to ``filters`` as in the authors' published code: a quarter but at least 4 (bottleneck), twice
+        (multi-head), the same (downstream).
     head_dropout : float, optional
-        Not stated either; default as in the authors' published code, 0.5, 0.5 and 0.3.
+        Dropout probability of the head. The paper does not state it either. Default as in the authors' published code:
+        0.5, 0.5 and 0.3.
     """
 
-    method: str = "ours"
+    method: str = "map"
     spatial_dims: int = 3
     in_channels: int = 5
     filters: int = 32
@@ -67,7 +67,7 @@ class NetworkOptions:
     head_dropout: float | None = None
 
     def __post_init__(self) -> None:
-        """Check what the parts do not, and accept a protocol as it is written down."""
+        """Check what the parts do not check, and accept a protocol as a dict."""
         if self.method not in METHODS:
             raise ValueError(f"Expected method to be one of {', '.join(METHODS)}, but got {self.method!r}.")
         for name in ("max_count", "head_filters"):
@@ -91,7 +91,7 @@ class NetworkOptions:
         )
 
     def head(self) -> MapHead | ConvolutionalHead:
-        """What computes the count, with new random weights."""
+        """The module that computes the count, with new random weights."""
         if self.method == "bottleneck":
             lowest = self.filters * 2 ** (self.levels - 2)
             return self._head("bottleneck", lowest, filters=max(self.filters // 4, 4), dropout=0.5, deep=False)
@@ -122,14 +122,15 @@ class NetworkOptions:
         )
 
 
-def counting_network(method: str = "ours", **options: Any) -> CountingNetwork:
+def counting_network(method: str = "map", **options: Any) -> CountingNetwork:
     """A network that segments and counts, with new random weights.
 
     Parameters
     ----------
-    method : {"ours", "bottleneck", "multihead", "downstream"}
+    method : {"map", "bottleneck", "multihead", "downstream"}
+        See `NetworkOptions`. "ours", the name of "map" in version 0.1, still works but is deprecated.
     **options
-        As in `NetworkOptions`; what is not given is as in the paper.
+        As in `NetworkOptions`. The defaults are those of the paper.
 
     Examples
     --------
@@ -142,11 +143,11 @@ def counting_network(method: str = "ours", **options: Any) -> CountingNetwork:
     >>> same.load_state_dict(network.state_dict())
     <All keys matched successfully>
     """
-    return CountingNetwork(NetworkOptions(method=method, **options))
+    return CountingNetwork(NetworkOptions(method=current_method(method), **options))
 
 
 class CountingNetwork(nn.Module):
-    """A UNet, and what computes the count from it.
+    """A UNet, and the head that computes the count from it.
 
     Parameters
     ----------
@@ -156,18 +157,20 @@ class CountingNetwork(nn.Module):
     ----------
     unet : UNet
     head : MapHead or ConvolutionalHead
+    protocol : CountingProtocol
     options : dict
-        Plain values, to be saved beside the weights: ``counting_network(**options)`` builds the network again.
+        Plain values, to be saved with the weights: ``counting_network(**options)`` builds the network again.
 
     Notes
     -----
-    The gradient of ``log_probs`` reaches the head and the UNet alike. For the same seed, the UNet starts from the same
-    weights whatever the method. Every parameter takes part in every pass, as distributed training wants it.
+    The gradient of ``log_probs`` reaches both the head and the UNet. For the same seed, the UNet starts from the same
+    weights whatever the method. Every parameter takes part in every pass, as distributed training requires.
     """
 
     def __init__(self, options: NetworkOptions) -> None:
         super().__init__()
         self.options: dict[str, Any] = asdict(options)
+        self.protocol = options.protocol
         self.unet = options.unet()
         self.head = options.head()
 
@@ -187,9 +190,9 @@ class CountingNetwork(nn.Module):
         Parameters
         ----------
         lr : float
-            Learning rate of the UNet; the paper has 1e-4.
+            Learning rate of the UNet. The paper has 1e-4.
         head_lr : float, optional
-            Learning rate of the head. Default: the same, or for multi-head a tenth of it, as in the paper.
+            Learning rate of the head. Default: the same or, for multi-head, a tenth of it, as in the paper.
         """
         slower = SLOW_HEAD if self.options["method"] == "multihead" else 1.0
         head_lr = lr * slower if head_lr is None else head_lr
@@ -200,16 +203,16 @@ class CountingNetwork(nn.Module):
         return [group for group in groups if group["params"]]
 
     def freeze_segmentation(self, frozen: bool = True) -> None:
-        """Keep the UNet as it is, or let it learn again: a head can be warmed up on features that stay.
+        """Freeze the UNet, or let it learn again, so that a head can be warmed up on features that do not change.
 
-        Dropout goes on, so that the head sees what it will see afterwards. In distributed training, call this before
+        Dropout stays on, so that the head sees what it will see afterwards. In distributed training, call this before
         the network is wrapped.
         """
         self.unet.requires_grad_(not frozen)
 
     @contextmanager
     def mc_dropout(self) -> Iterator[None]:
-        """With dropout as in training, and everything else as it is: each pass is a sample (Monte Carlo dropout)."""
+        """Switch dropout on and leave everything else as it is: each pass is a sample (Monte Carlo dropout)."""
         layers = [module for module in self.modules() if isinstance(module, DROPOUTS)]
         before = [layer.training for layer in layers]
         for layer in layers:

@@ -1,4 +1,4 @@
-"""What a UNet gives → log-probabilities of the count: ours, without parameters, and the convolutional ones."""
+"""The output of a UNet → log-probabilities of the count: from the map, without parameters, or by convolutions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.torch import count_log_probs
 from lesioncount.torch.compilation import outside_of_compilation
 
-# Filters of the blocks, as multiples of the head's own number.
+# Number of filters of each block, as multiples of that of the first.
 SHALLOW = (1, 2)
 DEEP = (1, 2, 4, 4, 4, 4)
 
@@ -22,14 +22,14 @@ Representation = Literal["logits", "decoded", "bottleneck"]
 
 
 class MapHead(nn.Module):
-    """Ours: the count follows from the map, by `count_log_probs`, and there is nothing to learn.
+    """The count follows from the map, by `count_log_probs`: there is nothing to learn.
 
     Parameters
     ----------
     spatial_dims : int
         2 or 3.
     max_count : int, default 4
-        The last bin holds all counts from there on.
+        The last bin holds this count and all larger ones.
     protocol : CountingProtocol or str, optional
         What counts as one lesion. Default: the protocol of the paper.
     """
@@ -56,21 +56,21 @@ class ConvolutionalHead(nn.Module):
     Parameters
     ----------
     reads : {"bottleneck", "decoded", "logits"}
-        Which representation. Of the logits the probabilities are read.
+        Which representation. Logits are read as probabilities.
     spatial_dims : int
         2 or 3.
     in_channels : int
-        Of the representation.
+        Number of channels of the representation.
     filters : int
-        Of the first block.
+        Number of filters of the first block.
     multiples : tuple of int
-        How many times as many filters each block has: `SHALLOW` or `DEEP`.
+        Number of filters of each block, as a multiple of ``filters``: `SHALLOW` or `DEEP`.
     convolutions : int
-        In each block: 1, or 2 in the deep heads.
+        Convolutions per block: 1, or 2 in the deep heads.
     dropout : float
-        Probability with which a channel is dropped after each block.
+        Probability that a channel is dropped after each block.
     max_count : int, default 4
-        The last of the classes 0, 1, … is "so many or more".
+        The last of the classes 0, 1, … is "this many or more".
 
     Notes
     -----
@@ -80,8 +80,8 @@ class ConvolutionalHead(nn.Module):
     silent we follow the authors' published code: ReLUs are leaky and come after their convolution, the last layer looks
     at one voxel at a time, and the numbers of filters.
 
-    Ours: convolutions keep the size, pooling rounds up, and what is left at the end is averaged; the authors' heads fit
-    images of 64 × 192 × 192 only, of which exactly one voxel is left.
+    Different here: convolutions keep the size, pooling rounds up, and what is left at the end is averaged. The authors'
+    heads fit only images of 64 × 192 × 192, of which exactly one voxel is left.
     """
 
     def __init__(

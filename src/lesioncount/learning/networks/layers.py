@@ -1,4 +1,4 @@
-"""What all networks are built of, in two and three dimensions, for images of any size.
+"""The building blocks of all networks, in two and three dimensions, for images of any size.
 
 Plain torch rather than MONAI's blocks: these take seconds to import, and their norm and pooling refuse small images.
 Where they accept an image they give the same numbers, which the tests check.
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Of the leaky ReLU, as in nnU-Net and in the authors' published code.
+# Slope of the leaky ReLU, as in nnU-Net and in the authors' published code.
 NEGATIVE_SLOPE = 0.01
 
 DROPOUTS = (nn.Dropout, nn.Dropout2d, nn.Dropout3d)
@@ -19,7 +19,7 @@ DROPOUTS = (nn.Dropout, nn.Dropout2d, nn.Dropout3d)
 def convolution(
     spatial_dims: int, in_channels: int, out_channels: int, *, kernel_size: int = 3, bias: bool = False
 ) -> nn.Conv2d | nn.Conv3d:
-    """A convolution that keeps the size, with Kaiming's random weights and no or zero bias."""
+    """A convolution that keeps the size, with Kaiming's random weights, and a bias of zero or none."""
     layer = nn.Conv2d if spatial_dims == 2 else nn.Conv3d
     made = layer(in_channels, out_channels, kernel_size, padding=kernel_size // 2, bias=bias)
     nn.init.kaiming_normal_(made.weight, a=NEGATIVE_SLOPE)
@@ -46,18 +46,18 @@ def max_pooled(features: Tensor) -> Tensor:
 
 
 def average_pooled(features: Tensor) -> Tensor:
-    """As `max_pooled`, with averages; a window that sticks out is the average of what is inside."""
+    """As `max_pooled`, with averages. Where a window sticks out, only the voxels inside are averaged."""
     pool = functional.avg_pool2d if features.ndim == 4 else functional.avg_pool3d
     return pool(features, _windows(features), ceil_mode=True)
 
 
 def _windows(features: Tensor) -> list[int]:
-    """Torch has no pooling of windows larger than the image."""
+    """Windows that fit: torch cannot pool over windows larger than the image."""
     return [min(2, size) for size in features.shape[2:]]
 
 
 class InstanceNorm(nn.GroupNorm):
-    """Instance norm with scale and shift, also of a single voxel.
+    """Instance norm with scale and shift, which also takes a single voxel.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ class InstanceNorm(nn.GroupNorm):
 
     Notes
     -----
-    As a group norm of one channel per group, which is the same and on a CPU 2.5 times as fast. It is fast only where a
-    channel's voxels lie together: the channels-last layout is undone here, and made again by the next convolution,
-    which gains more from it than the two copies cost.
+    Written as a group norm with one channel per group, which is the same and 2.5 times as fast on a CPU. It is fast
+    only where a channel's voxels lie together: the channels-last layout is undone here and restored by the next
+    convolution, which gains more from it than the two copies cost.
 
-    A single voxel has no spread to be divided by; it is scaled and shifted only, and keeps what it says.
+    A single voxel has no spread to divide by. It is only scaled and shifted, and so keeps its information.
     """
 
     def __init__(self, channels: int) -> None:

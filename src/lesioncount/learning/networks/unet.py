@@ -15,12 +15,12 @@ from lesioncount.learning.networks.layers import InstanceNorm, channel_dropout, 
 
 
 class UNetOutput(NamedTuple):
-    """What one pass through a UNet gives."""
+    """The result of one pass through a UNet."""
 
     logits: Tensor
-    """(batch, 1, *spatial), never of half precision under autocast."""
+    """(batch, 1, *spatial), never in half precision, even under autocast."""
     decoded: Tensor
-    """(batch, filters, *spatial): the features that the logits are made of."""
+    """(batch, filters, *spatial): the features that the logits are computed from."""
     bottleneck: Tensor
     """(batch, filters · 2^(levels - 2), *smallest): the features of the lowest level."""
 
@@ -33,32 +33,32 @@ class UNet(nn.Module):
     spatial_dims : int, default 3
         2 or 3.
     in_channels : int, default 5
-        Of the images: the paper has five sequences.
+        Number of channels of the images. The paper has five sequences.
     filters : int, default 32
-        Of the first level; each level below has twice as many.
+        Number of filters of the first level. Each level below has twice as many.
     levels : int, default 5
         At least 2.
     dropout : float, default 0.1
-        Probability of dropout: of whole channels on the way down, of single values on the way up.
+        Dropout probability, of whole channels on the way down and of single values on the way up.
     prevalence : float, optional
-        The share of voxels that are lesion. The network starts out predicting it, instead of one half, and spares
-        itself the epochs in which it only learns that lesions are rare.
+        The share of voxels that are lesion. The network starts out predicting it instead of one half, which saves the
+        epochs in which it would only learn that lesions are rare.
     positive_weight : float, default 1
-        The weight that the loss will give to lesion voxels; the paper has 3. See Notes.
+        The weight that the loss will give to lesion voxels. The paper has 3. See Notes.
 
     Notes
     -----
     Appendix B.1 of the paper, and where it is silent the authors' published code: two convolutions of three voxels per
-    level, each with instance norm and leaky ReLU; max pooling by two; the lowest level and those on the way up end in
-    the number of filters of the level above, which is that of its skip. Skips are additive: both get a convolution of
-    their own, and the sum goes on (the same as one convolution of both, concatenated).
+    level, each with instance norm and leaky ReLU; max pooling by two; the lowest level and those on the way up end with
+    the number of filters of the level above, which is that of its skip. Skips are additive: each of the two inputs gets
+    a convolution of its own, and their sum goes on (the same as one convolution of both, concatenated).
 
-    Ours: convolutions before a norm have no bias, since the norm takes any constant away; pooling rounds up, so that
-    images may have any size.
+    Different here: convolutions before a norm have no bias, since the norm removes any constant; pooling rounds up, so
+    that images may have any size.
 
     With prevalence π and a weight w of the positive class, the loss of a constant prediction p is
-    -w π log p - (1 - π) log(1 - p), smallest at logit p = logit π + log w. This is the bias of the output, and such a
-    network goes on to predict w times the odds: a `Calibration` takes this back.
+    -w π log p - (1 - π) log(1 - p), smallest at logit p = logit π + log w. This is the bias of the output. Such a
+    network goes on to predict w times the odds, which a `Calibration` undoes.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class UNet(nn.Module):
                 for level in reversed(range(levels - 1))
             ]
         )
-        # Torch's own random weights, smaller than Kaiming's: the network should start close to the prevalence.
+        # Torch's own random weights are smaller than Kaiming's: the network should start close to the prevalence.
         self.output = (nn.Conv2d if spatial_dims == 2 else nn.Conv3d)(filters, 1, 1)
         nn.init.constant_(self.output.bias, bias)  # type: ignore[arg-type]  # there is a bias
 
@@ -110,7 +110,7 @@ class UNet(nn.Module):
         bottleneck = skips.pop()
         for level in self.decoder:
             features = level(features, skips.pop())
-        # Half precision would make equal peaks of unequal ones.
+        # In half precision, peaks that differ would become equal.
         with torch.autocast(features.device.type, enabled=False):
             logits = self.output(features.to(self.output.weight.dtype))
         return UNetOutput(logits, features, bottleneck)
@@ -137,7 +137,7 @@ class _Down(nn.Module):
 
 
 class _Up(nn.Module):
-    """One level up: what comes from below, at the size of the skip, and the skip are added; then a convolution."""
+    """One level up: the features from below, at the size of the skip, plus the skip; then a convolution."""
 
     def __init__(self, spatial_dims: int, channels: int, out: int, dropout: float) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class _Up(nn.Module):
         )
 
     def forward(self, below: Tensor, skip: Tensor) -> Tensor:
-        # Pooling rounds up, so an odd size here is that of doubled voxels less the last.
+        # Pooling rounds up, so where the size here is odd, doubling gives one voxel too many.
         below = functional.interpolate(below, size=skip.shape[2:], mode="nearest")
         result: Tensor = self.after(self.from_below(self.dropout(below)) + self.from_skip(self.dropout(skip)))
         return result

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.paper.experiments.look import COLOURS, MARKERS, SHORT, with_band
+from lesioncount.paper.experiments.look import LOOKS, SHORT, with_band
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.trust.scores.estimate import Estimate
 
@@ -29,8 +29,8 @@ def success_figure(
             axes.errorbar(
                 adaptive_weight + 0.03 * (i + 1), estimate.value,
                 [[max(estimate.value - estimate.low, 0)], [max(estimate.high - estimate.value, 0)]],
-                marker=MARKERS[method], color=COLOURS[method], markerfacecolor="none", markersize=8, capsize=3,
-                linewidth=1, label=f"{SHORT[method]}, adaptive attack too",
+                marker=LOOKS[method].marker, color=LOOKS[method].colour, markerfacecolor="none", markersize=8,
+                capsize=3, linewidth=1, label=f"{SHORT[method]}, adaptive attack too",
             )  # fmt: skip
         axes.set(
             xlabel="λ, the weight of a change of the map", ylabel="attacks that changed the count", ylim=(-0.02, 1.02)

@@ -94,7 +94,7 @@ def arm(recipe: Recipe, method: str, *, seed: int, fold: int = 0, share: float =
     )
     config = TrainingConfig(
         data=before.config.data,
-        network=replace(recipe.network, method=method if is_head else "ours"),
+        network=replace(recipe.network, method=method if is_head else "map"),
         optimizer=OptimizerConfig(
             learning_rate=recipe.rate,
             head_learning_rate=dict(recipe.head_rates).get(method, 0.0),
@@ -113,7 +113,7 @@ def _pretrained(recipe: Recipe, seed: int, fold: int, share: float) -> Arm:
     )
     config = TrainingConfig(
         data=replace(recipe.data, fold=fold, share=share),
-        network=replace(recipe.network, method="ours"),
+        network=replace(recipe.network, method="map"),
         optimizer=OptimizerConfig(learning_rate=recipe.pretrain_rate, schedule="one_cycle"),
         loss=LOSS,
         run=run,

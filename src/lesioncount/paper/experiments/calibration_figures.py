@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lesioncount.paper.experiments.look import COLOURS, MARKERS, SHORT, style
+from lesioncount.paper.experiments.look import LOOKS, SHORT
+from lesioncount.report.charts import draw_reliability
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.trust.scores.reliability import Reliability
-
-# Bins with fewer predictions, over all seeds, say next to nothing: their points are hollow.
-_THIN = 10
 
 # What a line of letters takes up, on the axis of shares.
 _LABEL_HEIGHT = 0.05
@@ -20,10 +18,10 @@ def reliability_figure(curves: dict[str, Reliability], components: dict[float, f
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        _curves(axes, curves)
+        draw_reliability(axes, [(LOOKS[method], of) for method, of in curves.items()])
         for i, accuracy in enumerate(components.values()):
-            label = SHORT["cc"] if i == 0 else None
-            axes.plot(1, accuracy, MARKERS["cc"], color=COLOURS["cc"], markersize=7, clip_on=False, label=label)
+            look, label = LOOKS["cc"], SHORT["cc"] if i == 0 else None
+            axes.plot(1, accuracy, look.marker, color=look.colour, markersize=7, clip_on=False, label=label)
         for accuracy, thresholds in _apart(components).items():
             text = "τ = " + ", ".join(f"{at:g}" for at in thresholds)
             axes.annotate(text, (1, accuracy), (8, -3), textcoords="offset points", fontsize=8, annotation_clip=False)
@@ -47,26 +45,11 @@ def existence_figure(curves: dict[str, Reliability]) -> Figure:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        _curves(axes, curves)
+        draw_reliability(axes, [(LOOKS[method], of) for method, of in curves.items()])
         _decorate(figure, axes, "existence probability of a candidate", "share that has a true lesion")
 
     label = "How often a candidate had a true lesion for itself, by its existence probability."
     return Figure("existence", label, svg(draw, height_inch=3.7, width_inch=4.4))
-
-
-def _curves(axes: Any, curves: dict[str, Reliability]) -> None:
-    axes.plot([0, 1], [0, 1], color="#8c8c8c", linewidth=0.8)
-    for method, of in curves.items():
-        look = style(method)
-        filled = of.n > 0
-        axes.plot(of.confidence[filled], of.hit_rate[filled], **look)
-        for is_thin in (False, True):
-            chosen = filled & ((of.n < _THIN) == is_thin)
-            face = "none" if is_thin else look["color"]
-            axes.plot(
-                of.confidence[chosen], of.hit_rate[chosen], MARKERS[method], color=look["color"], markersize=6,
-                markerfacecolor=face,
-            )  # fmt: skip
 
 
 def _decorate(figure: Any, axes: Any, x: str, y: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lesioncount.paper.experiments.look import COLOURS, MARKERS, SHORT
+from lesioncount.paper.experiments.look import LOOKS, SHORT
 from lesioncount.report.drawing import Figure, svg
 from lesioncount.trust.scores.estimate import Estimate
 
@@ -43,9 +43,9 @@ def _name(method: str, score: str) -> str:
 
 
 def _line(axes: Any, row: int, estimate: Estimate, factor: float, method: str) -> None:
-    colour = COLOURS[method]
+    colour = LOOKS[method].colour
     axes.plot([estimate.low * factor, estimate.high * factor], [row, row], color=colour, linewidth=1.8)
-    axes.plot(estimate.value * factor, row, MARKERS[method], color=colour, markersize=7)
+    axes.plot(estimate.value * factor, row, LOOKS[method].marker, color=colour, markersize=7)
     if len(estimate.seeds) > 1:
         seeds = [value * factor for value in estimate.seeds]
         axes.plot(seeds, [row + 0.28] * len(seeds), ".", color=colour, markersize=4, alpha=0.8)

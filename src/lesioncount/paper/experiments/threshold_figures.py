@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.paper.experiments.look import COLOURS, SHORT, percent_up, with_band
+from lesioncount.paper.experiments.look import LOOKS, SHORT, percent_up, with_band
+from lesioncount.report.charts import draw_confusion
 from lesioncount.report.drawing import Figure, legend, svg, whole_numbers
 from lesioncount.runs.comparison import THRESHOLDS
 from lesioncount.trust.scores.estimate import Estimate
-
-# Above it, letters are no longer legible on the colour of a cell.
-_STRONGEST = 0.55
 
 
 def accuracy_figure(curves: dict[str, list[Estimate]]) -> Figure:
@@ -42,7 +40,7 @@ def confusion_figure(matrices: dict[str, list[NDArray[np.float64]]], thresholds:
         for row, (method, of) in enumerate(matrices.items()):
             for column, matrix in enumerate(of):
                 axes = grid[row][column]
-                _matrix(axes, matrix, COLOURS[method])
+                draw_confusion(axes, matrix, LOOKS[method].colour, font_size=8)
                 axes.set_title(f"{SHORT[method]}\nτ = {thresholds[column]:g}", fontsize=8.5)
                 if column == 0:
                     axes.set_ylabel("true number")
@@ -53,30 +51,17 @@ def confusion_figure(matrices: dict[str, list[NDArray[np.float64]]], thresholds:
     return Figure("confusion", label, svg(draw, height_inch=4.4, width_inch=6.2))
 
 
-def _matrix(axes: Any, matrix: NDArray[np.float64], colour: str) -> None:
-    names = [*map(str, range(len(matrix) - 1)), f"{len(matrix) - 1}+"]
-    share = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
-    for (row, column), n in np.ndenumerate(matrix):
-        axes.barh(row, 1, 1, column - 0.5, color=colour, alpha=_STRONGEST * share[row, column], linewidth=0)
-        weight = "bold" if row == column else None
-        axes.text(column, row, f"{n:.0f}", ha="center", va="center", fontsize=8, fontweight=weight)
-    axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5), aspect="equal")
-    axes.set_xticks(range(len(names)), names)
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(length=0)
-
-
 def two_candidates_figure(existence: NDArray[np.float64], components: Sequence[int], truth: int) -> Figure:
     """What both methods say of a scan with two candidates."""
     p = PoissonBinomial(existence).pmf(np.arange(3))
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
-        left.step(THRESHOLDS, components, where="mid", color=COLOURS["cc"], linewidth=2)
+        left.step(THRESHOLDS, components, where="mid", color=LOOKS["cc"].colour, linewidth=2)
         left.set(xlabel="threshold τ", ylabel="connected components", ylim=(-0.1, max(components) + 0.3))
         whole_numbers(left, y=True)
         left.set_xticks(THRESHOLDS[::2])
-        right.bar(range(3), p, width=0.6, color=COLOURS["ours"])
+        right.bar(range(3), p, width=0.6, color=LOOKS["ours"].colour)
         for count, share in enumerate(p):
             right.text(count, share + 0.02, f"{share:.2f}", ha="center", fontsize=9)
         right.set(xlabel="number of lesions", ylabel="probability, ours", ylim=(0, max(p) + 0.15))

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lesioncount.paper.experiments.look import COLOURS, SHORT, percent_up, style
+from lesioncount.paper.experiments.look import LOOKS, SHORT, percent_up
 from lesioncount.paper.experiments.scored import SHARES, Counted
-from lesioncount.report.drawing import Figure, in_percent, legend, svg
+from lesioncount.report.charts import draw_certainty
+from lesioncount.report.drawing import MARK, Figure, in_percent, legend, svg
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.summary import MAX_COUNT
 
@@ -25,10 +26,9 @@ def certainty_figure(certain: dict[str, list[Estimate]], uncertain: dict[str, li
         left, right = figure.subplots(1, 2, sharey=True)
         for axes, curves in ((left, certain), (right, uncertain)):
             for method, estimates in curves.items():
-                axes.plot(SHARES, [one.value for one in estimates], **style(method))
-                if method in _WITH_BANDS:
-                    low, high = [one.low for one in estimates], [one.high for one in estimates]
-                    axes.fill_between(SHARES, low, high, color=COLOURS[method], alpha=0.15, linewidth=0)
+                ends = [one.low for one in estimates], [one.high for one in estimates]
+                band = ends if method in _WITH_BANDS else None
+                draw_certainty(axes, SHARES, [one.value for one in estimates], LOOKS[method], band=band)
             in_percent(axes.xaxis)
             axes.set_xlim(0, 1)
         left.set(xlabel="most certain scans", ylabel="count accuracy among them")
@@ -53,9 +53,9 @@ def entropy_figure(methods: dict[str, list[Counted]]) -> Figure:
             hits = np.concatenate([one.predictions.hits for one in seeds])
             shares = [np.histogram(entropy[chosen], _BINS)[0] / max(chosen.sum(), 1) for chosen in (hits, ~hits)]
             middle, width = (_BINS[1:] + _BINS[:-1]) / 2, 0.04
-            axes.bar(middle - width / 2, shares[0], width, color=COLOURS[method], label="right counts")
+            axes.bar(middle - width / 2, shares[0], width, color=LOOKS[method].colour, label="right counts")
             axes.bar(
-                middle + width / 2, shares[1], width, color="none", edgecolor="#d55e00", hatch="////",
+                middle + width / 2, shares[1], width, color="none", edgecolor=MARK, hatch="////",
                 label="wrong counts",
             )  # fmt: skip
             axes.set_title(f"{SHORT[method]}\n{hits.sum()} right, {(~hits).sum()} wrong", fontsize=9)

@@ -58,7 +58,9 @@ def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
         }
         predictions = {
             name: Predictions.of_distributions(
-                [one for test, calibration in parts for one in _counted(test, calibration)], tests.counts
+                [one for test, calibration in parts for one in _counted(test, calibration)],
+                tests.counts,
+                by_class=True,
             )
             for name, parts in calibrated(folds).items()
         }
@@ -119,7 +121,7 @@ def at_thresholds(study: Study, predictions: Callable[[ScanStats, float], Predic
 
 def ours_at(stats: ScanStats, threshold: float) -> Predictions:
     """Our counts, of candidates above a threshold."""
-    return Predictions.of_distributions(_counted(stats, Calibration(), threshold), stats.counts)
+    return Predictions.of_distributions(_counted(stats, Calibration(), threshold), stats.counts, by_class=True)
 
 
 def components_at(stats: ScanStats, threshold: float) -> Predictions:

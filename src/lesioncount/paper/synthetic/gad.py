@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError
-from lesioncount.learning.cohort import Cohort, Scan, Split, checked_split, count_of
+from lesioncount.learning.cohort import Cohort, Split, Visit, checked_split, count_of
 from lesioncount.paper.synthetic.anatomy import Anatomy
 from lesioncount.paper.synthetic.blob import Blob
 from lesioncount.paper.synthetic.counts import drawn_counts, drawn_splits
@@ -29,7 +29,7 @@ _MOST_SESSIONS = 3
 
 
 @dataclass(frozen=True)
-class Visit:
+class PlannedVisit:
     """A scan that has not been made yet: whose, which, for what, and how many lesions it will have."""
 
     patient: int
@@ -57,7 +57,7 @@ class GadCohort(Cohort):
 
     Attributes
     ----------
-    visits : tuple of Visit
+    visits : tuple of PlannedVisit
         The scans, before they are made.
 
     Examples
@@ -81,7 +81,7 @@ class GadCohort(Cohort):
         counts = drawn_counts(rng, rng.integers(1, _MOST_SESSIONS + 1, size=self.n_patients))
         splits = drawn_splits(rng, counts)
         self.visits = tuple(
-            Visit(patient, session, splits[patient], n)
+            PlannedVisit(patient, session, splits[patient], n)
             for patient, sessions in enumerate(counts)
             for session, n in enumerate(sessions)
         )
@@ -117,14 +117,14 @@ class GadCohort(Cohort):
         part.visits = tuple(visit for visit in self.visits if visit.split == checked_split(name))
         return part
 
-    def scan(self, index: int, /) -> Scan:
+    def scan(self, index: int, /) -> Visit:
         """Make a scan."""
         visit = self.visits[index]
         content = self.content(visit)
         acquisition = _stream(self.seed, _ACQUISITION, visit.patient, visit.session)
         images = acquired(content, self.lattice, acquisition)
         lesions = self._mask([blob for blob in content.gad if blob.labelled])
-        return Scan(
+        return Visit(
             patient=f"{visit.patient + 1:03d}",
             session=f"{visit.session + 1:02d}",
             split=visit.split,
@@ -136,7 +136,7 @@ class GadCohort(Cohort):
             count=count_of(lesions),
         )
 
-    def content(self, visit: Visit) -> Content:
+    def content(self, visit: PlannedVisit) -> Content:
         """What a scan shows, in millimetres and without faults of the scanner."""
         counts = self._counts[visit.patient][: visit.session + 1]
         # Lesions must not touch, also where voxels are larger than those that the gap was chosen for.

@@ -1,4 +1,4 @@
-"""What is compared: our count, calibrated where it was, and what everyone does today."""
+"""What is compared: our counts, raw and calibrated, and the usual ways to count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N_FOLDS = 5
 
 
 def methods_of(compared: Compared, seed: int) -> dict[str, Predictions]:
-    """The predictions of every method."""
+    """What each method predicts, by its key."""
     scans, truth = compared.scans, true_counts(compared)
     raw = Predictions.of_distributions([scan.distribution(Calibration()) for scan in scans], truth)
     methods = {"raw": raw}
@@ -32,7 +32,7 @@ def methods_of(compared: Compared, seed: int) -> dict[str, Predictions]:
 
 
 def _tuned(table: NDArray[np.int64], truth: NDArray[np.int64], groups: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """The connected-component count of each scan, at the threshold with the best accuracy on the other folds."""
+    """The connected-component count of each scan, at the threshold that is most accurate on the other folds."""
     rows = KnownTruth.of([np.empty(0)] * len(truth), truth, groups=groups).parts(N_FOLDS, seed=seed)
     right = np.minimum(table, MAX_COUNT) == np.minimum(truth, MAX_COUNT)[:, None]
     picked = np.zeros(len(truth), dtype=np.int64)
@@ -48,6 +48,6 @@ def true_counts(compared: Compared) -> NDArray[np.int64]:
 
 
 def cc_table(compared: Compared) -> NDArray[np.int64] | None:
-    """Connected components of each scan at each threshold, where maps were read."""
+    """Connected components of each scan (rows) at each threshold (columns); None if maps were not read."""
     rows = [truth.cc_counts for truth in compared.truths]
     return None if None in rows else np.array(rows, dtype=np.int64)

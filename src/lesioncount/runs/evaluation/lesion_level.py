@@ -1,51 +1,116 @@
-"""Candidates against true lesions, over a cohort."""
+"""Candidates and true lesions of a cohort: which were found, and which candidates are lesions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.runs.comparison import Compared
-from lesioncount.runs.evaluation.content import reliability_content
+from lesioncount.runs.plain import estimates_of, typed
 from lesioncount.trust.scores.bootstrap import interval_of, resampled_weights
 from lesioncount.trust.scores.classification import ratio
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.trust.scores.lesions import OVERLAP_RULE
-from lesioncount.trust.scores.reliability import reliability
+from lesioncount.trust.scores.lesions import OWNERSHIP_RULE, LesionMatch
+from lesioncount.trust.scores.reliability import Reliability, reliability
+
+_COUNTS = ("n_lesions", "n_candidates", "n_hit", "n_missed", "n_split", "n_merged")
+_SCORES = (
+    "sensitivity", "false_positives_per_scan", "sensitivity_above_half", "false_positives_per_scan_above_half",
+)  # fmt: skip
 
 
-def lesion_level(compared: Compared, seed: int) -> dict[str, Any] | None:
-    """Sensitivity, false positives and reliability of candidates, where every scan was matched."""
-    matches = [truth.match for truth in compared.truths if truth.match is not None]
-    if len(matches) < len(compared.truths):
-        return None
-    existence = [scan.existence[0] for scan in compared.scans]
-    strong = [p > 0.5 for p in existence]
-    n = np.array([match.n_lesions for match in matches], dtype=np.float64)
-    columns = {
-        "sensitivity": (np.array([m.n_lesions - m.n_missed for m in matches]), n),
-        "false_positives_per_scan": (np.array([(~m.touches).sum() for m in matches]), np.ones(len(n))),
-        "sensitivity_above_half": (np.array([m.n_found_by(s) for m, s in zip(matches, strong, strict=True)]), n),
-        "false_positives_per_scan_above_half": (
-            np.array([(~m.touches & s).sum() for m, s in zip(matches, strong, strict=True)]),
-            np.ones(len(n)),
-        ),
-    }
-    all_touches = np.concatenate([match.touches for match in matches])
-    return {
-        "rule": OVERLAP_RULE,
-        "n_lesions": int(n.sum()),
-        "n_candidates": len(all_touches),
-        "n_hit": int(all_touches.sum()),
-        "n_missed": sum(match.n_missed for match in matches),
-        "n_split": sum(match.n_split for match in matches),
-        "n_merged": sum(match.n_merged for match in matches),
-        **{name: _ratio_score(*parts, compared.groups, seed).to_dict() for name, parts in columns.items()},
-        "reliability": reliability_content(reliability(np.concatenate(existence), all_touches)),
-    }
+@dataclass(frozen=True, eq=False)
+class LesionLevel:
+    """Candidates beside true lesions.
+
+    Attributes
+    ----------
+    rule : str
+        When a candidate is a lesion: for ``n_hit`` and ``reliability``.
+    n_lesions, n_candidates : int
+    n_hit : int
+        Candidates that are lesions.
+    n_missed, n_split, n_merged : int
+        Lesions that no candidate touches, lesions that several touch, and candidates that touch several lesions.
+    sensitivity, sensitivity_above_half : Estimate
+        Share of lesions that share a voxel with some candidate, of all and of those with an existence above 0.5.
+    false_positives_per_scan, false_positives_per_scan_above_half : Estimate
+        Such candidates that share no voxel with a lesion.
+    reliability : Reliability or None
+        Existence probabilities, and how often such candidates are lesions.
+    """
+
+    rule: str
+    n_lesions: int
+    n_candidates: int
+    n_hit: int
+    n_missed: int
+    n_split: int
+    n_merged: int
+    sensitivity: Estimate
+    false_positives_per_scan: Estimate
+    sensitivity_above_half: Estimate
+    false_positives_per_scan_above_half: Estimate
+    reliability: Reliability | None
+
+    @classmethod
+    def of(cls, compared: Compared, *, seed: int) -> Self | None:
+        """From scans with their truth; None unless every scan was matched with a mask."""
+        matches = [truth.match for truth in compared.truths if truth.match is not None]
+        if len(matches) < len(compared.truths):
+            return None
+        existence = [scan.existence[0] for scan in compared.scans]
+        owns = np.concatenate([match.owns for match in matches])
+        parts = _by_overlap(matches, [p > 0.5 for p in existence])
+        return cls(
+            rule=OWNERSHIP_RULE,
+            n_lesions=sum(match.n_lesions for match in matches),
+            n_candidates=len(owns),
+            n_hit=int(owns.sum()),
+            n_missed=sum(match.n_missed for match in matches),
+            n_split=sum(match.n_split for match in matches),
+            n_merged=sum(match.n_merged for match in matches),
+            **{name: _ratio_score(*of, compared.groups, seed) for name, of in zip(_SCORES, parts, strict=True)},
+            reliability=reliability(np.concatenate(existence), owns),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, as ``evaluation.json`` has them."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.to_dict() if isinstance(value, Estimate | Reliability) else value
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """From what `to_dict` gave, read back from a file."""
+        bins = content.get("reliability")
+        values: dict[str, Any] = {name: typed(content[name], int) for name in _COUNTS}
+        values |= estimates_of({name: content[name] for name in _SCORES})
+        return cls(
+            rule=typed(content["rule"], str),
+            **values,
+            reliability=None if bins is None else Reliability.from_dict(typed(bins, dict[str, Any])),
+        )
+
+
+def _by_overlap(
+    matches: Sequence[LesionMatch], strong: Sequence[NDArray[np.bool_]]
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Part and whole of each of `_SCORES`, scan by scan. One shared voxel is enough to find a lesion."""
+    lesions, once = np.array([match.n_lesions for match in matches]), np.ones(len(matches))
+    pairs = list(zip(matches, strong, strict=True))
+    return [
+        (np.array([match.n_lesions - match.n_missed for match in matches]), lesions),
+        (np.array([(~match.touches).sum() for match in matches]), once),
+        (np.array([match.n_found_by(chosen) for match, chosen in pairs]), lesions),
+        (np.array([(~match.touches & chosen).sum() for match, chosen in pairs]), once),
+    ]
 
 
 def _ratio_score(part: NDArray[Any], whole: NDArray[Any], groups: Sequence[str], seed: int) -> Estimate:

@@ -1,4 +1,4 @@
-"""A calibration with its evidence: what it gained on scans it had not seen, and intervals that are guaranteed."""
+"""A calibration with its evidence: what it gains on held-out scans, and guaranteed intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lesioncount.trust.scores.summary import Predictions, score_all
 FORMAT_VERSION = 1
 N_FOLDS = 5
 
-# A change of the ranked probability score by less than this share is none that anybody would notice.
+# Nobody would notice a change of the ranked probability score by less than this share.
 _NEXT_TO_NOTHING = 0.02
 
 _HELD_OUT_PARTS = ("before", "after", "change")
@@ -32,7 +32,7 @@ _REPORTED = ("rps", "nll", "ece", "accuracy", "coverage90", "zero_mass")
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores on scans that took no part in the fit, fold by fold: as counted, calibrated, and the paired change."""
+    """Scores on held-out scans, fold by fold: before calibration, after it, and the paired change."""
 
     n_scans: int
     n_folds: int
@@ -46,7 +46,7 @@ class HeldOut:
         change = self.change["rps"]
         figures = f"{change.value:+.3f} [{change.low:+.3f}, {change.high:+.3f}], {self.n_scans} scans"
         if max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * self.before["rps"].value:
-            return f"The calibration changed next to nothing: the counts were calibrated (RPS {figures})."
+            return f"The calibration changed next to nothing: the counts were already calibrated (RPS {figures})."
         if change.high < 0:
             return f"The calibration made held-out counts better (ranked probability score {figures})."
         if change.low > 0:
@@ -104,7 +104,7 @@ class CalibrationFit:
 
     @classmethod
     def fit(cls, truth: KnownTruth, /, *, protocol: CountingProtocol | None = None, seed: int = 0) -> Self:
-        """Fit on scans with known truth, and see on held-out ones what it is worth.
+        """Fit on scans with known truth, and test the fit on held-out scans.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class CalibrationFit:
 
 
 def _held_out(truth: KnownTruth, seed: int) -> HeldOut | None:
-    """Fit on all folds but one, judge on that one; None where the folds would be too small to fit on."""
+    """Fit on all folds but one and judge on that one, in turn; None if the folds are too small."""
     parts = truth.parts(N_FOLDS, seed=seed)
     calibrated: list[CountDistribution | None] = [None] * len(truth)
     for part in parts:
@@ -208,9 +208,9 @@ def _held_out(truth: KnownTruth, seed: int) -> HeldOut | None:
 
 
 def _conformal(truth: KnownTruth, protocol: CountingProtocol | None, seed: int) -> ConformalFit:
-    """Half for a calibration, half for its intervals; with few scans all for intervals of counts as they are.
+    """Half of the scans for a calibration, half for its intervals; if they are few, all for uncalibrated intervals.
 
-    One scan of each patient: several of one are not exchangeable with that of a new one.
+    Intervals use one scan per patient: several scans of one patient are not exchangeable with that of a new one.
     """
     fitted, judged = truth.parts(2, seed=seed + 1)
     calibration, scored = Calibration(protocol=protocol), truth
@@ -223,7 +223,7 @@ def _conformal(truth: KnownTruth, protocol: CountingProtocol | None, seed: int) 
 
 
 def _without_nan(value: Any) -> Any:
-    """With null for numbers that JSON does not have."""
+    """With null for NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _without_nan(item) for key, item in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""How good counts are: accuracy, proper scores, calibration, and what uncertainty is worth."""
+"""How good counts are: accuracy, proper scores, calibration, and whether uncertainty is useful."""
 
 from lesioncount.trust.scores.bootstrap import resampled_weights
 from lesioncount.trust.scores.classification import Confusion, confusion

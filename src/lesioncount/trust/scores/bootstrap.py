@@ -1,4 +1,4 @@
-"""How far a score would have moved with other scans: resampling of scans, or of patients."""
+"""How much a score would differ for other scans: resampling of scans, or of patients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 N_RESAMPLES = 1000
 CONFIDENCE = 0.95
 
-# Resamples that are held at a time, of 10 000 scans: 8 MB.
+# Resamples in memory at a time; for 10 000 scans, 8 MB.
 _AT_ONCE = 100
 
 
@@ -19,8 +19,8 @@ def resampled_weights(
 ) -> Iterator[NDArray[np.float64]]:
     """How often each scan is drawn in each resample: blocks of shape (some, n).
 
-    Scans of one group, such as a patient, are drawn together: they resemble each other, and taken one by one they would
-    make an interval too short.
+    Scans of one group, such as a patient, are drawn together: they resemble each other, and drawn one by one they would
+    make intervals too short.
     """
     codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
     member = np.array([codes[group] for group in groups], dtype=np.intp)

@@ -1,4 +1,4 @@
-"""What callers of scores pass, checked once."""
+"""Checks of what callers of scores pass."""
 
 from __future__ import annotations
 

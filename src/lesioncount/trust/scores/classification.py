@@ -14,9 +14,9 @@ from lesioncount.trust.scores.checks import checked_counts
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """How often each count was taken for each.
+    """How often each true count was predicted as each count.
 
-    Two of them add: that of a cohort is the sum over its parts.
+    Matrices can be added: that of a cohort is the sum over its parts.
 
     Parameters
     ----------
@@ -97,6 +97,6 @@ def confusion(predicted: ArrayLike, counts: ArrayLike, /, *, max_count: int = 4)
 
 
 def ratio(part: ArrayLike, whole: ArrayLike) -> Any:
-    """A share; NaN of nothing."""
+    """A share; NaN where the whole is 0."""
     whole = np.asarray(whole, dtype=np.float64)
     return np.where(whole > 0, np.asarray(part) / np.where(whole > 0, whole, 1.0), np.nan)[()]

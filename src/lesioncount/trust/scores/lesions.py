@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import ScoreError
 
-OVERLAP_RULE = "share at least one voxel"
+# When a candidate *is* a lesion, wherever that is asked: whether it exists, and how many candidates are right.
+OWNERSHIP_RULE = (
+    "each lesion belongs to at most one candidate and each candidate to at most one lesion, largest overlap first"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +26,7 @@ class LesionMatch:
     touches : array of bool, shape (n_candidates,)
         Whether each candidate shares a voxel with a true lesion.
     owns : array of bool, shape (n_candidates,)
-        Whether it has one for itself: each lesion goes to one candidate and each candidate gets one lesion at most, the
-        largest overlaps first. These are the candidates that a count should count.
+        Whether it is a lesion, by `OWNERSHIP_RULE`. These are the candidates that a count should count.
     pairs : array of int, shape (n_pairs, 2)
         Candidate and lesion, counted from 0, of each pair that shares a voxel.
     n_missed : int
@@ -44,12 +46,12 @@ class LesionMatch:
     n_merged: int
 
     def n_found_by(self, chosen: NDArray[np.bool_]) -> int:
-        """Lesions that some of these candidates touch."""
+        """Lesions that at least one of these candidates touches."""
         return len(np.unique(self.pairs[chosen[self.pairs[:, 0]], 1]))
 
     @property
     def n_without_own(self) -> int:
-        """Lesions that no candidate has for itself: missed ones, and those merged with another."""
+        """Lesions that belong to no candidate: missed ones, and those merged with another."""
         return self.n_lesions - int(self.owns.sum())
 
 

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.trust.scores.checks import checked_bins
 
-# Where the distribution gives a true count no mass at all, the log score is infinite, and so would be every mean. This
-# is the least probability that is scored; how many scans reach it is always to be reported beside the score.
+# If a true count has probability 0, its log score is infinite, and so is every mean. Smaller probabilities are scored
+# as this one; always report how many scans that concerns.
 NLL_FLOOR = 1e-6
 
 
@@ -22,7 +22,7 @@ def nll(probabilities: ArrayLike, counts: ArrayLike, /, *, floor: float = NLL_FL
     counts : array_like of int, shape (n,)
         True counts.
     floor : float, default 1e-6
-        The least probability that is scored: a count that was held impossible costs -log(floor), 13.8.
+        Smaller probabilities are scored as this one: a true count with probability 0 costs -log(floor), 13.8.
     """
     p, truth = checked_bins(probabilities, counts)
     return -np.log(np.maximum(p[np.arange(len(p)), truth], floor))

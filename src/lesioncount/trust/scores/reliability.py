@@ -1,9 +1,10 @@
-"""Calibration: of all that was said with 70 % probability, 70 % should be true."""
+"""Calibration: of all predictions with a probability of 70 %, 70 % should come true."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,7 @@ from lesioncount.trust.scores.classification import ratio
 class Reliability:
     """Predictions in bins of their confidence: how sure they were, and how often they came true.
 
-    Two of them add, if they have the same bins: that of a cohort is the sum over its parts.
+    Those with the same bins can be added: that of a cohort is the sum over its parts.
 
     Parameters
     ----------
@@ -61,6 +62,23 @@ class Reliability:
         worst = np.nan_to_num(np.abs(self.hit_rate - self.confidence)).max(axis=-1)
         return np.where(self.n.any(axis=-1), worst, np.nan)[()]
 
+    def to_dict(self) -> dict[str, list[Any]]:
+        """As plain lists, as files have them."""
+        return {"n": self.n.tolist(), "confidence": self.confidence.tolist(), "hit_rate": self.hit_rate.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """From what `to_dict` gave, read back from a file; the null of an empty bin is NaN."""
+        n = np.array(content["n"], dtype=np.int64)
+        rates = [np.array(content[name], dtype=np.float64) for name in ("confidence", "hit_rate")]
+        if n.ndim != 1 or n.size == 0 or any(of.shape != n.shape for of in rates) or n.min() < 0:
+            raise ScoreError("Expected n, confidence and hit_rate of each bin.")
+        filled = n > 0
+        if not all(np.all((of[filled] >= 0) & (of[filled] <= 1)) for of in rates):
+            raise ScoreError("Expected a confidence and a hit rate in [0, 1] for each bin that is not empty.")
+        confidence, hit_rate = (np.where(filled, of, 0.0) for of in rates)
+        return cls(n, confidence * n, hit_rate * n)
+
     def __add__(self, other: object) -> Reliability:
         if not isinstance(other, Reliability):
             return NotImplemented
@@ -103,7 +121,7 @@ def bin_of(confidence: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 
 def count_reliability(probabilities: ArrayLike, counts: ArrayLike, /, *, bins: int = 10) -> Reliability:
-    """Reliability of the most probable count: its probability, and whether it was right.
+    """Reliability of the most probable class: its probability, and whether it was right.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What uncertainty is worth: whether the scans that a method is unsure of are those that it gets wrong."""
+"""Whether uncertainty is useful: whether uncertain scans are those that a method gets wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lesioncount.trust.scores.classification import ratio
 
 
 def auroc(uncertainty: ArrayLike, wrong: ArrayLike, /, *, weights: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Probability that a scan that is wrong is more uncertain than one that is right; ties count half.
+    """Probability that a wrong scan is more uncertain than a right one; ties count half.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from lesioncount.trust.scores.checks import checked_bins, checked_counts
 from lesioncount.trust.scores.classification import Confusion, confusion, ratio
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.proper import nll, rps
-from lesioncount.trust.scores.reliability import Reliability, bin_of, count_reliability
+from lesioncount.trust.scores.reliability import Reliability, bin_of, reliability
 from lesioncount.trust.scores.selective import auroc
 
 # Counts from here on are one class, as in the paper.
@@ -26,23 +26,31 @@ _COVERAGE = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a method said of each scan, and what was true.
+    """What a method predicts for each scan, and what is true.
 
     Parameters
     ----------
     bins : array of float, shape (n, 5)
         P(0), P(1), P(2), P(3), P(4 or more).
-    predicted, expected : array of float, shape (n,)
-        Most probable and expected count.
+    predicted : array of float, shape (n,)
+        The count that is judged: accuracy, confusion and reliability ask whether its class is the true one.
+    expected : array of float, shape (n,)
+        Expected count.
     low, high : array of int, shape (n,)
         90 % interval.
     p_truth : array of float, shape (n,)
         Probability of the true count itself, without bins.
     impossible : array of bool, shape (n,)
-        Whether the true count was held impossible.
+        Whether the true count has probability 0.
     entropy : array of float, shape (n,), or None
         Of the bins; None for a method that gives one number and no distribution.
     truth : array of int, shape (n,)
+
+    Notes
+    -----
+    The prediction of a distribution is its most probable count, its mode. It need not lie in the most probable of the
+    five classes: with P(3) = 0.3 and P(4) = P(5) = P(6) = 0.2, the prediction is 3, although 4 or more is more
+    probable. Its confidence is the probability of its class.
     """
 
     bins: NDArray[np.float64]
@@ -56,14 +64,27 @@ class Predictions:
     truth: NDArray[np.int64]
 
     @classmethod
-    def of_distributions(cls, distributions: Sequence[CountDistribution], counts: ArrayLike, /) -> Predictions:
-        """Of a distribution per scan."""
+    def of_distributions(
+        cls, distributions: Sequence[CountDistribution], counts: ArrayLike, /, *, by_class: bool = False
+    ) -> Predictions:
+        """Predictions from a distribution per scan.
+
+        Parameters
+        ----------
+        distributions : sequence of CountDistribution
+        counts : array_like of int, shape (n,)
+            True counts.
+        by_class : bool, default False
+            Predict the most probable of the five classes, as the paper does, instead of the most probable count.
+        """
         truth = checked_counts(counts, len(distributions))
         bins = np.array([d.binned(MAX_COUNT) for d in distributions]).reshape(-1, MAX_COUNT + 1)
         intervals = np.array([d.interval(_COVERAGE) for d in distributions], dtype=np.int64).reshape(-1, 2)
         return cls(
             bins,
-            np.array([d.mode() for d in distributions], dtype=np.float64),
+            bins.argmax(axis=1).astype(np.float64)
+            if by_class
+            else np.array([d.mode() for d in distributions], dtype=np.float64),
             np.array([d.mean() for d in distributions]),
             intervals[:, 0],
             intervals[:, 1],
@@ -75,7 +96,7 @@ class Predictions:
 
     @classmethod
     def of_counts(cls, predicted: ArrayLike, counts: ArrayLike, /) -> Predictions:
-        """Of one number per scan, held to be certain."""
+        """Predictions from one number per scan, taken as certain."""
         truth = checked_counts(counts, np.size(counts))
         guess = checked_counts(predicted, len(truth))
         bins = np.eye(MAX_COUNT + 1)[np.minimum(guess, MAX_COUNT)]
@@ -84,7 +105,7 @@ class Predictions:
 
     @classmethod
     def of_bins(cls, bins: ArrayLike, counts: ArrayLike, /) -> Predictions:
-        """Of probabilities of the five classes 0, 1, 2, 3, 4 or more per scan: true counts are such classes as well."""
+        """Predictions from the probabilities of the classes 0, 1, 2, 3, 4 or more; true counts become classes too."""
         p, truth = checked_bins(bins, counts)
         classes, total = np.arange(MAX_COUNT + 1), np.cumsum(p, axis=1)
         tail = (1 - _COVERAGE) / 2
@@ -103,18 +124,27 @@ class Predictions:
 
     @property
     def hits(self) -> NDArray[np.bool_]:
-        """Whether the most probable of the five bins is the true one."""
-        return np.asarray(self.bins.argmax(axis=1) == np.minimum(self.truth, MAX_COUNT))
+        """Whether the predicted count is right, with counts from 4 on as one class."""
+        return np.asarray(self._predicted_class == np.minimum(self.truth, MAX_COUNT))
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """Probability of the class of the predicted count."""
+        return np.clip(self.bins[np.arange(len(self.bins)), self._predicted_class], 0.0, 1.0)
 
     @property
     def confusion(self) -> Confusion:
         """True and predicted counts."""
-        return confusion(self.bins.argmax(axis=1), self.truth, max_count=MAX_COUNT)
+        return confusion(self.predicted, self.truth, max_count=MAX_COUNT)
 
     @property
     def reliability(self) -> Reliability:
-        """Confidence and hits of the most probable count."""
-        return count_reliability(self.bins, self.truth, bins=_BINS)
+        """Confidence and hits of the predicted count."""
+        return reliability(self.confidence, self.hits, bins=_BINS)
+
+    @property
+    def _predicted_class(self) -> NDArray[np.int64]:
+        return np.minimum(self.predicted, MAX_COUNT).astype(np.int64)
 
     @cached_property
     def means(self) -> dict[str, NDArray[np.float64]]:
@@ -145,15 +175,14 @@ class Predictions:
     @cached_property
     def _cells(self) -> NDArray[np.float64]:
         """One scan, one cell of the confusion matrix: (n, 25)."""
-        cell = np.minimum(self.truth, MAX_COUNT) * (MAX_COUNT + 1) + self.bins.argmax(axis=1)
+        cell = np.minimum(self.truth, MAX_COUNT) * (MAX_COUNT + 1) + self._predicted_class
         return np.asarray(np.eye((MAX_COUNT + 1) ** 2)[cell])
 
     @cached_property
     def _reliability_parts(self) -> tuple[NDArray[np.float64], ...]:
         """One scan, one bin of the confidence: its number, confidence and hit, each (n, 10)."""
-        confidence = np.clip(self.bins.max(axis=1), 0.0, 1.0)
-        where = np.eye(_BINS)[bin_of(confidence, _BINS)]
-        return where, where * confidence[:, None], where * self.hits[:, None]
+        where = np.eye(_BINS)[bin_of(self.confidence, _BINS)]
+        return where, where * self.confidence[:, None], where * self.hits[:, None]
 
 
 def _entropy(bins: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,23 @@
+"""The four methods of the paper, by name: what the count is computed from."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, get_args
+
+Method = Literal["map", "bottleneck", "multihead", "downstream"]
+METHODS: tuple[str, ...] = get_args(Method)
+
+# Names of version 0.1, which checkpoints and configurations may still hold.
+_RENAMED = {"ours": "map"}
+
+
+def current_method(name: str, *, warn: bool = True, stacklevel: int = 2) -> str:
+    """The name that a method has now; an old one is translated, with a `DeprecationWarning` unless told otherwise."""
+    if name not in _RENAMED:
+        return name
+    if warn:
+        warnings.warn(
+            f"The method {name!r} is called {_RENAMED[name]!r} now.", DeprecationWarning, stacklevel=stacklevel + 1
+        )
+    return _RENAMED[name]

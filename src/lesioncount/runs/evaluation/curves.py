@@ -1,0 +1,73 @@
+"""Accuracy as a curve: by the share of certain scans, and by the threshold of connected components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from lesioncount.runs.comparison import THRESHOLDS, Compared
+from lesioncount.runs.evaluation.compared_methods import cc_table, true_counts
+from lesioncount.runs.plain import number_of, typed
+from lesioncount.trust.scores.classification import confusion
+from lesioncount.trust.scores.selective import certainty_curve
+from lesioncount.trust.scores.summary import MAX_COUNT, Predictions
+
+
+@dataclass(frozen=True)
+class CertaintyCurve:
+    """Accuracy among the most certain scans, by the share of scans that are kept."""
+
+    share: tuple[float, ...]
+    accuracy: tuple[float, ...]
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> Self | None:
+        """From predictions; None if they are numbers without uncertainty."""
+        if predictions.entropy is None:
+            return None
+        shares, accuracy = certainty_curve(predictions.entropy, predictions.hits)
+        return cls(tuple(shares.tolist()), tuple(accuracy.tolist()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, as ``evaluation.json`` has them."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """From what `to_dict` gave, read back from a file."""
+        return cls(*_columns(content, "share", "accuracy"))
+
+
+@dataclass(frozen=True)
+class ThresholdCurve:
+    """Accuracy and F1 of the connected-component count, by its threshold."""
+
+    threshold: tuple[float, ...]
+    cc_accuracy: tuple[float, ...]
+    cc_f1: tuple[float, ...]
+
+    @classmethod
+    def of(cls, compared: Compared) -> Self | None:
+        """From scans with their truth; None if their maps were not read."""
+        table = cc_table(compared)
+        if table is None:
+            return None
+        at = [confusion(column, true_counts(compared), max_count=MAX_COUNT) for column in table.T]
+        return cls(THRESHOLDS, tuple(float(one.accuracy) for one in at), tuple(float(one.f1) for one in at))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, as ``evaluation.json`` has them."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """From what `to_dict` gave, read back from a file."""
+        return cls(*_columns(content, "threshold", "cc_accuracy", "cc_f1"))
+
+
+def _columns(content: Mapping[str, Any], *names: str) -> list[tuple[float, ...]]:
+    columns = [tuple(map(number_of, typed(content[name], list[Any]))) for name in names]
+    if not columns[0] or any(len(column) != len(columns[0]) for column in columns):
+        raise TypeError(f"expected {', '.join(names)} to be lists of the same length")
+    return columns
