@@ -66,8 +66,16 @@ class OutputFolder:
                 raise MapFileError(_foreign(self.path / name))
 
     @contextmanager
-    def replacing(self, name: str) -> Iterator[Path]:
-        """A temporary path; the file takes its final name when all went well, and is removed when not."""
+    def replacing(self, name: str, *, though_changed: bool = False) -> Iterator[Path]:
+        """A temporary path; the file takes its final name when all went well, and is removed when not.
+
+        Parameters
+        ----------
+        name : str
+            Of the file, which is replaced if it is ours.
+        though_changed : bool, default False
+            Replace it also if it was changed since: the caller knows that it was ours.
+        """
         final = self.path / name
         try:
             final.parent.mkdir(parents=True, exist_ok=True)
@@ -75,31 +83,25 @@ class OutputFolder:
             raise MapFileError(f"The folder {final.parent} cannot be used: {error.strerror}.") from None
         with replacing(final) as temporary:
             yield temporary
-            self.check([name])
+            if not though_changed:
+                self.check([name])
             if not name.endswith(_CERTIFIED):
                 self._record(name, _sha256(temporary))
 
-    def write_text(self, name: str, text: str) -> None:
+    def write_text(self, name: str, text: str, *, though_changed: bool = False) -> None:
         """Write a text file, complete or not at all, with a check sum where its format allows for one."""
         text = certified(Path(name).name, text) if name.endswith(_CERTIFIED) else text
-        with self.replacing(name) as temporary:
+        with self.replacing(name, though_changed=though_changed) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # names may be no Unicode
-
-    def set_aside(self, name: str) -> None:
-        """Rename a file of ours that somebody has changed: it can be made again, and nothing is lost."""
-        if self._is_taken(name) and not self.is_ours(name):
-            taken = self.path / name
-            n = next(n for n in range(1, 1 << 31) if not self._is_taken(f"{name}.changed{n}"))
-            taken.rename(self.path / f"{name}.changed{n}")
 
     def remove(self, name: str) -> None:
         """Remove a file if it is ours."""
         if self.is_ours(name):
             (self.path / name).unlink(missing_ok=True)
 
-    @property
     def listed(self) -> dict[str, str]:
-        """Name and SHA-256 of the files of the ledger that are there and ours: for the file that lists them."""
+        """Name and SHA-256 of the files in the ledgers that are there and ours: for the file that lists them."""
+        self.__dict__.pop("_written", None)  # others have written, too
         ours = (name for name in self._written if self.is_ours(name) and not name.endswith(_CERTIFIED))
         return {name: _sha256(self.path / name) for name in sorted(ours)}
 
@@ -176,10 +178,9 @@ class OutputFolder:
 
     def _settle(self, listed_in: str | None) -> None:
         """One list instead of many ledgers, while nobody else writes."""
-        self.__dict__.pop("_written", None)  # others have written, too
         ledgers = [self.path / _LEDGER, *self.path.glob(_LEDGERS)]
         if listed_in is None:
-            lines = "".join(f"{sha256}\t{name}\n" for name, sha256 in self.listed.items())
+            lines = "".join(f"{sha256}\t{name}\n" for name, sha256 in self.listed().items())
             with replacing(self.path / _LEDGER) as temporary:
                 temporary.write_text(lines, "utf-8")
             ledgers.pop(0)

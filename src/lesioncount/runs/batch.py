@@ -72,11 +72,13 @@ def count_batch(
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     scans = _scans(inputs, mask, folder.path, members=members)
     settings.check(members=members)
-    _check(folder, scans, settings, resume=resume, overwrite=overwrite)
+    known = _known(folder, resume=resume or overwrite)
+    scans = [replace(scan, was_counted=scan.name in known) for scan in scans]
+    _check(folder, scans, settings, resume=resume)
     with folder.alone(listed_in=RUN_FILE):
         began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
         # From here on the folder holds a run, also if it is killed.
-        folder.write_text(RUN_FILE, run.to_json(files=folder.listed))
+        folder.write_text(RUN_FILE, run.to_json(files=folder.listed()))
         done: dict[str, ScanSummary] = {}
 
         def tell(summary: ScanSummary) -> None:
@@ -92,9 +94,9 @@ def count_batch(
         results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
         _write_tables(folder, results)
         if overwrite and not (resume or results.interrupted):
-            _remove_others(folder, results)
+            _remove_stale(folder, results)
         seconds = time.monotonic() - began
-        folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=seconds, files=folder.listed))
+        folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=seconds, files=folder.listed()))
     return results
 
 
@@ -144,31 +146,37 @@ def _scan(name: str, path: Path, mask: str | Path | None) -> ScanFiles:
         return ScanFiles(name, path, problem=str(error))
 
 
-def _check(
-    folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool, overwrite: bool
-) -> None:
-    """Raise if something would be replaced that should not be."""
-    if folder.is_ours(RUN_FILE) and not (resume or overwrite):
+def _known(folder: OutputFolder, *, resume: bool) -> set[str]:
+    """The scans of an earlier run in this folder, which may be there only if it goes on or is replaced."""
+    if not folder.is_ours(RUN_FILE):
+        return set()
+    if not resume:
         raise MapFileError(
             f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
             "or replace its results (--overwrite)."
         )
+    run = find_run(folder.path)
+    return set() if run is None else {scan.name for scan in run.scans}
+
+
+def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool) -> None:
+    """Raise if something would be replaced that is not ours, or was changed since."""
     folder.check([RUN_FILE, *TABLES])
-    run = find_run(folder.path) if folder.is_ours(RUN_FILE) else None
-    known = set() if run is None else {scan.name for scan in run.scans}
-    # A record of ours that somebody has changed is set aside, and made again.
-    folder.check(record_name(scan.name) for scan in scans if scan.name not in known)
-    if settings.save_labels and not resume:  # what a run that goes on need not make again may have been corrected
+    folder.check(record_name(scan.name) for scan in scans if not scan.was_counted)
+    if settings.save_labels and not resume:  # one that need not be painted again may have been corrected
         folder.check(label_name(scan.name) for scan in scans)
 
 
-def _remove_others(folder: OutputFolder, results: RunResults) -> None:
-    """Remove what an earlier run has left of scans that are not part of this one."""
+def _remove_stale(folder: OutputFolder, results: RunResults) -> None:
+    """Remove what an earlier run has left and this one has not made again."""
     names = {scan.name for scan in results.scans}
     for path in folder.path.glob("*.json"):
         if path.name != RUN_FILE and path.stem not in names and read_record(folder.path, path.stem) is not None:
             folder.remove(path.name)
             folder.remove(label_name(path.stem))
+    for name in () if results.run.counted_with.save_labels else names:
+        folder.remove(label_name(name))
+    folder.remove("report.html")
 
 
 def _write_tables(folder: OutputFolder, results: RunResults) -> None:

@@ -24,8 +24,7 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
     if not record.summary.is_counted:
         folder.remove(label_name(scan.name))  # not the label map of another time
     try:
-        folder.set_aside(record_name(scan.name))
-        folder.write_text(record_name(scan.name), record.to_json())
+        folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
     except (MapFileError, OSError) as error:
         return failed(scan, record.summary.error or str(error), record.summary.files)
     return record.summary

@@ -29,6 +29,8 @@ class ScanFiles:
         Why it cannot be counted, where that is known before.
     members : tuple of Path
         Several maps of the same scan, of which ``path`` is the first.
+    was_counted : bool
+        Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
     """
 
     name: str
@@ -36,6 +38,7 @@ class ScanFiles:
     mask: Path | None = None
     problem: str | None = None
     members: tuple[Path, ...] = ()
+    was_counted: bool = False
 
     @property
     def maps(self) -> tuple[Path, ...]:
