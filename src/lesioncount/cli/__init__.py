@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
+from lesioncount.cli.streams import forgiving_streams
 from lesioncount.errors import LesionCountError
 
 _COMMANDS = {
@@ -32,35 +30,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     The exit code is 0 if all went well, 1 if some scans failed, 2 if nothing could be done, 130 if interrupted.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    _make_streams_forgiving()
-    parser = _parser(arguments)
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help()
-        return 2
+    with forgiving_streams():
+        parser = _parser(arguments)
+        options = parser.parse_args(arguments)
+        if options.command is None:
+            parser.print_help()
+            return 2
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         code: int = options.run(options)
     except KeyboardInterrupt:
         print("lesioncount: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has seen enough
-        sys.stderr.close()
-        return 0
-    except (LesionCountError, OSError) as error:
+    except (LesionCountError, OSError, MemoryError) as error:
         if getattr(options, "debug", False):
             raise
-        print(f"lesioncount: {error}", file=sys.stderr)
+        print(f"lesioncount: {str(error) or 'out of memory'}", file=sys.stderr)
         return 2
     return code
-
-
-def _make_streams_forgiving() -> None:
-    """Keep a closed stream, or a character that the terminal cannot show, from ending a run."""
-    if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.numbers import at_least_one, at_least_zero
+from lesioncount.cli.arguments import at_least_zero, named_path, processes
 from lesioncount.cli.truth import add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
 
@@ -25,8 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A calibration needs at least 20 scans and 10 lesions, and 25 scans to test it. Do not use scans that the "
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
-    parser.add_argument("results", type=Path, nargs="?", metavar="RESULTS", help="folder that lesioncount count wrote")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="file for the calibration")
+    parser.add_argument(
+        "results", type=named_path, nargs="?", metavar="RESULTS", help="folder that lesioncount count wrote"
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, type=named_path, metavar="FILE", help="file for the calibration"
+    )
     add_truth_arguments(parser)
     fit = parser.add_argument_group("the fit")
     fit.add_argument(
@@ -41,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="W",
         help="undo the weight of lesion voxels in the loss, without a fit; needs no truth",
     )
-    fit.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    fit.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     fit.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of folds and halves (default: 0)")
     fit.add_argument("--overwrite", action="store_true", help="replace a calibration that is there")
     fit.add_argument("--quiet", action="store_true", help="print errors only")
@@ -50,14 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, write, and print how much it helps."""
-    from lesioncount.files.atomic import write_text
+    from lesioncount.files.output import OutputFolder
 
     if options.output.is_dir():
         raise CalibrationError(f"{options.output} is a folder. Name the file: {options.output / 'calibration.json'}.")
     if options.output.exists() and not options.overwrite:
         raise CalibrationError(f"{options.output} exists. Choose another name, or pass --overwrite.")
+    folder = OutputFolder(options.output.parent)
+    folder.check([options.output.name])
     fit = _fit(options)
-    write_text(options.output, fit.to_json())
+    folder.write_text(options.output.name, fit.to_json())
     if not options.quiet:
         _print(fit, options.output)
     return 0

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli.numbers import at_least_one
+from lesioncount.cli.arguments import named_path, processes
 from lesioncount.errors import ProtocolError
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "1 if some failed, 2 if nothing could be done, 130 if interrupted."
     )
     parser.add_argument("inputs", nargs="+", metavar="MAP", help="probability maps: files, folders or glob patterns")
-    parser.add_argument("-o", "--output", required=True, type=_folder, metavar="FOLDER", help="folder for the results")
+    parser.add_argument(
+        "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the results"
+    )
 
     protocol = parser.add_argument_group("what counts as one lesion")
     names = ", ".join(PROTOCOLS)
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     protocol.add_argument(
         "--mask",
-        type=Path,
+        type=named_path,
         metavar="FILE|FOLDER",
         help="count only inside this mask; from a folder, the mask with the name of the map is used",
     )
@@ -62,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     trust = parser.add_argument_group("how far to trust the maps")
     trust.add_argument(
         "--calibration",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="correct the counts with this calibration, made by lesioncount calibrate",
     )
@@ -95,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     work = parser.add_argument_group("the run")
-    work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument(
         "--cluster",
         metavar="ADDRESS",
@@ -114,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--report", action="store_true", help="also write report.html")
     work.add_argument(
         "--images",
-        type=Path,
+        type=named_path,
         metavar="FOLDER",
         help="show candidates in the report on these images, which have the names of the maps",
     )
@@ -186,12 +188,6 @@ def _protocol(options: argparse.Namespace) -> CountingProtocol:
     if str(changes.get("connectivity", "")).isdecimal():
         changes["connectivity"] = int(changes["connectivity"])
     return CountingProtocol.from_dict(base.to_dict() | changes)
-
-
-def _folder(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("the name of the output folder is empty; for the current folder write .")
-    return Path(text)
 
 
 def _scale(text: str) -> float:

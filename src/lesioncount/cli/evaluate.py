@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.numbers import at_least_one, at_least_zero
+from lesioncount.cli.arguments import at_least_zero, named_path, processes
 from lesioncount.cli.truth import add_truth_arguments, truth_options
 
 if TYPE_CHECKING:
@@ -23,12 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.set_defaults(run=run)
     parser.epilog = "Writes evaluation.json, scores.tsv, scans.tsv and, with lesioncount[report], evaluation.html."
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder that lesioncount count wrote")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for the evaluation")
+    parser.add_argument("results", type=named_path, metavar="RESULTS", help="folder that lesioncount count wrote")
+    parser.add_argument(
+        "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the evaluation"
+    )
     add_truth_arguments(parser)
     work = parser.add_argument_group("the run")
     work.add_argument("--counts-only", action="store_true", help="compare counts only; do not read the maps again")
-    work.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument(
         "--seed", type=at_least_zero, default=0, metavar="N", help="seed of resamples and folds (default: 0)"
     )

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from lesioncount.cli.numbers import at_least_zero
+from lesioncount.cli.arguments import at_least_zero, named_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.set_defaults(run=run)
     parser.epilog = "Next: lesioncount count FOLDER -o COUNTS, or use --count. Needs lesioncount[train]."
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="best.ckpt of a training")
+    parser.add_argument("checkpoint", type=named_path, metavar="CHECKPOINT", help="best.ckpt of a training")
     parser.add_argument(
         "images",
-        type=Path,
+        type=named_path,
         metavar="IMAGES",
         help="BIDS-like folder of scans with a scans.tsv, laid out as by synthesize",
     )
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for the maps")
+    parser.add_argument("-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the maps")
     members = parser.add_mutually_exclusive_group()
     members.add_argument(
         "--mc-dropout", type=int, default=0, metavar="N", help="write N members, with Monte Carlo dropout"
     )
     members.add_argument("--tta", action="store_true", help="write a member for each flip of the images")
     parser.add_argument(
-        "--count", type=Path, metavar="FOLDER", help="also count the maps, and write counts and report here"
+        "--count", type=named_path, metavar="FOLDER", help="also count the maps, and write counts and report here"
     )
     parser.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of the dropout (default: 0)")
     parser.add_argument("--overwrite", action="store_true", help="overwrite existing maps and counts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lesioncount.cli.numbers import at_least_one
+from lesioncount.cli.arguments import at_least_one, named_path, processes
 
 # Default numbers of training seeds: fewer than three show no spread, which a smoke test does not need.
 _SEEDS = {"smoke": 1}
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--preset", default="laptop", help="size of the run: smoke (a minute) or laptop (hours; default)"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FOLDER", help="folder for the results (default: reproduce-PRESET)"
+        "-o", "--output", type=named_path, metavar="FOLDER", help="folder for the results (default: reproduce-PRESET)"
     )
     parser.add_argument(
         "--data",
@@ -36,15 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=at_least_one, metavar="N", help="number of training seeds (default: 3; smoke: 1)"
     )
-    parser.add_argument("--jobs", type=at_least_one, metavar="N", help="number of processes (default: one per core)")
+    parser.add_argument("--jobs", type=processes, metavar="N", help="number of processes (default: one per core)")
     parser.add_argument(
         "--cache",
-        type=Path,
+        type=named_path,
         metavar="FOLDER",
         help="folder for trained networks (default: cache in the folder of results)",
     )
     parser.add_argument(
-        "--report", type=Path, metavar="FOLDER", help="run nothing, and only write the page of the results in FOLDER"
+        "--report",
+        type=named_path,
+        metavar="FOLDER",
+        help="run nothing, and only write the page of the results in FOLDER",
     )
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from lesioncount.cli.numbers import at_least_one
+from lesioncount.cli.arguments import at_least_one, named_path, processes
 
 # Lines of progress that a run prints.
 _LINES = 20
@@ -20,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and a count. The same seed gives the same scans on every machine."
     )
     parser.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for the cohort; new or empty"
+        "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the cohort; new or empty"
     )
     parser.add_argument(
         "--patients", type=at_least_one, default=160, metavar="N", help="number of patients (default: 160)"
@@ -34,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("Z", "Y", "X"),
         help="number of voxels along each axis; the field of view stays the same (default: 24 48 40)",
     )
-    parser.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="number of processes (default: 1)")
+    parser.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
 

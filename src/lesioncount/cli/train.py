@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from lesioncount.cli.numbers import at_least_zero
+from lesioncount.cli.arguments import at_least_zero, named_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +13,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Writes best.ckpt, last.ckpt, config.json, scores.json and logs. Needs lesioncount[train]."
     parser.add_argument("config", metavar="CONFIG", help="a TOML file, or a preset: smoke, laptop, paper")
     parser.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="FOLDER", help="folder for checkpoints, scores and logs"
+        "-o",
+        "--output",
+        required=True,
+        type=named_path,
+        metavar="FOLDER",
+        help="folder for checkpoints, scores and logs",
     )
     parser.add_argument("--seed", type=at_least_zero, metavar="N", help="use this seed instead of the configuration's")
     again = parser.add_mutually_exclusive_group()

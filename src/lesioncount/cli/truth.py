@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lesioncount.cli.arguments import named_path
 
 if TYPE_CHECKING:
     from lesioncount.runs.comparison import TruthOptions
@@ -14,8 +15,12 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the truth is."""
     truth = parser.add_argument_group("the truth")
     kind = truth.add_mutually_exclusive_group()
-    kind.add_argument("--truth", type=Path, metavar="FOLDER", help="masks by experts, with the same names as the maps")
-    kind.add_argument("--truth-counts", type=Path, metavar="FILE", help="table (.tsv, .csv) with a count per scan")
+    kind.add_argument(
+        "--truth", type=named_path, metavar="FOLDER", help="masks by experts, with the same names as the maps"
+    )
+    kind.add_argument(
+        "--truth-counts", type=named_path, metavar="FILE", help="table (.tsv, .csv) with a count per scan"
+    )
     truth.add_argument("--truth-label", type=int, metavar="N", help="value of lesions in the masks")
     truth.add_argument(
         "--truth-suffix",

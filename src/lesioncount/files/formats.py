@@ -66,7 +66,7 @@ def files_of(path: Path) -> list[Path]:
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
     name = path.name.lower()
-    if any((path / meta).is_file() for meta in (".zarray", "zarr.json")):
+    if any(os.path.isfile(path / meta) for meta in (".zarray", "zarr.json")):  # noqa: PTH113 - takes any name
         return ".zarr"  # whatever it is called, such as an array inside a group
     return next((ending for ending in _READERS if name.endswith(ending) and name != ending), None)
 

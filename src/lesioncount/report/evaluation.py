@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from lesioncount.errors import MapFileError
-from lesioncount.files.atomic import write_text
+from lesioncount.files.output import OutputFolder
 from lesioncount.optional import optional
 from lesioncount.report.charts import THIN
 from lesioncount.report.drawing import COLOURS, Figure
@@ -49,19 +48,12 @@ def write_evaluation_page(folder: Path, evaluation: Evaluation | None = None) ->
     if evaluation is None:
         evaluation = read_evaluation(folder)
     figures = figures_of(evaluation)
-    _save_figures(folder / "figures", figures)
-    page = folder / "evaluation.html"
-    write_text(page, _rendered(evaluation, figures))
-    return page
-
-
-def _save_figures(folder: Path, figures: dict[str, Figure]) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise MapFileError(f"{folder} cannot be made: {error.strerror}.") from error
+    ours = OutputFolder(folder)
+    ours.check(["evaluation.html", *(f"figures/{name}.svg" for name in figures)])
     for name, figure in figures.items():
-        write_text(folder / f"{name}.svg", figure.file)
+        ours.write_text(f"figures/{name}.svg", figure.file)
+    ours.write_text("evaluation.html", _rendered(evaluation, figures))
+    return folder / "evaluation.html"
 
 
 def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:

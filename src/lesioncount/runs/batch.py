@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -120,15 +121,19 @@ def _count_all(
             tell(before)
     count = partial(count_scan, settings=settings, out=out)
     for place, future in results_of(count, todo, jobs=jobs, cluster=cluster):
-        scan = todo[place]
         try:
             summary = future.result()
-        except WorkerDiedError:
-            why = "the process that counted it died, possibly for want of memory"
-            summary = failed(scan, why, FileFacts(str(scan.path)))
         except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
-            summary = failed(scan, f"{type(error).__name__}: {error}", FileFacts(str(scan.path)))
+            summary = failed(todo[place], _why(error), FileFacts(str(todo[place].path)))
         tell(summary)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, WorkerDiedError):
+        return "the process that counted it died, possibly for want of memory"
+    if isinstance(error, CancelledError):
+        return "the cluster was lost before it was counted: --resume continues the run"
+    return f"{type(error).__name__}: {error}"
 
 
 def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path, *, members: bool) -> list[ScanFiles]:

@@ -21,14 +21,14 @@ def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) ->
     """
     found: dict[str, Path] = {}
     for given in inputs:
+        if not str(given).strip():
+            raise MapFileError("One of the inputs is empty. For the current folder write .")
         try:
-            for path in _meant_by(given, leave_out):
-                found.setdefault(os.path.abspath(path), path)  # noqa: PTH100 - `absolute` keeps ..
-        except (
-            OSError,
-            RuntimeError,
-        ) as error:  # a name that is too long, a folder that may not be read, a loop of links
-            raise MapFileError(f"{str(given)[:80]} cannot be looked at: {error}.") from None
+            paths = _meant_by(given, leave_out)
+        except (OSError, ValueError):  # a name that is too long or no name, a loop of links: a scan that fails
+            paths = [Path(given)]
+        for path in paths:
+            found.setdefault(os.path.abspath(path), path)  # noqa: PTH100 - `absolute` keeps ..
     return list(found.values())
 
 

@@ -179,7 +179,14 @@ def _cluster(address: str) -> Iterator[Executor]:
     distributed = optional("distributed", "cluster", "Counting on a cluster")
     try:
         client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
-    except (OSError, ValueError) as error:
-        raise MapFileError(f"There is no Dask scheduler at {address}: {error}.") from None
-    with client, client.get_executor() as executor:
-        yield executor
+    except Exception as error:  # noqa: BLE001 - an address, a certificate or a scheduler can be wrong in many ways
+        raise MapFileError(f"There is no Dask scheduler at {address} that can be reached: {error}.") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
+        except Exception:  # noqa: BLE001 - its time-out has had several types
+            raise MapFileError(
+                f"The Dask scheduler at {address} has no workers. Start some: dask worker {address}"
+            ) from None
+        with client.get_executor() as executor:
+            yield executor

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from lesioncount.errors import CalibrationError, MapFileError
+from lesioncount.files.output import OutputFolder
 from lesioncount.runs.comparison import Compared, TruthOptions, compare
 from lesioncount.runs.evaluation.compared_methods import methods_of
 from lesioncount.runs.evaluation.curves import ThresholdCurve
 from lesioncount.runs.evaluation.evaluation import Evaluation, TruthSource
-from lesioncount.runs.evaluation.files import is_evaluated, write_evaluation
+from lesioncount.runs.evaluation.files import check_folder, write_evaluation
 from lesioncount.runs.evaluation.lesion_level import LesionLevel
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.runs.evaluation.notes import notes_on
@@ -58,8 +59,8 @@ def evaluate(
     Evaluation
         The content of ``evaluation.json``.
     """
-    if is_evaluated(out) and not overwrite:
-        raise MapFileError(f"{out} already holds an evaluation. Choose another folder, or pass --overwrite.")
+    folder = OutputFolder(out)
+    check_folder(folder, overwrite=overwrite)
     compared = compare(read_counted(results), truth, read_maps=not counts_only, jobs=jobs)
     methods = methods_of(compared, seed)
     scores, differences = score_all(methods, groups=compared.groups, seed=seed)
@@ -78,7 +79,7 @@ def evaluate(
         notes=notes_on(compared, methods["raw"]),
         scans=scan_rows(compared, methods.get("calibrated", methods["raw"])),
     )
-    write_evaluation(evaluation, out)
+    write_evaluation(evaluation, folder)
     return evaluation
 
 

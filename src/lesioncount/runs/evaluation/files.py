@@ -8,31 +8,30 @@ from dataclasses import fields
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.atomic import write_text
+from lesioncount.files.output import OutputFolder
 from lesioncount.runs.evaluation.evaluation import FORMAT_VERSION, Evaluation
 from lesioncount.runs.evaluation.scan_row import ScanRow
 from lesioncount.runs.plain import to_json
 from lesioncount.runs.tables import to_tsv
 
-_NAME = "evaluation.json"
+_NAME, _TABLES = "evaluation.json", ("scores.tsv", "scans.tsv")
 
 
-def is_evaluated(folder: Path) -> bool:
-    """Whether a folder holds an evaluation."""
-    return (folder / _NAME).exists()
+def check_folder(folder: OutputFolder, *, overwrite: bool) -> None:
+    """Raise if an evaluation would replace another one unasked, or a file that is not ours."""
+    if folder.is_ours(_NAME) and not overwrite:
+        raise MapFileError(f"{folder.path} already holds an evaluation. Choose another folder, or pass --overwrite.")
+    folder.check((_NAME, *_TABLES, "evaluation.html"))
 
 
-def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
+def write_evaluation(evaluation: Evaluation, folder: OutputFolder) -> None:
     """Write an evaluation into a folder, which is made if it is not there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MapFileError(f"The folder {folder} cannot be used: {error.strerror}.") from None
-    write_text(folder / _NAME, to_json(evaluation.to_dict()))
-    columns = ("method", "score", "estimate", "low", "high")
-    write_text(folder / "scores.tsv", to_tsv(columns, evaluation.score_rows()))
-    scans = (scan.to_dict() for scan in evaluation.scans)
-    write_text(folder / "scans.tsv", to_tsv((field.name for field in fields(ScanRow)), scans))
+    scores, scans = _TABLES
+    with folder.alone(listed_in=_NAME):
+        folder.write_text(scores, to_tsv(("method", "score", "estimate", "low", "high"), evaluation.score_rows()))
+        rows = (scan.to_dict() for scan in evaluation.scans)
+        folder.write_text(scans, to_tsv((field.name for field in fields(ScanRow)), rows))
+        folder.write_text(_NAME, to_json(evaluation.to_dict() | {"files": folder.listed()}))
 
 
 def read_evaluation(folder: Path) -> Evaluation:

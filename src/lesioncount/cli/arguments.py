@@ -1,0 +1,48 @@
+"""Types of arguments, with messages that argparse prints."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+# More processes than any machine has cores for; a typing error rather than a wish.
+_MOST_PROCESSES = 1024
+
+# Of seeds: as many digits as a number of 64 bits has.
+_LONGEST = 18
+
+
+def at_least_one(text: str) -> int:
+    """A number of processes, patients or seeds."""
+    number = _whole(text, "at least 1")
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return number
+
+
+def processes(text: str) -> int:
+    """A number of processes."""
+    number = at_least_one(text)
+    if number > _MOST_PROCESSES:
+        raise argparse.ArgumentTypeError(f"{text} processes are too many: ask for at most {_MOST_PROCESSES}")
+    return number
+
+
+def at_least_zero(text: str) -> int:
+    """A seed."""
+    return _whole(text, "at least 0")
+
+
+def named_path(text: str) -> Path:
+    """A path that has a name: an empty one, as of a variable that is not set, would be the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name is empty; for the current folder write .")
+    if "\0" in text:
+        raise argparse.ArgumentTypeError("a name cannot hold a null character")
+    return Path(text)
+
+
+def _whole(text: str, kind: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number of {kind}")
+    return int(text)
