@@ -381,7 +381,7 @@ def test_file_that_is_no_evaluation_is_an_error(tmp_path, text, reason):
 
 def test_folder_of_figures_that_cannot_be_made_is_an_error(page_of, evaluation, tmp_path):
     (tmp_path / "figures").write_text("in the way", "utf-8")
-    with pytest.raises(MapFileError, match="figures cannot be made"):
+    with pytest.raises(MapFileError, match="figures cannot be used"):
         page_of(evaluation)
 
 

@@ -20,15 +20,21 @@ def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) ->
     results of an earlier run may.
     """
     found: dict[str, Path] = {}
+    problems: list[str] = []
     for given in inputs:
         if not str(given).strip():
             raise MapFileError("One of the inputs is empty. For the current folder write .")
         try:
             paths = _meant_by(given, leave_out)
-        except (OSError, ValueError):  # a name that is too long or no name, a loop of links: a scan that fails
+        except MapFileError:
+            raise
+        except (OSError, ValueError) as error:  # a name that is too long, or no name: among others, a scan that fails
+            problems.append(f"{str(given)[:80]} cannot be looked at: {error}.")
             paths = [Path(given)]
         for path in paths:
             found.setdefault(os.path.abspath(path), path)  # noqa: PTH100 - `absolute` keeps ..
+    if problems and len(problems) == len(found):
+        raise MapFileError(problems[0])
     return list(found.values())
 
 
