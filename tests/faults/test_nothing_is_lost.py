@@ -3,6 +3,8 @@
 import csv
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -240,3 +242,61 @@ class TestClusters:
         monkeypatch.setattr("lesioncount.runs.workers._SECONDS_TO_CONNECT", 1)
         assert main(["count", str(maps), "-o", str(tmp_path / "out"), "--cluster", address, "--quiet"]) == 2
         assert "There is no Dask scheduler" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+class TestManyTimes:
+    """The promises, as often as it takes to believe them."""
+
+    def test_two_hundred_kills(self, maps, tmp_path, rng):
+        pytest.importorskip("jinja2")
+        for i in range(8, 40):
+            os.link(maps / f"s{i % 8}.nii.gz", maps / f"s{i}.nii.gz")
+        command = [*COUNT, str(maps), "--jobs", "2", "--save-labels", "--report", "--quiet", "-o"]
+        began = time.monotonic()
+        subprocess.run([*command, str(tmp_path / "calm")], check=True)
+        whole = time.monotonic() - began
+        expected = without_time(snapshot(tmp_path / "calm"))
+        for number, delay in enumerate(rng.uniform(0, 1.1 * whole, 200)):
+            out = tmp_path / f"out{number}"
+            run = subprocess.Popen([*command, str(out)], start_new_session=True)
+            time.sleep(delay)
+            run.kill()
+            run.wait()
+            time.sleep(1.0)
+            assert not alive_in_session(run.pid), f"a worker outlived its parent, killed after {delay:.3f} s"
+            assert subprocess.run([*command, str(out), "--resume"], check=False).returncode == 0
+            assert without_time(snapshot(out)) == expected, f"killed after {delay:.3f} s"
+            shutil.rmtree(out)
+
+    def test_fifty_pairs_of_runs_into_one_folder(self, maps, tmp_path, rng):
+        complete = [(f"s{i}", "ok") for i in range(8)]
+        for number, delay in enumerate(rng.uniform(0, 1.0, 50)):
+            out = tmp_path / f"out{number}"
+            command = [*COUNT, str(maps), "-o", str(out), "--resume", "--quiet"]
+            first = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            second = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            codes = {first.wait(60), second.wait(60)}
+            assert codes <= {0, 2}
+            assert 0 in codes
+            assert [(row["scan"], row["status"]) for row in rows(out / "counts.tsv")] == complete
+            shutil.rmtree(out)
+
+
+COUNT = [sys.executable, "-m", "lesioncount", "count"]
+
+# When a page was written, what that makes of its check sum, and the folder that it is in.
+_TIMES = re.compile(rb"<time>.*?</time>|on \d{4}-\d\d-\d\d|checksum: \w+|[^\s<>]*/out\d+|[^\s<>]*/calm")
+
+
+def without_time(files):
+    """What a run has written, without what says when and where it was."""
+    content = {name: data for name, data in files.items() if name != "run.json"}
+    return {name: _TIMES.sub(b"", data) if name == "report.html" else data for name, data in content.items()}
+
+
+def alive_in_session(session):
+    """The processes that a run has left behind."""
+    found = subprocess.run(["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True, check=False)
+    return [line for line in found.stdout.splitlines() if "Z" not in line.split()[1]]
