@@ -222,7 +222,7 @@ def _print_summary(result: RunResults) -> None:
             console.print(f"warning: {scan.name}: {warning}", markup=False)
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
     scans = f"{len(result.counted)} scan{'' if len(result.counted) == 1 else 's'} counted"
-    total = f"{expected:.1f} lesions expected in all{' (calibrated)' if is_calibrated else ''}"
+    total = f"{expected:.1f} lesions expected in total{' (calibrated)' if is_calibrated else ''}"
     console.print(
         f"{scans}, {total}, {len(result.failed)} failed. Results: {result.out}", markup=False, highlight=False
     )
