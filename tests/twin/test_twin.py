@@ -260,7 +260,7 @@ def test_parameters_of_the_distribution_are_checked():
         with pytest.raises(ValueError, match=r"probs to lie in \[0, 1\]"):
             PoissonBinomial(probs=torch.tensor([0.5, wrong]), validate_args=True)
     with pytest.raises(ValueError, match="logits to be numbers"):
-        PoissonBinomial(torch.tensor([0.5, math.nan]))
+        PoissonBinomial(torch.tensor([0.5, math.nan]), validate_args=True)
     assert PoissonBinomial(probs=torch.tensor([0.5, 1.5]), validate_args=False).mean.item() == pytest.approx(1.5)
     assert PoissonBinomial(torch.tensor([0.5, -math.inf])).n_trials == 1  # marks a trial that is not there
 
