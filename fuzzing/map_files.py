@@ -175,9 +175,9 @@ def make_dicom(rng: Rng, home: Path, folder: Path) -> Plan:
         path.write_bytes(damaged(rng, (home / "seg.dcm").read_bytes()))
         return {"path": path.name, "channel": None}
     data = pydicom.dcmread(home / "seg.dcm")
-    for _ in range(int(rng.integers(1, 3))):
-        _change_element(rng, data)
     try:
+        for _ in range(int(rng.integers(1, 3))):
+            _change_element(rng, data)
         data.save_as(path)
     except Exception:  # noqa: BLE001 - what pydicom does not write is written as bytes
         path.write_bytes(damaged(rng, (home / "seg.dcm").read_bytes()))

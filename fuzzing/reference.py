@@ -30,6 +30,7 @@ def plain_count(values: NDArray[Any], threshold: float = 0.1, neighbours: int = 
     labels, n = ndimage.label(values > threshold, structure)
     index = np.arange(1, n + 1)
     peaks = np.atleast_1d(ndimage.maximum(values.astype(np.float64), labels, index)) if n else np.empty(0)
+    peaks = np.minimum(peaks, 1)  # what is above 1 by rounding is taken as 1
     kept = np.bincount(labels.ravel(), minlength=n + 1)[1:] >= min_voxels
     return Numbers(int(kept.sum()), tuple(sorted(peaks[kept].tolist())))
 
@@ -45,6 +46,8 @@ def read_nifti(path: Path, channel: int | None) -> NDArray[Any]:
         content = gzip.decompress(content)
     kind: Any = nibabel.Nifti2Image if content[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c") else nibabel.Nifti1Image
     image = kind.from_bytes(content)
+    if image.header.get_data_offset() == 0:
+        raise ValueError("nibabel takes the header for voxels")
     # As stored where there is no scale: a threshold is compared in the type of the map.
     values = np.asanyarray(image.dataobj)
     return _channel_last(values, channel)
@@ -87,7 +90,9 @@ def read_dicom(path: Path, _: int | None) -> NDArray[Any]:
     frames = np.asarray(data.pixel_array, dtype=np.float64) / float(data.MaximumFractionalValue)
     groups = data.PerFrameFunctionalGroupsSequence
     heights = [float(group.PlanePositionSequence[0].ImagePositionPatient[2]) for group in groups]
-    if frames.ndim != 3 or len(heights) != len(frames) or np.ptp(np.diff(sorted(heights))) > 1e-3:
+    # Where the distance is said to be another, frames that are not there are empty.
+    said = data.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0].SpacingBetweenSlices
+    if frames.ndim != 3 or len(heights) != len(frames) or np.abs(np.diff(sorted(heights)) - said).max() > 1e-3:
         raise ValueError("no plain stack of frames")
     return frames[np.argsort(heights)].astype(np.float32)
 
