@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Self
@@ -16,9 +17,13 @@ _CONNECTIVITIES = 'In 3-D it is 6, 18 or 26; in 2-D 4 or 8; "faces", "edges" and
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
-        raise ProtocolError(f"Expected {name} to be a number, but got {value!r}.")
-    return float(value)
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        raise ProtocolError(f"Expected {name} to be a number, but got one that is too large.") from None
+    if math.isnan(number):
+        raise ProtocolError(f"Expected {name} to be a number, but got {reprlib.repr(value)}.")
+    return number
 
 
 def _connectivity(value: object) -> int | str:
@@ -26,7 +31,7 @@ def _connectivity(value: object) -> int | str:
         return value
     if isinstance(value, Integral) and any(value in numbers for numbers in _BY_NUMBER.values()):
         return int(value)
-    raise ProtocolError(f"Connectivity {value!r} is unknown. {_CONNECTIVITIES}")
+    raise ProtocolError(f"Connectivity {reprlib.repr(value)} is unknown. {_CONNECTIVITIES}")
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,8 @@ class CountingProtocol:
             values = json.loads(text)
         except ValueError as error:
             raise ProtocolError(f"Expected a counting protocol as JSON, but it does not parse: {error}.") from None
+        except RecursionError:
+            raise ProtocolError("Expected a counting protocol as JSON, but it is nested too deeply.") from None
         if not isinstance(values, dict):
             raise ProtocolError(f"Expected a counting protocol as a JSON object, but got {text[:60]!r}.")
         return cls.from_dict(values)

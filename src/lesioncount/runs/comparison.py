@@ -119,6 +119,8 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
     if not options.skip_missing or not known:
         missing = [scan.name for scan in results.counted if not truth.knows(scan)]
         check_none_missing(missing, truth.names(), truth.path)
+    if isinstance(truth, _Table):
+        truth.check(known)
     look = partial(truth.of, counted_with=results.run.counted_with, read_maps=read_maps and not results.has_members)
     found = dict(results_of(look, known, jobs=jobs))
     truths = [found[place].result() for place in range(len(known))]
@@ -140,6 +142,9 @@ class _Table:
 
     def knows(self, scan: ScanSummary) -> bool:
         return self._table.knows(*_names(scan))
+
+    def check(self, scans: Sequence[ScanSummary]) -> None:
+        self._table.check_each_has_its_own(map(_names, scans))
 
     def of(self, scan: ScanSummary, *, counted_with: CountedWith, read_maps: bool) -> ScanTruth:
         count = self._table.count_of(*_names(scan))

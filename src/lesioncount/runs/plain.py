@@ -12,6 +12,9 @@ from lesioncount.trust.scores.estimate import Estimate
 
 T = TypeVar("T")
 
+# Of whole numbers in files: 64 bits.
+_LARGEST, _MOST_DIGITS = (1 << 63) - 1, 20
+
 
 @overload
 def typed(value: Any, kind: type[T]) -> T: ...
@@ -41,9 +44,17 @@ def estimates_of(value: Any) -> dict[str, Estimate]:
 def read_json(path: Path) -> Any:
     """What a JSON file holds; ValueError if it is none, OSError if it cannot be read."""
     try:
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(path.read_text("utf-8"), parse_int=whole_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def whole_number(text: str) -> int:
+    """A whole number of JSON; ValueError if it is larger than any that is counted, and than arrays can hold."""
+    value = int(text) if len(text) <= _MOST_DIGITS else _LARGEST + 1
+    if abs(value) > _LARGEST:
+        raise ValueError(f"a number of {len(text)} digits is too large")
+    return value
 
 
 def to_json(content: Mapping[str, Any]) -> str:

@@ -46,6 +46,15 @@ class MapFacts:
     affine: tuple[tuple[float, ...], ...] | None
     why_unplaced: str | None = None
 
+    def __post_init__(self) -> None:
+        """Check what was read from a file."""
+        if len(self.shape) not in (2, 3) or min(self.shape) < 1:
+            raise ValueError("a map has two or three axes with voxels")
+        if self.spacing_mm is not None and len(self.spacing_mm) != len(self.shape):
+            raise ValueError("a voxel has a size along each axis")
+        if self.affine is not None and [len(row) for row in self.affine] != [4] * 4:
+            raise ValueError("an affine has four rows and four columns")
+
     @classmethod
     def of(cls, count: ScanCount) -> Self:
         """Of the map that was counted."""
@@ -226,7 +235,9 @@ class ScanRecord:
         is_ok = typed(content["status"], str) == "ok"
         lesions = typed(content["lesions"], tuple[LesionRow, ...]) if is_ok else ()
         members = typed(content.get("members", ()), tuple[dict[str, Any], ...])
-        files, settings = content.get("input"), content.get("settings")
+        files, settings = content["input"], content.get("settings")
+        if is_ok and (files is None or not content["pmf"]):
+            raise ValueError("expected the files and the distribution of a scan that was counted")
         summary = ScanSummary(
             typed(content["scan"], str),
             error=typed(content["error"], str | None),
@@ -261,7 +272,7 @@ def read_record(out: Path, name: str) -> ScanRecord | None:
     """The record of a scan; None when there is none, or it is not one."""
     try:
         record = ScanRecord.from_plain(read_json(out / record_name(name)))
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None
 
@@ -287,5 +298,8 @@ def _by_member(lesions: Sequence[LesionRow], n_members: int) -> tuple[NDArray[np
     """Existence probabilities, one array per member of an ensemble."""
     by_member: list[list[float]] = [[] for _ in range(n_members)]
     for row in lesions:
-        by_member[(row.member or 1) - 1].append(row.existence)
+        member = 1 if row.member is None else row.member
+        if not 1 <= member <= n_members or not 0 <= row.existence <= 1:
+            raise ValueError("expected candidates of the members there are, and probabilities in [0, 1]")
+        by_member[member - 1].append(row.existence)
     return tuple(np.array(values, dtype=np.float64) for values in by_member)

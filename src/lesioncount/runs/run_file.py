@@ -90,12 +90,15 @@ class Run:
         """From what its file holds; ValueError, KeyError, TypeError or one of our errors if it is no run."""
         content = typed(content, dict[str, Any])
         how = typed(content["run"], dict[str, Any])
+        versions = typed(content["versions"], dict[str, str])
+        if "lesioncount" not in versions:  # the page says who counted
+            raise KeyError("lesioncount")
         return cls(
             CountedWith.from_dict(typed(content["settings"], dict[str, Any])),
             typed(how.get("jobs", 1), int),
             typed(how.get("cluster"), str | None),
             typed(how.get("status", "finished"), Status),
-            typed(content["versions"], dict[str, str]),
+            versions,
             typed(content["started"], str),
             tuple(
                 RunScan(typed(item["scan"], str), typed(item["status"], str), typed(item.get("error"), str | None))
@@ -112,7 +115,7 @@ def find_run(out: Path) -> Run | None:
     """The run whose results are in a folder; None when there is none, or its file is not one of ours."""
     try:
         return Run.from_plain(read_json(out / RUN_FILE))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 

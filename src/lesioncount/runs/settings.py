@@ -65,13 +65,15 @@ class CountedWith:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """From plain values; ValueError, KeyError or TypeError if they are none."""
+        from lesioncount.trust.fitting.evidence import read_calibration  # not at the top: for those who read results back
+
         applied = typed(content.get("calibration"), dict[str, Any] | None) or {}
         return cls(
             CountingProtocol.from_dict(typed(content["protocol"], dict[str, Any])),
             typed({one.name: content[one.name] for one in fields(Reading)}, Reading),
             typed(content.get("save_labels", False), bool),
             typed(content.get("conformal", False), bool),
-            Calibration.from_dict({name: value for name, value in applied.items() if name != "fingerprint"})
+            read_calibration({name: value for name, value in applied.items() if name != "fingerprint"})
             if applied
             else None,
             typed(applied.get("fingerprint"), str | None),

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+# What a cell begins with that spreadsheets compute, unless it is a number.
+_FORMULA = ("=", "+", "-", "@")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
 def filled_columns(
@@ -28,4 +33,14 @@ def _cell(value: Any) -> str:
         return "n/a"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return " ".join(str(value).split()) or "n/a"
+    return _harmless(" ".join(str(value).split())) or "n/a"
+
+
+def _harmless(text: str) -> str:
+    """A text that a spreadsheet would take for a formula, such as ``=1+1``, with an apostrophe before it."""
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
+
+
+def without_apostrophe(text: str) -> str:
+    """What was meant by a cell that was made harmless."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text

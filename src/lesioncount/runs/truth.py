@@ -17,6 +17,7 @@ from lesioncount.files.formats import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.source import MapSource
 from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.tables import without_apostrophe
 
 # Values that a message names when a mask holds other values than 0 and 1.
 _NAMED = 6
@@ -42,6 +43,21 @@ class TruthTable:
     rows: Mapping[str, Mapping[str, str]]
     scan_column: str = "scan"
     count_column: str = "count"
+    columns: tuple[str, ...] = ()
+
+    def check_each_has_its_own(self, scans: Iterable[Sequence[str]]) -> None:
+        """Raise if one row would serve two scans, such as ``map`` for ``a/map.nii`` and ``b/map.nii``."""
+        owners: dict[str, str] = {}
+        for names in scans:
+            row = next((name for name in names if name in self.rows), None)
+            if row is None:
+                continue
+            if row in owners:
+                raise TruthError(
+                    f"{self.path}: the row {row!r} would serve both {owners[row]} and {names[0]}. Give each scan a row "
+                    "of its own, under the name that it has in counts.tsv."
+                )
+            owners[row] = names[0]
 
     def knows(self, *names: str) -> bool:
         """Whether there is a count under one of these names."""
@@ -65,6 +81,7 @@ class TruthTable:
         """The values of a column for scans, each given by its names; None if there is no such column."""
         if not all(name in row for row in self.rows.values()):
             return None
+        _check_once(name, self.columns, self.path)
         return [self._row(*names)[name].strip() for names in scans]
 
 
@@ -88,15 +105,21 @@ def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str
                 f"Expected a column {column!r} in {path}, but its columns are {', '.join(names) or 'none'}. Name them "
                 "with --scan-column and --count-column."
             )
+        _check_once(column, names, path)
     rows: dict[str, dict[str, str]] = {}
     for row in content:
         if None in row or None in row.values():
             raise TruthError(f"{path}: the row of {row.get(scan_column)!r} does not have as many cells as the header.")
-        name = row[scan_column].strip()
+        name = without_apostrophe(row[scan_column].strip())
         if name in rows:
             raise TruthError(f"{path}: {name!r} has more than one row.")
         rows[name] = row
-    return TruthTable(path, rows, scan_column, count_column)
+    return TruthTable(path, rows, scan_column, count_column, tuple(names))
+
+
+def _check_once(column: str, columns: Sequence[str], path: Path) -> None:
+    if list(columns).count(column) > 1:
+        raise TruthError(f"{path} has more than one column {column!r}. Rename or remove all but one.")
 
 
 def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path) -> None:

@@ -24,6 +24,9 @@ _BEYOND = 1000.0
 # Scores this close are equal. Rounding differs in the last digits with the order of sums; ties must be kept as ties.
 _ROUNDING = 1e-9
 
+# No scan has a count this far from all that are possible. Scores beyond it, from a file, would make endless intervals.
+_FARTHEST = 1_000_000
+
 
 @dataclass(frozen=True, repr=False)
 class ConformalCounts:
@@ -238,13 +241,17 @@ def _checked_edges(edges: ArrayLike) -> tuple[int, ...]:
 def _checked_scores(scores: Sequence[ArrayLike], n_groups: int) -> tuple[tuple[float, ...], ...]:
     try:
         groups = [np.array(group, dtype=np.float64) for group in scores]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise CalibrationError("Expected scores to be a list of numbers for each group.") from None
     if len(groups) != n_groups:
         raise CalibrationError(f"Expected scores of {n_groups} groups, one more than edges, but got {len(groups)}.")
     for group in groups:
         if group.ndim != 1 or not (np.isfinite(group).all() and (group >= 0).all() and (np.diff(group) >= 0).all()):
             raise CalibrationError("Expected the scores of each group to be numbers of at least 0, ascending.")
+        if group.size and group[-1] > _BEYOND + _FARTHEST:
+            raise CalibrationError(
+                f"Expected true counts within {_FARTHEST:,} of what is possible, but a score says {group[-1]:g}."
+            )
     return tuple(tuple(group.tolist()) for group in groups)
 
 

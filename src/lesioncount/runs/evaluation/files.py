@@ -11,7 +11,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.evaluation.evaluation import FORMAT_VERSION, Evaluation
 from lesioncount.runs.evaluation.scan_row import ScanRow
-from lesioncount.runs.plain import to_json
+from lesioncount.runs.plain import to_json, whole_number
 from lesioncount.runs.tables import to_tsv
 
 _NAME, _TABLES = "evaluation.json", ("scores.tsv", "scans.tsv")
@@ -51,7 +51,7 @@ def read_evaluation(folder: Path) -> Evaluation:
 
 def _parsed(text: str) -> Evaluation:
     # Other programs may have written an undefined score as NaN or 1e999, neither of which is a number of JSON.
-    content = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+    content = json.loads(text, parse_constant=lambda _: None, parse_float=_finite, parse_int=whole_number)
     if not isinstance(content, dict) or content.get("format") != FORMAT_VERSION:
         raise TypeError(f'expected an object with "format": {FORMAT_VERSION}')
     return Evaluation.from_dict(content)

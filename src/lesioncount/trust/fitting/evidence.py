@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import reprlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +26,9 @@ N_FOLDS = 5
 
 # Nobody would notice a change of the ranked probability score by less than this share.
 _NEXT_TO_NOTHING = 0.02
+
+# Missed lesions per scan that a file may speak of. The distribution has an entry for every count up to there and beyond.
+_MOST_MISSED = 10_000
 
 _HELD_OUT_PARTS = ("before", "after", "change")
 _REPORTED = ("rps", "nll", "ece", "accuracy", "coverage90", "zero_mass")
@@ -165,9 +169,9 @@ class CalibrationFit:
                 raise CalibrationError("Expected a calibration as lesioncount calibrate writes it, but it is not one.")
             if content.get("format") != FORMAT_VERSION:
                 raise CalibrationError(
-                    f"Expected a calibration of format {FORMAT_VERSION}, but got {content['format']!r}."
+                    f"Expected a calibration of format {FORMAT_VERSION}, but got {reprlib.repr(content.get('format'))}."
                 )
-            calibration = Calibration.from_dict(content["calibration"])
+            calibration = read_calibration(content["calibration"])
             held_out, conformal = content.get("held_out"), content.get("conformal")
             return cls(
                 calibration,
@@ -175,13 +179,31 @@ class CalibrationFit:
                 None
                 if conformal is None
                 else ConformalFit(
-                    Calibration.from_dict(conformal["calibration"]), ConformalCounts.from_dict(conformal["scores"])
+                    read_calibration(conformal["calibration"]), ConformalCounts.from_dict(conformal["scores"])
                 ),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, CalibrationError):
-                raise
+        except CalibrationError:
+            raise
+        except RecursionError:
+            raise CalibrationError("Expected a calibration, but the file is nested too deeply to be one.") from None
+        except KeyError as error:
+            raise CalibrationError(f"Expected a calibration as lesioncount calibrate writes it: no {error}.") from None
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
             raise CalibrationError(f"Expected a calibration as lesioncount calibrate writes it: {error}.") from None
+
+
+def read_calibration(values: Any) -> Calibration:
+    """A calibration from plain values that were read from a file, whose table of counts fits into memory."""
+    try:
+        calibration = Calibration.from_dict(values)
+    except OverflowError:
+        raise CalibrationError("Expected a calibration, but some of its numbers have hundreds of digits.") from None
+    if calibration.missed_rate > _MOST_MISSED:
+        raise CalibrationError(
+            f"Expected a rate of missed lesions of at most {_MOST_MISSED:,} per scan, but got "
+            f"{calibration.missed_rate:g}."
+        )
+    return calibration
 
 
 def _held_out(truth: KnownTruth, seed: int) -> HeldOut | None:

@@ -1,0 +1,1 @@
+"""Mutated files → everything that reads them, each in a process that may die: `make fuzz`."""
