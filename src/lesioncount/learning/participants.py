@@ -96,7 +96,8 @@ def _splits(path: Path) -> dict[str, str]:
             raise CohortError(f"{path}: {patient[:_LONGEST_SHOWN]} is in two parts, {splits[patient]!r} and {split!r}.")
         if split not in (*SPLITS, *_UNKNOWN):
             raise CohortError(
-                f"{path}: expected {', '.join(SPLITS)} or n/a for {patient[:_LONGEST_SHOWN]}, but got {split[:_LONGEST_SHOWN]!r}."
+                f"{path}: expected {', '.join(SPLITS)} or n/a for {patient[:_LONGEST_SHOWN]}, but got "
+                f"{split[:_LONGEST_SHOWN]!r}."
             )
     return {patient: split for patient, split in splits.items() if split in SPLITS}
 

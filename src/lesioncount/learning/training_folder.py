@@ -85,7 +85,7 @@ class TrainingFolder:
                     f"{self.path / name} is of a training with another configuration. Resume with the same one, or "
                     "choose another folder."
                 )
-        if self._has(LAST) and not self._has(BEST) and _has_best(read_checkpoint(self.path / LAST)):
+        if self._has(LAST) and not self._has(BEST) and has_best(read_checkpoint(self.path / LAST)):
             raise MapFileError(
                 f"{self.path / BEST}, the best epoch so far, is missing. Put it back, or start again (--overwrite)."
             )
@@ -137,6 +137,8 @@ def kept_config(folder: Path) -> TrainingConfig | None:
     path = folder / CONFIG
     if not path.exists():
         return None
+    if not path.is_file():
+        raise ConfigError(f"{path} is no file. Move it, or choose another folder.")
     try:
         with path.open("rb") as file:
             content = json.loads(file.read(_LONGEST).decode("utf-8"))
@@ -171,7 +173,7 @@ def _is_of(path: Path, config: TrainingConfig) -> bool:
         return False
 
 
-def _has_best(checkpoint: Mapping[str, Any]) -> bool:
+def has_best(checkpoint: Mapping[str, Any]) -> bool:
     """Whether some epoch was the best before this checkpoint was written."""
     callbacks = checkpoint.get("callbacks")
     states = callbacks.values() if isinstance(callbacks, dict) else ()

@@ -190,8 +190,8 @@ def _check_sizes(spatial_dims: int, in_channels: int, filters: int, levels: int)
             raise ValueError(f"Expected {name} to be a whole number of at least {least}, but got {value!r}.")
     if not is_network_size(filters, levels) or in_channels > MOST_FILTERS:
         raise ValueError(
-            f"A network with {shown(in_channels)} channels, {shown(filters)} filters and {shown(levels)} levels does not "
-            f"fit into memory: its lowest level would have more than {MOST_FILTERS} filters. Choose fewer."
+            f"A network with {shown(in_channels)} channels, {shown(filters)} filters and {shown(levels)} levels does "
+            f"not fit into memory: some level would have more than {MOST_FILTERS} filters. Choose fewer."
         )
 
 
