@@ -70,7 +70,7 @@ def test_members_are_counted_as_an_ensemble(trained, tmp_path, option, n):
     out = tmp_path / "counts"
     arguments = ["predict", trained / "net" / "best.ckpt", trained / "cohort", "-o", tmp_path / "m", "--count", out]
     assert run(*arguments, *option, "--quiet") == 0
-    assert len(list((tmp_path / "m").iterdir())) == n
+    assert len(list((tmp_path / "m").glob("member*"))) == n
     with (out / "counts.tsv").open() as file:
         assert {row["n_members"] for row in csv.DictReader(file, delimiter="\t")} == {str(n)}
     maps = [np.asarray(nibabel.load(path).dataobj) for path in sorted((tmp_path / "m").glob("*/sub-001_ses-01.nii.gz"))]

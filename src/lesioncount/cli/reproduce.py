@@ -62,15 +62,17 @@ def run(options: argparse.Namespace) -> int:
             optional(module, extra, "Reproducing the paper")
     if options.report is None:
         _run_experiments(options)
-    from lesioncount.files.atomic import write_text
+    from lesioncount.files.output import OutputFolder
     from lesioncount.paper.experiments.result import load_results
     from lesioncount.paper.experiments.results_page import write_page
     from lesioncount.paper.experiments.verdicts import claims_table, summary_table, verdict_lines
 
     out = _folder(options) if options.report is None else options.report
     results = load_results(out)
-    page = write_page(out, results)
-    write_text(out / "claims.md", "\n".join(of(results).to_markdown() for of in (summary_table, claims_table)))
+    files = OutputFolder(out)
+    with files.alone():
+        page = write_page(out, results)
+        files.write_text("claims.md", "\n".join(of(results).to_markdown() for of in (summary_table, claims_table)))
     if not options.quiet:
         print("\n".join(verdict_lines(results)))
         print(f"Written: {page}")

@@ -10,10 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lesioncount.errors import ShapeError
 from lesioncount.integrations.summed_metric import SummedMetric
 from lesioncount.trust.scores import Confusion, Reliability, confusion, count_reliability, nll, reliability, rps
 
 _BINS = 10
+
+# Some metrics keep a table of this size squared.
+_MOST_COUNTS = 10_000
 _Sums = tuple[NDArray[Any] | float, ...]
 
 
@@ -29,6 +33,8 @@ class CountScore(SummedMetric):
     """
 
     def __init__(self, max_count: int = 4, **options: bool) -> None:
+        if not 1 <= max_count <= _MOST_COUNTS:
+            raise ValueError(f"Expected max_count to be at least 1 and at most {_MOST_COUNTS}, but got {max_count!r}.")
         self.max_count = max_count
         super().__init__(**options)
 
@@ -37,6 +43,10 @@ class CountScore(SummedMetric):
         p = log_probs.detach().cpu().double().exp().numpy().reshape(-1, log_probs.shape[-1])
         if p.shape[1] != self.max_count + 1:
             raise ValueError(f"Expected {self.max_count + 1} log-probabilities, but got {p.shape[1]}: see max_count.")
+        if counts.numel() != len(p):
+            raise ShapeError(
+                f"Expected a count for each of {tuple(log_probs.shape[:-1])} scans, but got {tuple(counts.shape)}."
+            )
         self._add(*self._sums_of(p, counts.detach().cpu().numpy().reshape(-1)))
 
     def _sums(self) -> dict[str, tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from importlib.resources import files
@@ -11,9 +12,22 @@ from typing import Any, Self, get_type_hints
 
 from lesioncount.errors import ConfigError
 from lesioncount.learning.methods import METHODS, current_method
+from lesioncount.learning.plausible import (
+    MOST_COUNTS,
+    MOST_VOXELS,
+    STEEPEST,
+    are_sizes,
+    check_number,
+    is_network_size,
+    shown,
+    text_of,
+)
 
 PRESETS = ("smoke", "laptop", "paper")
 SCHEDULES = ("exponential", "one_cycle", "cosine")
+
+# Of a key, in messages: long ones are nobody's spelling mistake.
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -196,11 +210,21 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Check the values, of which some depend on others."""
+        for name, section in vars(self).items():
+            for key, value in vars(section).items():
+                check_number(name, key, value)
         wrong = {
             "schedule in [optimizer]": self.optimizer.schedule not in SCHEDULES,
             "method in [network]": self.network.method not in METHODS,
             "dropout in [network]": not 0 <= self.network.dropout < 1 or self.network.head_dropout >= 1,
-            "filters and levels in [network]": self.network.filters < 1 or self.network.levels < 2,
+            "filters and levels in [network]": not is_network_size(self.network.filters, self.network.levels),
+            "learning_rate in [optimizer]": not self.optimizer.learning_rate > 0
+            or min(self.optimizer.head_learning_rate, self.optimizer.weight_decay) < 0
+            or not self.optimizer.decay > 0,
+            "positive_weight in [loss]": not self.loss.positive_weight > 0,
+            "count_weight and count_growth in [loss]": self.loss.count_weight < 0
+            or abs(self.loss.count_growth) > STEEPEST,
+            "max_count in [loss]": not 1 <= self.loss.max_count <= MOST_COUNTS,
             "epochs in [run]": min(self.run.epochs, self.run.warmup_epochs, self.run.pretrain_epochs) < 0
             or self.run.n_epochs < 1,
             "warmup_epochs in [run]": self.run.warmup_epochs > 0 and self.network.method == "map",
@@ -209,16 +233,15 @@ class TrainingConfig:
             and not (self.data.folds > 1 and 0 <= self.data.fold < self.data.folds),
             "batch_size in [run]": self.run.batch_size < 1,
             "seed in [run] and [data]": min(self.run.seed, self.data.seed) < 0,
-            "processes in [run]": self.run.processes < 1,
+            "processes in [run]": self.run.processes < 1 or min(self.run.threads, self.run.workers) < 0,
             "keep_gb in [run]": not self.run.keep_gb >= 0,
-            "shape in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.shape),
-            "patients in [data]": not all(isinstance(n, int) and n > 0 for n in self.data.patients),
+            "shape in [data]": not are_sizes(self.data.shape) or math.prod(self.data.shape) > MOST_VOXELS,
+            "patients in [data]": not are_sizes(self.data.patients),
         }
         for what, is_wrong in wrong.items():
             if is_wrong:
-                raise ConfigError(
-                    f"The value of {what} makes no sense: {self.to_dict()[what.split('[')[1].strip(']')]}."
-                )
+                values = self.to_dict()[what.split("[")[1].strip("]")]
+                raise ConfigError(f"The value of {what} makes no sense: {shown(values, 400)}.")
 
     @classmethod
     def load(cls, given: str | Path) -> Self:
@@ -226,22 +249,24 @@ class TrainingConfig:
         if str(given) in PRESETS:
             return cls.from_toml(files("lesioncount.learning").joinpath(f"presets/{given}.toml").read_text("utf-8"))
         try:
-            return cls.from_toml(Path(given).read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+            text = text_of(Path(given))
+        except (OSError, ValueError) as error:
             raise ConfigError(
                 f"{given} is no preset ({', '.join(PRESETS)}) and cannot be read as a file: {error}."
             ) from None
+        return cls.from_toml(text)
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
         """Read the text of a TOML file."""
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"Expected the configuration as TOML, but it does not parse: {error}.") from None
+        except (ValueError, RecursionError) as error:  # numbers of thousands of digits are a plain ValueError
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else f"{error}"
+            raise ConfigError(f"Expected the configuration as TOML, but it does not parse: {why[:300]}.") from None
         preset = content.pop("preset", None)
         if preset is not None and preset not in PRESETS:
-            raise ConfigError(f"{preset!r} is no preset. Known are {', '.join(PRESETS)}.")
+            raise ConfigError(f"{shown(preset)} is no preset. Known are {', '.join(PRESETS)}.")
         base = asdict(cls.load(preset)) if preset else {}
         return cls.from_dict(
             {name: base.get(name, {}) | _table(name, content.get(name, {})) for name in (*base, *content)}
@@ -253,7 +278,7 @@ class TrainingConfig:
         sections = get_type_hints(cls)
         for name in content:
             _check_known(name, sections, "section")
-        return cls(**{name: _section(sections[name], name, values) for name, values in content.items()})
+        return cls(**{name: _section(sections[name], name, _table(name, of)) for name, of in content.items()})
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """The sections as plain values."""
@@ -262,7 +287,7 @@ class TrainingConfig:
 
 def _table(name: str, values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
-        raise ConfigError(f"Expected a section [{name}], but {name} = {values!r}.")
+        raise ConfigError(f"Expected a section [{name[:_LONGEST_NAME]}], but it is {shown(values)}.")
     return values
 
 
@@ -274,12 +299,12 @@ def _section(kind: Any, name: str, values: dict[str, Any]) -> Any:
         wanted = tuple if isinstance(default, tuple) else type(default) if default is not MISSING else object
         allowed = {float: (int, float), tuple: (list, tuple)}.get(wanted, (wanted,))
         if not isinstance(value, allowed) or (isinstance(value, bool) and wanted is not bool):
-            raise ConfigError(f"Expected {key} in [{name}] to be like {default!r}, but got {value!r}.")
+            raise ConfigError(f"Expected {key} in [{name}] to be like {default!r}, but got {shown(value)}.")
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 
 def _check_known(given: str, known: Any, what: str) -> None:
     if given not in known:
-        close = difflib.get_close_matches(given, list(known), n=1)
+        close = difflib.get_close_matches(str(given)[:_LONGEST_NAME], list(known), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"There is no {what} called {given!r}.{hint} Known are {', '.join(known)}.")
+        raise ConfigError(f"There is no {what} called {shown(given)}.{hint} Known are {', '.join(known)}.")

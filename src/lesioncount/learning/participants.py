@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
@@ -13,6 +14,15 @@ from lesioncount.learning import layout
 from lesioncount.learning.cohort import SPLITS, bids_name
 
 _UNKNOWN = ("", "n/a")
+
+# Columns that are read, of which there must be one.
+_READ = ("participant_id", "session_id", "split", "count", "at_least", "at_most")
+
+# Labels become names of files and folders: none may lead to another folder, or be too long for a file system.
+_LABEL = re.compile(r"[\w.+-][\w.+ -]{0,63}")
+
+_MOST_DIGITS = 9
+_LONGEST_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,8 @@ def read_rows(folder: Path) -> tuple[Row, ...]:
 
 def _table(path: Path) -> list[dict[str, str]]:
     """The rows of a tab-separated table, which must have a column ``participant_id``."""
+    if path.exists() and not path.is_file():
+        raise MapFileError(f"The table {path} cannot be read: it is no file.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream, delimiter="\t", restkey="", restval="")
@@ -65,7 +77,11 @@ def _table(path: Path) -> list[dict[str, str]]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise MapFileError(f"The table {path} cannot be read: {error}.") from None
     if "participant_id" not in columns:
-        raise CohortError(f"Expected a column participant_id in {path}, but its columns are {', '.join(columns)}.")
+        shown = ", ".join(map(str, columns))[:_LONGEST_SHOWN]
+        raise CohortError(f"Expected a column participant_id in {path}, but its columns are {shown}.")
+    twice = [name for name in _READ if list(columns).count(name) > 1]
+    if twice:
+        raise CohortError(f"{path} has more than one column {twice[0]}. Remove all but one.")
     return rows
 
 
@@ -73,10 +89,16 @@ def _splits(path: Path) -> dict[str, str]:
     """The part that each patient belongs to, if there is a table that says so."""
     if not path.exists():
         return {}
-    splits = {row["participant_id"]: row.get("split", "") for row in _table(path)}
-    for patient, split in splits.items():
+    splits: dict[str, str] = {}
+    for row in _table(path):
+        patient, split = row["participant_id"], row.get("split", "")
+        if splits.setdefault(patient, split) != split:
+            raise CohortError(f"{path}: {patient[:_LONGEST_SHOWN]} is in two parts, {splits[patient]!r} and {split!r}.")
         if split not in (*SPLITS, *_UNKNOWN):
-            raise CohortError(f"{path}: expected {', '.join(SPLITS)} or n/a for {patient}, but got {split!r}.")
+            raise CohortError(
+                f"{path}: expected {', '.join(SPLITS)} or n/a for {patient[:_LONGEST_SHOWN]}, but got "
+                f"{split[:_LONGEST_SHOWN]!r}."
+            )
     return {patient: split for patient, split in splits.items() if split in SPLITS}
 
 
@@ -90,6 +112,8 @@ def _row(path: Path, cells: Mapping[str, str], splits: Mapping[str, str]) -> Row
         at_least=_number(path, cells, "at_least"),
         at_most=_number(path, cells, "at_most"),
     )
+    for label in (row.patient, row.session or "none"):
+        _check_label(path, label)
     if not row.allows(row.bounds[0] if row.count is None else row.count):
         raise CohortError(f"{path}: count, at_least and at_most of {row.name} contradict each other.")
     return row
@@ -99,9 +123,17 @@ def _number(path: Path, cells: Mapping[str, str], column: str) -> int | None:
     text = (cells.get(column) or "").strip()
     if text in _UNKNOWN:
         return None
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise CohortError(
-            f"{path}: expected a whole number or n/a as {column} of {cells['participant_id']} "
-            f"{cells.get('session_id', '')}, but got {text!r}."
+            f"{path}: expected a whole number below a billion or n/a as {column} of {cells['participant_id']} "
+            f"{cells.get('session_id', '')}, but got {text[:_LONGEST_SHOWN]!r}."
         )
     return int(text)
+
+
+def _check_label(path: Path, label: str) -> None:
+    if _LABEL.fullmatch(label) is None:
+        raise CohortError(
+            f"{path}: expected labels of letters, digits and - . + _ as participant_id and session_id, at most 64 of "
+            f"them, but got {label[:_LONGEST_SHOWN]!r}."
+        )

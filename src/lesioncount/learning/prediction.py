@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import cast
+from typing import Any, cast
 
 import nibabel
 import numpy as np
@@ -17,13 +18,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lesioncount.errors import ConfigError, MapFileError
-from lesioncount.files.atomic import replacing
-from lesioncount.learning.folder import read_cohort
+from lesioncount.files.atomic import remove_left_overs
+from lesioncount.files.output import OutputFolder
+from lesioncount.learning.checkpoints import read_checkpoint
+from lesioncount.learning.cohort import SEQUENCES
+from lesioncount.learning.folder import FolderCohort, read_cohort
 from lesioncount.learning.methods import current_method
 from lesioncount.learning.networks import CountingNetwork, counting_network
 
 # Windows overlap by half. Their middle counts more than their border, where a network sees less context.
 _OVERLAP = 0.5
+
+# Voxels of a window, far above what any network is trained on: images are padded to it.
+_LARGEST_WINDOW = 1 << 28
+
+_MOST_MEMBERS = 1000
+_MEMBER = re.compile(r"member[0-9]{2,4}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,20 +57,39 @@ class Checkpoint:
 
 
 def load_checkpoint(checkpoint: Path) -> Checkpoint:
-    """Load the checkpoint of a training. Only numbers and plain options are loaded; no code from the file is run."""
+    """Load the checkpoint of a training.
+
+    Only numbers and plain options are loaded; no code from the file is run. A file that is not as it was written is a
+    `MapFileError`: see `read_checkpoint`.
+    """
+    content = read_checkpoint(checkpoint)
     try:
-        content = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        options, shape = dict(content["network_options"]), tuple(content["shape"])
-        weights, normalize = content["network"], bool(content.get("normalize", False))
+        options, shape = dict(content["network_options"]), _checked_shape(content["shape"])
+        weights, normalize = dict(content["network"]), bool(content.get("normalize", False))
         options["method"] = current_method(options["method"], warn=False)
-    except FileNotFoundError:
-        raise MapFileError(f"There is no checkpoint {checkpoint}.") from None
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError):
-        # Not torch's own message, which advises loading such files without this safeguard: they may run code.
-        raise MapFileError(f"{checkpoint} is no checkpoint of lesioncount train.") from None
-    network = counting_network(**options)
-    network.load_state_dict(weights)
+        with torch.device("meta"):  # takes no memory: whatever the options ask for, the weights must fit first
+            _check_fit(counting_network(**options), weights)
+        network = counting_network(**options)
+        network.load_state_dict(weights)
+    except Exception:  # noqa: BLE001 - options and weights of a foreign file may be anything
+        raise MapFileError(
+            f"{checkpoint} is no checkpoint of lesioncount train: its options and its weights make no network. "
+            "Expected best.ckpt or last.ckpt of a training."
+        ) from None
     return Checkpoint(network.eval(), shape, normalize)
+
+
+def _checked_shape(given: Any) -> tuple[int, ...]:
+    shape = tuple(int(n) for n in given)
+    if len(shape) not in (2, 3) or min(shape) < 1 or math.prod(shape) > _LARGEST_WINDOW:
+        raise ValueError(f"no shape of an image: {shape}")
+    return shape
+
+
+def _check_fit(network: CountingNetwork, weights: dict[str, Tensor]) -> None:
+    expected = {name: value.shape for name, value in network.state_dict().items()}
+    if expected != {name: value.shape for name, value in weights.items()}:
+        raise ValueError("weights that do not fit")
 
 
 def load_network(checkpoint: Path) -> tuple[CountingNetwork, tuple[int, ...]]:
@@ -98,33 +127,66 @@ def predict(
     seed : int, default 0
         Seed of the dropout.
     overwrite : bool, default False
-        Overwrite existing maps.
+        Replace maps of an earlier prediction, when all new ones are made. Other files in the folder are never touched.
 
     Returns
     -------
     list of Path
         The maps, or the folders of members.
     """
+    _check_options(mc_dropout, tta)
+    if not overwrite and _holds_files(out):
+        raise ConfigError(f"{out} is not empty. Choose another folder, or overwrite it (--overwrite).")
+    trained = load_checkpoint(checkpoint)
+    expected = trained.network.options["in_channels"], len(trained.shape)
+    if expected != (len(SEQUENCES), 3):
+        raise ConfigError(
+            f"The network of {checkpoint} was trained on images with {expected[0]} channels and {expected[1]} axes, "
+            f"but the scans of a folder have {len(SEQUENCES)} channels and 3 axes."
+        )
+    cohort = read_cohort(images, normalize=trained.normalize)
+    members = _members(trained.network, trained.shape, mc_dropout, tta, seed)
+    folders = [""] if len(members) == 1 else [f"member{i + 1:02}/" for i in range(len(members))]
+    files = OutputFolder(out)
+    with files.alone():
+        written = _write_all(files, cohort, dict(zip(folders, members, strict=True)))
+        _remove_other_members(files, written)
+    return [out / name for name in (written if len(members) == 1 else folders)]
+
+
+def _check_options(mc_dropout: int, tta: bool) -> None:
     if mc_dropout and tta:
         raise ConfigError("Expected either --mc-dropout or --tta, and not both.")
-    if mc_dropout == 1 or mc_dropout < 0:
-        raise ConfigError(f"Expected at least 2 members, but got --mc-dropout {mc_dropout}.")
-    if not overwrite and out.is_dir() and any(out.iterdir()):
-        raise ConfigError(f"{out} is not empty. Choose another folder, or overwrite it (--overwrite).")
-    for old in out.glob("member[0-9][0-9]/*.nii.gz"):
-        old.unlink()  # of an earlier prediction, which may have had more members
-    trained = load_checkpoint(checkpoint)
-    members = _members(trained.network, trained.shape, mc_dropout, tta, seed)
-    cohort = read_cohort(images, normalize=trained.normalize)
-    folders = [out] if len(members) == 1 else [out / f"member{i + 1:02}" for i in range(len(members))]
-    written = []
-    for scan in cohort:
-        given = torch.from_numpy(scan.images)[None]
-        for folder, member in zip(folders, members, strict=True):
-            path = folder / f"{scan.name}.nii.gz"
-            _write(path, member(given), scan.affine)
-            written.append(path)
-    return written if len(members) == 1 else folders
+    if mc_dropout == 1 or not 0 <= mc_dropout <= _MOST_MEMBERS:
+        raise ConfigError(f"Expected 2 to {_MOST_MEMBERS} members, but got --mc-dropout {mc_dropout}.")
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether a folder has files other than what a run that failed has left."""
+    return any(not path.is_dir() and not path.name.startswith(".lesioncount") for path in folder.rglob("*"))
+
+
+def _write_all(files: OutputFolder, cohort: FolderCohort, members: dict[str, _Member]) -> list[str]:
+    """Write all maps, which take their places when the last of them is made: until then, those of before stay."""
+    names = [[f"{folder}{row.name}.nii.gz" for folder in members] for row in cohort.rows]
+    files.check(name for of_scan in names for name in of_scan)
+    for folder in members:
+        remove_left_overs(files.path / folder)
+    with ExitStack() as until_done:
+        for of_scan, scan in zip(names, cohort, strict=True):
+            given = torch.from_numpy(scan.images)[None]
+            for name, member in zip(of_scan, members.values(), strict=True):
+                temporary = until_done.enter_context(files.replacing(name))
+                image = nibabel.Nifti1Image(member(given).T, scan.affine)  # files are in the order x, y, z
+                nibabel.save(image, temporary)
+    return [name for of_scan in names for name in of_scan]
+
+
+def _remove_other_members(files: OutputFolder, written: list[str]) -> None:
+    """Remove members of an earlier prediction, which may have had more of them, or been of more scans."""
+    for name in files.listed().keys() - set(written):
+        if _MEMBER.fullmatch(name.rpartition("/")[0]):
+            files.remove(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +223,3 @@ def _flips(n_axes: int) -> Iterator[tuple[int, ...]]:
     """All ways to flip an image, as axes of a batch, beginning with none."""
     for chosen in range(1 << n_axes):
         yield tuple(axis + 2 for axis in range(n_axes) if chosen >> axis & 1)
-
-
-def _write(path: Path, probabilities: NDArray[np.float32], affine: NDArray[np.float64]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        nibabel.save(nibabel.Nifti1Image(probabilities.T, affine), temporary)  # files are in the order x, y, z

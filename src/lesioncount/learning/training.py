@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,20 @@ import lightning
 import numpy as np
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
-from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from lightning.pytorch.loggers import Logger, TensorBoardLogger
+from lightning.pytorch.utilities import rank_zero_only
+from torch.utils.data import DataLoader
 
 from lesioncount.errors import ConfigError
-from lesioncount.files.atomic import write_text
 from lesioncount.learning.batches import loader
+from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.config import TrainingConfig
-from lesioncount.learning.methods import current_method
+from lesioncount.learning.epoch_log import EpochLog
 from lesioncount.learning.module import CountingModule
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import ScanSource
 from lesioncount.learning.sources import sources_of
+from lesioncount.learning.training_folder import BEST, LAST, TrainingFolder, WholeCheckpoints
 
 # Scans from which the share of lesion voxels is estimated.
 _SCANS_FOR_PREVALENCE = 50
@@ -56,7 +59,8 @@ def train(
     ----------
     config : TrainingConfig
     out : Path
-        Folder for checkpoints (``best.ckpt``, ``last.ckpt``), logs and ``scores.json``.
+        Folder for checkpoints (``best.ckpt``, ``last.ckpt``), logs and ``scores.json``. Only files of an earlier
+        training are replaced, and no two trainings write here at once.
     resume : bool, default False
         Continue after the last finished epoch. The result is the same as that of an uninterrupted training.
     overwrite : bool, default False
@@ -72,8 +76,11 @@ def train(
     dict
         Scores on the test part.
     """
-    last = out / "last.ckpt"
-    _check_folder(config, out, last, resume=resume, overwrite=overwrite)
+    folder = TrainingFolder(out)
+    check = partial(folder.check, config, resume=resume, overwrite=overwrite)
+    is_first = getattr(rank_zero_only, "rank", 0) == 0  # of several processes: it alone writes
+    if is_first:
+        check()
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
     parts = sources_of(config) if parts is None else parts
@@ -83,7 +90,7 @@ def train(
     if all(parts["val"][i].mask is None for i in range(len(parts["val"]))):
         raise ConfigError("No validation scan has a mask, but the best epoch is chosen by its voxel F1.")
     with _without_chatter():
-        trainer = _trainer(config, out, progress=progress)
+        trainer = _trainer(config, folder, resume=resume, progress=progress)
     loaders = {
         part: loader(
             scans,
@@ -98,17 +105,45 @@ def train(
         for part, scans in parts.items()
     }
     module = _module(config, parts["train"], len(loaders["train"]))
-    _begin(config, out, resume=resume)  # not earlier: by now, anything wrong with the configuration has come to light
+    begin_at = folder.path / LAST if resume and (folder.path / LAST).exists() else None
+    if begin_at is not None:
+        _check_fit(module, begin_at)
+    # The folder is not made earlier: by now, anything wrong with the configuration has come to light.
+    with folder.files.alone() if is_first else nullcontext():
+        if is_first:
+            check()  # once more: another training may have ended here in the meantime
+            folder.begin(config, resume=resume)
+        return _fitted(trainer, module, loaders, folder, begin_at)
+
+
+def _fitted(
+    trainer: lightning.Trainer,
+    module: CountingModule,
+    loaders: dict[str, DataLoader[dict[str, Any]]],
+    folder: TrainingFolder,
+    begin_at: Path | None,
+) -> dict[str, float]:
     with _without_chatter():
-        begin_at = str(last) if resume and last.exists() else None
-        trainer.fit(module, loaders["train"], loaders["val"], ckpt_path=begin_at, weights_only=True)
+        start = None if begin_at is None else str(begin_at)
+        trainer.fit(module, loaders["train"], loaders["val"], ckpt_path=start, weights_only=True)
         if "test" not in loaders:
             return {}
-        best = str(out / "best.ckpt")
-        [scores] = trainer.test(module, loaders["test"], ckpt_path=best, verbose=False, weights_only=True)
+        best = str(folder.path / BEST)
+        [found] = trainer.test(module, loaders["test"], ckpt_path=best, verbose=False, weights_only=True)
+    scores = {name: float(value) for name, value in found.items()}
     if trainer.is_global_zero:
-        write_text(out / "scores.json", json.dumps(dict(scores), indent=1) + "\n")
-    return {name: float(value) for name, value in scores.items()}
+        folder.write_scores(scores)
+    return scores
+
+
+def _check_fit(module: CountingModule, checkpoint: Path) -> None:
+    try:
+        module.load_state_dict(read_checkpoint(checkpoint)["state_dict"])
+    except (RuntimeError, KeyError, TypeError, AttributeError):
+        raise ConfigError(
+            f"{checkpoint} does not fit this training: its data had another number of channels, or the file is of "
+            "another program. Choose another folder."
+        ) from None
 
 
 @contextmanager
@@ -119,34 +154,6 @@ def _without_chatter() -> Iterator[None]:
         for message in _CHATTER:
             warnings.filterwarnings("ignore", message)
         yield
-
-
-def _check_folder(config: TrainingConfig, out: Path, last: Path, *, resume: bool, overwrite: bool) -> None:
-    kept = out / "config.json"
-    if resume and kept.exists() and _kept_config(kept) != config:
-        raise ConfigError(
-            f"{out} holds a training with another configuration. Resume it with the same one, or choose another folder."
-        )
-    if last.exists() and not (resume or overwrite):
-        raise ConfigError(
-            f"{out} holds a training. Choose another folder, continue it (--resume), or start again (--overwrite)."
-        )
-
-
-def _kept_config(path: Path) -> TrainingConfig:
-    """The configuration of a training that was begun, perhaps by version 0.1, which used images as they were."""
-    content = json.loads(path.read_text("utf-8"))
-    content["network"]["method"] = current_method(content["network"]["method"], warn=False)
-    content["data"].setdefault("normalize", content["data"]["source"] != "folder")
-    return TrainingConfig.from_dict(content)
-
-
-def _begin(config: TrainingConfig, out: Path, *, resume: bool) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    if not resume:
-        for name in ("last.ckpt", "best.ckpt", "scores.json"):
-            (out / name).unlink(missing_ok=True)
-    write_text(out / "config.json", json.dumps(config.to_dict(), indent=1) + "\n")
 
 
 def _module(config: TrainingConfig, scans: ScanSource, steps_per_epoch: int) -> CountingModule:
@@ -189,8 +196,9 @@ class _BestEpoch(ModelCheckpoint):
             super().on_validation_end(trainer, pl_module)
 
 
-def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.Trainer:
-    loggers: list[Logger] = [CSVLogger(out, name="", version="logs")]
+def _trainer(config: TrainingConfig, folder: TrainingFolder, *, resume: bool, progress: bool) -> lightning.Trainer:
+    out = folder.path
+    loggers: list[Logger] = [EpochLog(folder.files, resume=resume)]
     if find_spec("tensorboard") is not None:
         loggers.append(TensorBoardLogger(str(out), name="", version="tensorboard"))
     options: dict[str, Any] = {"dirpath": str(out), "enable_version_counter": False}
@@ -202,6 +210,7 @@ def _trainer(config: TrainingConfig, out: Path, *, progress: bool) -> lightning.
         # Pre-training does not use the head, whose parameters then have no gradient.
         strategy="auto" if config.run.processes == 1 else "ddp_find_unused_parameters_true",
         logger=loggers,
+        plugins=[WholeCheckpoints(folder)],
         callbacks=[
             _BestEpoch(
                 first=config.run.first_kept,

@@ -99,7 +99,7 @@ class LeafCohort(Sequence[Leaf]):
             with pillow.open(path) as picture:
                 how = pillow.Resampling.BOX if smooth else pillow.Resampling.NEAREST
                 return np.asarray((picture.convert("RGB") if smooth else picture).resize(self.size[::-1], how))
-        except OSError as error:
+        except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
             raise MapFileError(f"The picture {path} cannot be read: {error}.") from None
 
 
@@ -119,8 +119,8 @@ def read_leaves(folder: str | Path, /, *, size: tuple[int, int] = (64, 128)) -> 
     try:
         with table.open(encoding="utf-8", newline="") as stream:
             names = tuple((checked_split(row["split"]), row["id"]) for row in csv.DictReader(stream))
-    except OSError as error:
-        raise MapFileError(f"The table {table} cannot be read: {error.strerror}.") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MapFileError(f"The table {table} cannot be read: {error}.") from None
     except KeyError as error:
         raise CohortError(f"Expected a column {error} in {table}.") from None
     return LeafCohort(Path(folder), (int(size[0]), int(size[1])), names)

@@ -6,7 +6,6 @@ Run as ``python -m lesioncount.paper.samples NET/best.ckpt FOLDER``.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lesioncount.errors import ConfigError
+from lesioncount.files.output import OutputFolder
+from lesioncount.learning.checkpoints import write_checkpoint
 from lesioncount.learning.cohort import Visit
 from lesioncount.learning.config import TrainingConfig
+from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.prediction import load_network
+from lesioncount.learning.training_folder import kept_config
 from lesioncount.paper.sources import synthetic_cohorts
 from lesioncount.runs.tables import to_tsv
 
@@ -37,19 +41,31 @@ def write_samples(checkpoint: Path, out: Path, /) -> None:
     checkpoint : Path
         Of a training on the synthetic cohort, with its ``config.json`` beside it.
     out : Path
-        Folder to write to.
+        Folder to write to, in which only files of earlier samples are replaced.
     """
-    config = TrainingConfig.from_dict(json.loads((checkpoint.parent / "config.json").read_text("utf-8")))
+    config = kept_config(checkpoint.parent)
+    if config is None:
+        raise ConfigError(f"Expected config.json of the training beside {checkpoint}, but there is none.")
     network, _ = load_network(checkpoint)
-    out.mkdir(parents=True, exist_ok=True)
-    torch.save(
-        {
-            "network_options": network.options,
-            "network": {name: value.half() for name, value in network.state_dict().items()},
-            "shape": list(config.data.shape),
-        },
-        out / "network.ckpt",
-    )
+    files = OutputFolder(out)
+    with files.alone():
+        _write_network(files, network, config)
+        _write_maps(files, network, config)
+
+
+def _write_network(files: OutputFolder, network: CountingNetwork, config: TrainingConfig) -> None:
+    with files.replacing("network.ckpt") as temporary:
+        write_checkpoint(
+            {
+                "network_options": network.options,
+                "network": {name: value.half() for name, value in network.state_dict().items()},
+                "shape": list(config.data.shape),
+            },
+            temporary,
+        )
+
+
+def _write_maps(files: OutputFolder, network: CountingNetwork, config: TrainingConfig) -> None:
     rows = []
     for scan in _chosen(config):
         with torch.inference_mode():
@@ -57,9 +73,10 @@ def write_samples(checkpoint: Path, out: Path, /) -> None:
         assert scan.lesions is not None  # noqa: S101 - for the type checker: the synthetic cohort has masks
         image = np.clip((scan.images[_SHOWN] + 3) / 8, 0, 1)
         for kind, volume in (("maps", p), ("masks", scan.lesions / 255), ("images", image)):
-            _write(out / kind / f"{scan.name}.nii.gz", volume, scan.affine)
+            with files.replacing(f"{kind}/{scan.name}.nii.gz") as temporary:
+                _write(temporary, volume, scan.affine)
         rows.append({"scan": scan.name, "count": scan.count})
-    (out / "counts.tsv").write_text(to_tsv(("scan", "count"), rows), "utf-8")
+    files.write_text("counts.tsv", to_tsv(("scan", "count"), rows))
 
 
 def _chosen(config: TrainingConfig) -> Iterator[Visit]:
@@ -73,7 +90,6 @@ def _chosen(config: TrainingConfig) -> Iterator[Visit]:
 
 def _write(path: Path, volume: NDArray[np.floating], affine: NDArray[np.float64]) -> None:
     """As bytes, in units of 1/255."""
-    path.parent.mkdir(exist_ok=True)
     stored = np.round(volume * 255).astype(np.uint8).T  # files are in the order x, y, z
     nibabel.save(nibabel.Nifti1Image(stored, affine), path)
 

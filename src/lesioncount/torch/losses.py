@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
-from lesioncount.errors import NonFiniteError
+from lesioncount.errors import NonFiniteError, ShapeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.counting import axes, count_distribution, mask_of_maps
@@ -74,6 +75,8 @@ class CountLoss(nn.Module):
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"Expected reduction to be mean, sum or none, but got {reduction!r}.")
+        if max_count is not None and (not isinstance(max_count, int) or max_count < 1):
+            raise ValueError(f"Expected max_count to be a whole number of at least 1, but got {max_count!r}.")
         self.max_count = max_count
         self.protocol = checked_protocol(protocol)
         self.spatial_dims = spatial_dims
@@ -108,6 +111,8 @@ class CountLoss(nn.Module):
             Only voxels where it is neither 0 nor NaN are looked at.
         """
         low, high = _bounds(counts, at_least, at_most)
+        batch, classes, _ = axes(maps, self.spatial_dims)
+        _check_shapes((batch, classes) if classes > 1 else (batch,), low, high)
         wanted = self._wanted(low) if self.rescue else None
         try:  # the search for candidates looks at every voxel anyway: maps are not searched beforehand
             distribution = self._distribution(maps, mask, wanted)
@@ -118,7 +123,9 @@ class CountLoss(nn.Module):
         low = torch.zeros(distribution.batch_shape, dtype=torch.long, device=maps.device) if low is None else low
         highest = int(low.max()) if high is None else max(int(low.max()), int(high.max()))
         highest = min(highest, distribution.logits.shape[-1])  # larger counts are all impossible
-        log_probs = distribution.log_bins(highest + 1 if self.max_count is None else self.max_count)
+        # One more bin than there are candidates is impossible already, whatever max_count is.
+        most = distribution.logits.shape[-1] + 1
+        log_probs = distribution.log_bins(highest + 1 if self.max_count is None else min(self.max_count, most))
         return self._reduced(log_probs, low, high, finite.reshape(distribution.batch_shape))
 
     @outside_of_compilation
@@ -150,6 +157,7 @@ class CountLoss(nn.Module):
                 f"{log_probs.shape[-1]}."
             )
         low, high = _bounds(counts, at_least, at_most)
+        _check_shapes(tuple(log_probs.shape[:-1]), low, high)
         low = torch.zeros(log_probs.shape[:-1], dtype=torch.long, device=log_probs.device) if low is None else low
         finite = (log_probs < torch.inf).all(-1)  # an impossible count is -inf, and NaN is not below anything
         return self._reduced(torch.where(finite[..., None], log_probs, 0.0), low, high, finite)
@@ -193,13 +201,26 @@ def _bounds(
     if (counts is None) == (at_least is None and at_most is None):
         raise ValueError("Expected either counts, or bounds on them (at_least, at_most).")
     for labels in (counts, at_least, at_most):
+        if labels is not None and not isinstance(labels, Tensor):
+            raise TypeError(f"Expected labels as a tensor of whole numbers, but got {type(labels).__name__}.")
         if labels is not None and (labels.is_floating_point() or bool((labels < 0).any())):
             raise ValueError("Expected labels to be whole numbers of at least 0.")
     if counts is not None:
         return counts, counts
+    if at_least is not None and at_most is not None and at_least.shape != at_most.shape:
+        raise ShapeError(
+            f"Expected at_least and at_most of one shape, but got {tuple(at_least.shape)} and {tuple(at_most.shape)}."
+        )
     if at_least is not None and at_most is not None and bool((at_least > at_most).any()):
         raise ValueError("Expected at_least not to be above at_most.")
     return at_least, at_most
+
+
+def _check_shapes(expected: tuple[int, ...], *labels: Tensor | None) -> None:
+    """A label for each map; axes of length 1 make no difference."""
+    for given in labels:
+        if given is not None and given.numel() != math.prod(expected):
+            raise ShapeError(f"Expected labels of shape {expected}, one for each map, but got {tuple(given.shape)}.")
 
 
 def bounded_nll(log_p: Tensor, at_least: Tensor, at_most: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,11 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from lesioncount._kernels.log_recursion import backward, forward
+from lesioncount.errors import DistributionError
 from lesioncount.torch.precision import working_dtype
+
+# Of the recursion, which are kept for the gradient: 2 GB.
+_MOST_NUMBERS = 1 << 28
 
 _Size = torch.Size | list[int] | tuple[int, ...]
 
@@ -38,6 +42,12 @@ def log_bins(logits: Tensor, n_bins: int) -> Tensor:
     probabilities: no gradient can exceed that of the bins.
     """
     n_items = math.prod(logits.shape[:-1])
+    n_numbers = n_items * (logits.shape[-1] + 1) * n_bins
+    if n_numbers > _MOST_NUMBERS:
+        raise DistributionError(
+            f"Expected a max_count that fits into memory, but {n_bins} bins for {n_items} distributions of "
+            f"{logits.shape[-1]} trials are {n_numbers} numbers. Larger counts than trials are impossible."
+        )
     result: Tensor = _LogBins.apply(logits.reshape(n_items, logits.shape[-1]), n_bins)  # type: ignore[no-untyped-call]  # torch's own
     return result.reshape(*logits.shape[:-1], n_bins)
 
@@ -155,9 +165,10 @@ class PoissonBinomial(Distribution):
         """Logarithm of P(C = value); -inf where it is not possible."""
         value = torch.as_tensor(value, device=self.logits.device)
         highest = int(value.max().clamp(min=0)) if value.numel() else 0
+        highest = min(highest, self.logits.shape[-1])  # larger counts are in the last bin, which is impossible then
         table = log_bins(self.logits, highest + 2)
         shape = torch.broadcast_shapes(value.shape, self.batch_shape)
-        index = value.long().clamp(min=0).expand(shape).unsqueeze(-1)
+        index = value.long().clamp(min=0, max=highest + 1).expand(shape).unsqueeze(-1)
         picked = table.expand(*shape, highest + 2).gather(-1, index).squeeze(-1)
         return torch.where((value >= 0) & (value == value.long()), picked, -torch.inf).to(self._dtype)
 

@@ -58,7 +58,7 @@ def test_results_survive_files(result, tmp_path):
     result.save(tmp_path)
     assert Result.load(tmp_path / "synthetic-threshold.json") == result
     assert load_results(tmp_path) == [result]
-    names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("[!.]*") if path.is_file()}
     assert names == {"synthetic-threshold.json", "synthetic-threshold.md", "figures/synthetic-threshold-accuracy.svg"}
 
 

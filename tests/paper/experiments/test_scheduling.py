@@ -16,7 +16,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 
 from paper.experiments.fake_jobs import Dying, Failing, Written  # noqa: E402 - after the checks
 
-from lesioncount.errors import ExperimentError  # noqa: E402
+from lesioncount.errors import ExperimentError, MapFileError  # noqa: E402
+from lesioncount.files.output import OutputFolder  # noqa: E402
 from lesioncount.paper.experiments.scheduling import run_jobs  # noqa: E402
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -122,9 +123,7 @@ def test_no_worker_outlives_a_run_that_is_killed(tmp_path):
 
 
 def test_a_cache_that_another_run_uses_is_left_alone(tmp_path):
-    fcntl = pytest.importorskip("fcntl", reason="runs are not told apart on this system")
-    with (tmp_path / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(ExperimentError, match="Another run is using"):
-            run_jobs([Written("alone")], tmp_path)
+    pytest.importorskip("fcntl", reason="runs are not told apart on this system")
+    with OutputFolder(tmp_path).alone(), pytest.raises(MapFileError, match=f"in use by process {os.getpid()}"):
+        run_jobs([Written("alone")], tmp_path)
     assert not (tmp_path / "begun").exists()

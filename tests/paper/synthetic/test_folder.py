@@ -216,7 +216,10 @@ def test_a_damaged_image_is_named(folder):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ({"count": "some"}, "expected a whole number or n/a as count of sub-001 ses-01, but got 'some'"),
+        (
+            {"count": "some"},
+            "expected a whole number below a billion or n/a as count of sub-001 ses-01, but got 'some'",
+        ),
         ({"count": "-1"}, "but got '-1'"),
         ({"count": "n/a", "at_least": "3", "at_most": "2"}, "of sub-001_ses-01 contradict each other"),
         ({"count": "1", "at_least": "3"}, "of sub-001_ses-01 contradict each other"),

@@ -14,6 +14,7 @@ from lesioncount.learning.methods import METHODS, current_method
 from lesioncount.learning.networks.heads import DEEP, SHALLOW, ConvolutionalHead, MapHead
 from lesioncount.learning.networks.layers import DROPOUTS
 from lesioncount.learning.networks.unet import UNet
+from lesioncount.learning.plausible import MOST_COUNTS, MOST_FILTERS, shown
 from lesioncount.protocol import CountingProtocol
 
 # The head of multi-head learns ten times more slowly than the rest: otherwise it does not converge (appendix B.1).
@@ -70,10 +71,10 @@ class NetworkOptions:
         """Check what the parts do not check, and accept a protocol as a dict."""
         if self.method not in METHODS:
             raise ValueError(f"Expected method to be one of {', '.join(METHODS)}, but got {self.method!r}.")
-        for name in ("max_count", "head_filters"):
+        for name, most in (("max_count", MOST_COUNTS), ("head_filters", MOST_FILTERS)):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"Expected {name} to be at least 1, but got {value!r}.")
+            if value is not None and not 1 <= value <= most:
+                raise ValueError(f"Expected {name} to be at least 1 and at most {most}, but got {shown(value)}.")
         given: Any = self.protocol
         protocol = CountingProtocol.from_dict(given) if isinstance(given, dict) else checked_protocol(given)
         object.__setattr__(self, "protocol", protocol)

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from lesioncount.errors import ShapeError
 from lesioncount.learning.networks.layers import InstanceNorm, channel_dropout, convolution, leaky_relu, max_pooled
+from lesioncount.learning.plausible import MOST_FILTERS, is_network_size, shown
 
 
 class UNetOutput(NamedTuple):
@@ -187,6 +188,11 @@ def _check_sizes(spatial_dims: int, in_channels: int, filters: int, levels: int)
     for name, value, least in (("in_channels", in_channels, 1), ("filters", filters, 1), ("levels", levels, 2)):
         if not isinstance(value, int) or value < least:
             raise ValueError(f"Expected {name} to be a whole number of at least {least}, but got {value!r}.")
+    if not is_network_size(filters, levels) or in_channels > MOST_FILTERS:
+        raise ValueError(
+            f"A network with {shown(in_channels)} channels, {shown(filters)} filters and {shown(levels)} levels does "
+            f"not fit into memory: some level would have more than {MOST_FILTERS} filters. Choose fewer."
+        )
 
 
 def _check_dropout(dropout: float) -> None:

@@ -16,6 +16,7 @@ from lesioncount.candidates import find_candidates
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.networks.heads import MapHead
 from lesioncount.learning.scans import LearningScan
+from lesioncount.paper.experiments.kept_files import kept_arrays
 from lesioncount.paper.experiments.presets import AttackSettings
 from lesioncount.torch import count_log_probs
 
@@ -72,7 +73,7 @@ class AttackOutcome:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read what `arrays` gave."""
-        with np.load(path, allow_pickle=False) as found:
+        with kept_arrays(path) as found:
             plain = {one.name: found[one.name] for one in fields(cls) if one.name != "example"}
             example = {name.removeprefix("example_"): found[name] for name in found if name.startswith("example_")}
         return cls(**plain, example=example)

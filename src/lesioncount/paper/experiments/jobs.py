@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -17,16 +16,25 @@ from torch import Tensor
 
 from lesioncount.baselines import connected_component_count
 from lesioncount.errors import ConfigError
-from lesioncount.files.atomic import write_text
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
+from lesioncount.learning.training_folder import kept_config
 from lesioncount.paper.experiments.arms import Arm, content_key
 from lesioncount.paper.experiments.attack import attack
+from lesioncount.paper.experiments.kept_files import (
+    is_damaged,
+    is_finished,
+    is_whole,
+    kept_arrays,
+    save_arrays,
+    set_aside,
+    write_note,
+)
 from lesioncount.paper.experiments.presets import AttackSettings
-from lesioncount.paper.experiments.stats import MapNumbers, ScanStats, map_numbers, save_arrays
+from lesioncount.paper.experiments.stats import MapNumbers, ScanStats, map_numbers
 from lesioncount.paper.sources import sources_of
 
 # Scans that go through a network together.
@@ -111,12 +119,17 @@ class Trained(Job):
             start = Trained(self.arm.before).folder(cache) / "last.ckpt"
             config = replace(config, run=replace(config.run, start=str(start)))
         parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
-        begun = self.folder(cache) / "config.json"
+        if is_damaged(self.folder(cache)):
+            set_aside(self.folder(cache))
         # The folder of results or data was moved after training began, so that paths differ: start again.
-        is_moved = begun.exists() and json.loads(begun.read_text("utf-8")) != json.loads(json.dumps(config.to_dict()))
+        is_moved = kept_config(self.folder(cache)) not in (None, config)
         train(config, self.folder(cache), resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
         minutes = (time.monotonic() - began) / 60
-        write_text(self.path(cache), json.dumps({"title": self.arm.title, "minutes": round(minutes, 2)}) + "\n")
+        write_note(self.path(cache), {"title": self.arm.title, "minutes": round(minutes, 2)})
+
+    def is_done(self, cache: Path) -> bool:
+        """Whether it is finished, and its files are not damaged."""
+        return is_finished(self.path(cache))
 
     def network(self, cache: Path, epoch: str) -> CountingNetwork:
         """The network of the "best" or the "last" epoch, frozen."""
@@ -151,6 +164,10 @@ class _WithNetwork(Job):
     def path(self, cache: Path) -> Path:
         """The file of the arrays."""
         return cache / self.kind / f"{self.key}.npz"
+
+    def is_done(self, cache: Path) -> bool:
+        """Whether the file is there, and not damaged."""
+        return is_whole(self.path(cache))
 
 
 @dataclass(frozen=True)
@@ -223,7 +240,7 @@ class DropoutCounted(_WithNetwork):
 
     def load(self, cache: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         """Counts, shape (n_scans, n_samples)."""
-        with np.load(self.path(cache), allow_pickle=False) as found:
+        with kept_arrays(self.path(cache)) as found:
             return np.asarray(found["counts"])
 
 

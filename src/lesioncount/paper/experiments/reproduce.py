@@ -7,10 +7,11 @@ from pathlib import Path
 from types import ModuleType
 
 from lesioncount.errors import ConfigError
+from lesioncount.files.output import OutputFolder
 from lesioncount.paper.experiments import adversarial, calibration, lowdata, multitask, threshold, uncertainty
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.presets import recipe_of
-from lesioncount.paper.experiments.result import Result
+from lesioncount.paper.experiments.result import Result, names_of
 from lesioncount.paper.experiments.scheduling import run_jobs
 from lesioncount.paper.experiments.study import Study
 
@@ -41,7 +42,7 @@ def reproduce(
     Parameters
     ----------
     out : Path
-        Folder of results: JSON and tables per experiment, and figures.
+        Folder of results: JSON and tables per experiment, and figures. Only earlier results are replaced.
     experiments : sequence of str
         Of "threshold", "calibration", "uncertainty", "multitask", "lowdata" and "adversarial". Default: all.
     preset : str, default "laptop"
@@ -70,6 +71,8 @@ def reproduce(
         Study(name, preset, recipe_of(preset, name, path), tuple(range(n_seeds)), kept)
         for name, path in (data or {"synthetic": ""}).items()
     ]
+    # Before hours of work, after which it could not be written.
+    OutputFolder(out).check(file for study in studies for name in chosen for file in names_of(study.data_set, name))
     run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, report=report)
     results = []
     for study in studies:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,12 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.errors import ExperimentError
-from lesioncount.files.atomic import write_text
+from lesioncount.files.output import OutputFolder
 from lesioncount.paper.experiments.claims import Claim, Evidence
 from lesioncount.paper.experiments.estimates import Samples, estimates_of
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.report.drawing import Figure
-from lesioncount.runs.plain import to_json
+from lesioncount.runs.plain import read_json, to_json
 from lesioncount.trust.scores.estimate import Estimate
 
 FORMAT_VERSION = 2
@@ -25,6 +24,9 @@ _READABLE = (1, FORMAT_VERSION)
 
 # In the order of the paper.
 EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial")
+
+# At the end of a drawing in a file; it is not part of the drawing.
+_CHECKSUM = re.compile(r"\n<!-- checksum: [0-9a-f]{64} -->\n\Z")
 
 Cell = str | float | int | Estimate | None
 Row = tuple[Cell, ...]
@@ -171,12 +173,8 @@ class Result:
         return replace(self, claims=claims)
 
     def save(self, folder: Path) -> None:
-        """Write JSON, tables as text and figures as files."""
-        stem = f"{self.data_set}-{self.experiment}"
-        figures = folder / "figures"
-        figures.mkdir(parents=True, exist_ok=True)
-        for figure in self.figures:
-            write_text(figures / f"{stem}-{figure.name}.svg", on_white(figure.file))
+        """Write JSON, tables as text and figures as files. Only files of earlier results are replaced."""
+        files, stem = OutputFolder(folder), f"{self.data_set}-{self.experiment}"
         content = {
             "format": FORMAT_VERSION,
             **{name: getattr(self, name) for name in ("experiment", "data_set", "preset", "n_scans", "n_patients")},
@@ -185,15 +183,18 @@ class Result:
             "claims": [claim.to_dict() for claim in self.claims],
             "figures": [{"name": figure.name, "label": figure.label} for figure in self.figures],
         }
-        write_text(folder / f"{stem}.json", to_json(content))
         text = f"# {self.experiment}, {self.data_set}\n\n{self.basis}.\n\n"
-        write_text(folder / f"{stem}.md", text + "\n".join(table.to_markdown() for table in self.tables))
+        with files.alone():
+            for figure in self.figures:
+                files.write_text(f"figures/{stem}-{figure.name}.svg", on_white(figure.file))
+            files.write_text(f"{stem}.json", to_json(content))
+            files.write_text(f"{stem}.md", text + "\n".join(table.to_markdown() for table in self.tables))
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote."""
         try:
-            content = _checked(json.loads(path.read_text("utf-8")))
+            content = _checked(read_json(path))
             stem = path.stem
             figures = tuple(
                 Figure(one["name"], one["label"], _drawing(path.parent / "figures", stem, one["name"]))
@@ -206,7 +207,7 @@ class Result:
                 figures=figures,
                 claims=tuple(Claim.from_dict(claim) for claim in content["claims"]),
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ExperimentError(f"{path} is not a result of lesioncount reproduce: {error}.") from None
 
 
@@ -216,6 +217,11 @@ def load_results(folder: Path) -> list[Result]:
     if not found:
         raise ExperimentError(f"There are no results of lesioncount reproduce in {folder}.")
     return found
+
+
+def names_of(data_set: str, experiment: str) -> tuple[str, ...]:
+    """The files that results are written to, but for figures."""
+    return tuple(f"{data_set}-{experiment}{ending}" for ending in (".json", ".md"))
 
 
 def _checked(content: dict[str, Any]) -> dict[str, Any]:
@@ -235,4 +241,4 @@ def _drawing(folder: Path, stem: str, name: str) -> str:
     """A figure of these results, and no other file."""
     if re.fullmatch(r"[a-z0-9-]+", name) is None:
         raise ValueError(f"{name!r} is not the name of a figure")
-    return (folder / f"{stem}-{name}.svg").read_text("utf-8")
+    return _CHECKSUM.sub("", (folder / f"{stem}-{name}.svg").read_text("utf-8"))

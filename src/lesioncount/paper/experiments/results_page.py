@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from lesioncount.files.atomic import write_text
+from lesioncount.files.output import OutputFolder
 from lesioncount.optional import optional
 from lesioncount.paper.experiments.claims import STATEMENTS
 from lesioncount.paper.experiments.result import EXPERIMENT_NAMES, Result
@@ -15,6 +15,8 @@ from lesioncount.paper.experiments.verdicts import claims_of
 from lesioncount.report.drawing import Figure
 from lesioncount.report.templates import template
 from lesioncount.version import __version__
+
+PAGE = "reproduce.html"
 
 # What each experiment asks, and where it is in the paper.
 QUESTIONS = {
@@ -51,9 +53,8 @@ def write_page(folder: Path, results: Sequence[Result]) -> Path:
         version=__version__,
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
-    page = folder / "reproduce.html"
-    write_text(page, text)
-    return page
+    OutputFolder(folder).write_text(PAGE, text)
+    return folder / PAGE
 
 
 def _picture(figure: Figure) -> str:

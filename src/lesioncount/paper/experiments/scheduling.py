@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 
 import torch
 
 from lesioncount.errors import ExperimentError
+from lesioncount.files.atomic import remove_left_overs
+from lesioncount.files.output import OutputFolder
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.runs.workers import Workers
 
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # not on Windows, where two runs at once are not noticed
-    fcntl = None
-
-# How often a worker checks that the run it belongs to is still there.
-_SECONDS_BETWEEN_LOOKS = 2.0
+_TIMES, _TIME = "times.tsv", re.compile(r"[^\t]+\t[^\t]*\t[0-9.]+")
 
 
 def run_jobs(
@@ -50,8 +44,10 @@ def run_jobs(
     n_all, failed = len(waiting), dict[str, str]()
     if not waiting:
         return
-    cache.mkdir(parents=True, exist_ok=True)
-    with _alone(cache):
+    _check_times(cache / _TIMES)
+    with OutputFolder(cache).alone():
+        for folder in cache.glob("*/"):
+            remove_left_overs(folder)
         _run(waiting, failed, cache, n_processes, report)
     if failed:
         raise ExperimentError(
@@ -60,18 +56,14 @@ def run_jobs(
         )
 
 
-@contextmanager
-def _alone(cache: Path) -> Iterator[None]:
-    """No two runs train the same network in the same folder; the lock goes with the process that holds it."""
-    with (cache / "lock").open("w") as file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ExperimentError(
-                    f"Another run is using {cache}. Wait for it, or choose another --cache."
-                ) from None
-        yield
+def _check_times(path: Path) -> None:
+    """Lines are added to the list of times; a file of somebody else under its name is left alone."""
+    try:
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    except (OSError, UnicodeDecodeError):
+        lines = [""]
+    if not all(_TIME.fullmatch(line) for line in lines):
+        raise ExperimentError(f"{path} is not a list of times by lesioncount. Move it, or choose another --cache.")
 
 
 def _run(
@@ -89,7 +81,7 @@ def _run(
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     job = running.pop(future)
-                    how = _outcome(future, job, failed, cache / "times.tsv")
+                    how = _outcome(future, job, failed, cache / _TIMES)
                     n_done = n_all - len(waiting) - len(running)
                     report(f"[{n_done}/{n_all}] {job.title}: {how}")
         except (KeyboardInterrupt, GeneratorExit):

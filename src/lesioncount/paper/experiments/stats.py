@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
-from lesioncount.files.atomic import replacing
+from lesioncount.paper.experiments.kept_files import kept_arrays, save_arrays
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.comparison import THRESHOLDS
 from lesioncount.trust.scores.lesions import match_lesions
@@ -127,7 +127,7 @@ class ScanStats:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote."""
-        with np.load(path, allow_pickle=False) as found:
+        with kept_arrays(path) as found:
 
             def rows(name: str) -> tuple[NDArray[Any], ...]:
                 return tuple(np.split(found[name], np.cumsum(found[f"{name}_n"])[:-1]))
@@ -144,13 +144,6 @@ class ScanStats:
                     if one.name not in ("names", "patients", "peaks", "owns", "touches")
                 },
             )
-
-
-def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays to a file that appears complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        np.savez_compressed(temporary, allow_pickle=False, **arrays)
 
 
 @dataclass(frozen=True, eq=False)
