@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -19,12 +20,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from learning.test_training import TINY, tiny, train  # noqa: E402 - after the checks
 
 from lesioncount.cli import main  # noqa: E402
-from lesioncount.errors import ConfigError  # noqa: E402
+from lesioncount.errors import ConfigError, LesionCountError, MapFileError  # noqa: E402
+from lesioncount.files.output import OutputFolder  # noqa: E402
 from lesioncount.integrations.torchmetrics import CountAccuracy  # noqa: E402
+from lesioncount.learning.checkpoints import write_checkpoint  # noqa: E402
 from lesioncount.learning.cohort import Cohort, z_scored  # noqa: E402
 from lesioncount.learning.cohort_files import write_cohort  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.folder import read_cohort  # noqa: E402
+from lesioncount.learning.networks import counting_network  # noqa: E402
 from lesioncount.learning.prediction import load_checkpoint, load_network, predict  # noqa: E402
 from lesioncount.learning.sources import sources_of  # noqa: E402
 from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
@@ -142,7 +146,7 @@ def test_images_of_a_folder_are_normalised_in_training_and_prediction_alike(raw_
 def test_checkpoints_of_version_0_1_load_silently_and_take_images_as_they_are(trained, tmp_path):
     content = torch.load(trained / "net" / "best.ckpt", weights_only=True)
     content["network_options"]["method"] = "ours"
-    del content["normalize"]
+    del content["normalize"], content["checksum"]
     torch.save(content, tmp_path / "old.ckpt")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -179,3 +183,66 @@ def test_two_processes_with_hardly_any_scans(tmp_path):
         accuracy.update(log_probs, torch.tensor([scan.at_least]))
     assert scores["test_voxel_f1"] == pytest.approx(f1.compute().item(), rel=1e-4)
     assert scores["test_accuracy"] == pytest.approx(accuracy.compute().item())
+
+
+def files_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("[!.]*") if path.is_file()}
+
+
+def test_nothing_is_replaced_before_everything_is_there(trained, tmp_path, capsys):
+    good, cohort, out = trained / "net" / "best.ckpt", trained / "cohort", tmp_path / "m"
+    predict(good, cohort, out, mc_dropout=2)
+    before = files_of(out)
+    assert run("predict", tmp_path / "missing.ckpt", cohort, "-o", out, "--overwrite") == 2
+    assert "There is no checkpoint" in capsys.readouterr().err
+    assert run("predict", good, tmp_path / "nowhere", "-o", out, "--overwrite") == 2
+    damaged = shutil.copytree(cohort, tmp_path / "damaged")
+    last = max(damaged.glob("sub-*/**/*_T2w.nii.gz"))
+    last.write_bytes(last.read_bytes()[:200])
+    assert run("predict", good, damaged, "-o", out, "--overwrite", "--mc-dropout", 2, "--seed", 3) == 2
+    assert files_of(out) == before
+    assert not list(out.rglob(".lesioncount-*"))
+
+
+def test_only_maps_of_an_earlier_prediction_are_replaced_or_removed(trained, tmp_path):
+    good, cohort, out = trained / "net" / "best.ckpt", trained / "cohort", tmp_path / "m"
+    predict(good, cohort, out, mc_dropout=3)
+    mine = {"member03/mine.nii.gz", "member07/sub-001_ses-01.nii.gz", "notes.txt", "sub-009.nii.gz"}
+    changed = out / "member03" / "sub-001_ses-01.nii.gz"
+    for name in mine:
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_text("mine")
+    changed.write_text("edited")
+    with pytest.raises(ConfigError, match="--overwrite"):
+        predict(good, cohort, out, mc_dropout=2)
+    predict(good, cohort, out, mc_dropout=2, overwrite=True)
+    assert all((out / name).read_text() == "mine" for name in mine)
+    assert {path.name for path in (out / "member03").iterdir()} == {"mine.nii.gz", changed.name}
+    before = files_of(out)
+    with pytest.raises(MapFileError, match=r"member03/sub-001_ses-01\.nii\.gz is not a result"):
+        predict(good, cohort, out, mc_dropout=3, overwrite=True)
+    assert files_of(out) == before
+
+
+def test_two_predictions_do_not_share_a_folder(trained, tmp_path):
+    pytest.importorskip("fcntl", reason="runs are not told apart on this system")
+    with OutputFolder(tmp_path / "m").alone(), pytest.raises(MapFileError, match="in use by process"):
+        predict(trained / "net" / "best.ckpt", trained / "cohort", tmp_path / "m")
+
+
+def test_a_folder_that_a_failed_prediction_has_left_can_be_used(trained, tmp_path):
+    damaged = shutil.copytree(trained / "cohort", tmp_path / "damaged")
+    first = min(damaged.glob("sub-*/**/*_T2w.nii.gz"))
+    first.write_bytes(b"")
+    with pytest.raises(LesionCountError):
+        predict(trained / "net" / "best.ckpt", damaged, tmp_path / "m", tta=True)
+    predict(trained / "net" / "best.ckpt", trained / "cohort", tmp_path / "m")
+
+
+def test_networks_for_other_images_are_refused(trained, tmp_path):
+    network = counting_network("map", spatial_dims=2, in_channels=3, filters=2, levels=2)
+    content = {"network_options": network.options, "network": network.state_dict(), "shape": [16, 16]}
+    write_checkpoint(content, tmp_path / "leaf.ckpt")
+    with pytest.raises(ConfigError, match="trained on images with 3 channels and 2 axes"):
+        predict(tmp_path / "leaf.ckpt", trained / "cohort", tmp_path / "m")
+    assert not (tmp_path / "m").exists()

@@ -57,7 +57,7 @@ def test_files_that_were_exchanged_stop_a_new_training(name, folder):
     assert files_of(folder) == before
 
 
-def test_checkpoints_of_another_training_are_files_of_others(folder, finished, tmp_path):
+def test_checkpoints_of_another_training_are_files_of_others(folder, tmp_path):
     train(tiny(run={"epochs": 0, "seed": 5}), tmp_path / "other")
     shutil.copy(tmp_path / "other" / "best.ckpt", folder / "best.ckpt")
     before = files_of(folder)

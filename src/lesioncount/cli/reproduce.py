@@ -60,16 +60,18 @@ def run(options: argparse.Namespace) -> int:
     for module, extra in (("torch", "train"), ("lightning", "train"), ("monai", "train"), ("matplotlib", "report")):
         if options.report is None or extra == "report":
             optional(module, extra, "Reproducing the paper")
+    from lesioncount.files.output import OutputFolder
+
+    out = _folder(options) if options.report is None else options.report
+    files = OutputFolder(out)
+    files.check(("reproduce.html", "claims.md"))  # not after hours of work
     if options.report is None:
         _run_experiments(options)
-    from lesioncount.files.output import OutputFolder
     from lesioncount.paper.experiments.result import load_results
     from lesioncount.paper.experiments.results_page import write_page
     from lesioncount.paper.experiments.verdicts import claims_table, summary_table, verdict_lines
 
-    out = _folder(options) if options.report is None else options.report
     results = load_results(out)
-    files = OutputFolder(out)
     with files.alone():
         page = write_page(out, results)
         files.write_text("claims.md", "\n".join(of(results).to_markdown() for of in (summary_table, claims_table)))
