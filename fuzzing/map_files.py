@@ -193,7 +193,12 @@ def _change_element(rng: Rng, data: Any) -> None:
     if element.VR == "SQ" and len(element.value) and rng.random() < 0.8:
         _change_element(rng, element.value[int(rng.integers(len(element.value)))])
         return
-    numbers = {"US": (0, 1, 65535), "UL": (0, 1, 2**32 - 1), "IS": (0, -1, 2**31 - 1), "DS": ("0", "-1", "1e300", "0.5")}
+    numbers = {
+        "US": (0, 1, 65535),
+        "UL": (0, 1, 2**32 - 1),
+        "IS": (0, -1, 2**31 - 1),
+        "DS": ("0", "-1", "1e300", "0.5"),
+    }
     if rng.random() < 0.3:
         del data[element.tag]
     elif element.VR in numbers:

@@ -83,7 +83,7 @@ def test_a_wheel_holds_the_package_and_its_kernels_but_nothing_generated(checkou
 def test_a_source_distribution_can_be_tested_where_it_is_unpacked(checkout):
     with tarfile.open(build("sdist", checkout)) as sdist:
         names = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
-    folders = ("src/lesioncount", "tests", "docs", "benchmarks")
+    folders = ("src/lesioncount", "tests", "docs", "benchmarks", "fuzzing")
     wanted = set(BESIDE).union(*(files_in(checkout, folder) for folder in folders))
     made = {name for name in names if name in {"PKG-INFO", "setup.cfg"} or ".egg-info/" in name}
     assert names - made == wanted
