@@ -112,7 +112,7 @@ def make_nnunet(rng: Rng, home: Path, folder: Path) -> Plan:
 
 
 def make_zarr(rng: Rng, _: Path, folder: Path) -> Plan:
-    """zarr 2 or 3: its description as JSON, or a chunk."""
+    """Zarr 2 or 3: its description as JSON, or a chunk."""
     import zarr
 
     values = a_map(rng).astype("<f4")
@@ -128,7 +128,7 @@ def make_zarr(rng: Rng, _: Path, folder: Path) -> Plan:
     if path in descriptions:
         path.write_text(odd_json(rng, json.loads(path.read_text())), "utf-8", "replace")
     else:
-        path = [file for file in files if file not in descriptions][0]
+        path = next(file for file in files if file not in descriptions)
         path.write_bytes(damaged(rng, path.read_bytes())) if rng.random() < 0.9 else path.unlink()
     return {"path": "map.zarr", "channel": _channel(rng, values)}
 

@@ -91,6 +91,8 @@ def read_dicom(path: Path, _: int | None) -> NDArray[Any]:
     import pydicom
 
     data = pydicom.dcmread(path)
+    if data.PixelRepresentation != 0:
+        raise ValueError("signed voxels, which no segmentation has")
     frames = np.asarray(data.pixel_array, dtype=np.float64) / float(data.MaximumFractionalValue)
     groups = data.PerFrameFunctionalGroupsSequence
     heights = [float(group.PlanePositionSequence[0].ImagePositionPatient[2]) for group in groups]

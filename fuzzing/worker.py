@@ -87,7 +87,7 @@ def _compared(target: Target, folder: Path, plan: dict[str, Any], numbers: Numbe
     if right is None:
         return None
     same = numbers.n == right.n and all(
-        abs(a - b) <= _SAME * max(1, abs(b)) for a, b in zip(numbers.peaks, right.peaks)
+        abs(a - b) <= _SAME * max(1, abs(b)) for a, b in zip(numbers.peaks, right.peaks, strict=True)
     )
     if same:
         return None

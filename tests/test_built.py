@@ -23,8 +23,8 @@ LEFTOVERS = [
     "benchmarks/results.json",
 ]
 BESIDE = [
-    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "conftest.py",
-    "pyproject.toml", "setup.py",
+    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
+    "SECURITY.md", "conftest.py", "pyproject.toml", "setup.py",
 ]  # fmt: skip
 
 

@@ -11,12 +11,12 @@ from html_page import Page
 pytest.importorskip("matplotlib", reason="needs the extra [report]")
 pytest.importorskip("jinja2", reason="needs the extra [report]")
 
-from lesioncount.paper.experiments.results_page import write_page  # noqa: E402 - after the checks
-from lesioncount.report import write_report  # noqa: E402
-from lesioncount.report.evaluation import write_evaluation_page  # noqa: E402
-from lesioncount.runs import count_batch  # noqa: E402
-from lesioncount.runs.comparison import TruthOptions  # noqa: E402
-from lesioncount.runs.evaluation import evaluate  # noqa: E402
+from lesioncount.paper.experiments.results_page import write_page
+from lesioncount.report import write_report
+from lesioncount.report.evaluation import write_evaluation_page
+from lesioncount.runs import count_batch
+from lesioncount.runs.comparison import TruthOptions
+from lesioncount.runs.evaluation import evaluate
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def test_one_row_does_not_serve_two_scans(maps):
 
 def test_a_column_that_is_there_twice_is_named(maps):
     for header in ("scan,count,count", "scan,scan,count"):
-        with pytest.raises(TruthError, match="more than one column '(count|scan)'"):
+        with pytest.raises(TruthError, match=r"more than one column '(count|scan)'"):
             compared(maps, f"{header}\na_map,1,1\n")
     rows = "a_map,1,p,q\nb_map,1,p,q\n=1,1,p,q\n"
     with pytest.raises(TruthError, match="more than one column 'patient'"):
