@@ -13,7 +13,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SKIPPED = (".*", "build", "dist", "out", "results", "reproduce-*", "*.egg-info", "__pycache__", "*.c", "*.so", "*.pyd")
+SKIPPED = (
+    ".*",
+    "build",
+    "dist",
+    "out",
+    "results",
+    "reproduce-*",
+    "findings",
+    "*.egg-info",
+    "__pycache__",
+    "*.c",
+    "*.so",
+    "*.pyd",
+)
 # Of an earlier build, by another Python, and of tests: nothing of these may be packed.
 LEFTOVERS = [
     "src/lesioncount/_kernels/slab.cpython-399-x86_64-linux-gnu.so",
@@ -21,6 +34,7 @@ LEFTOVERS = [
     "src/lesioncount/__pycache__/counting.cpython-399.pyc",
     "tests/__pycache__/conftest.cpython-399.pyc",
     "benchmarks/results.json",
+    "fuzzing/findings/finding.json",
 ]
 BESIDE = [
     "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
