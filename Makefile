@@ -5,18 +5,23 @@ TORCH ?= torch==2.13.0
 comma := ,
 EXTRAS := report,cluster,itk,dicom$(if $(TORCH),$(comma)train)
 VENV ?= .venv
+# Of make fuzz.
+MINUTES ?= 60
+SEED ?= 0
+JOBS ?= 2
 BIN := $(VENV)/bin
 KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
 # What the package must be installed again for; all else is read where it is.
 BUILT := pyproject.toml setup.py $(KERNELS)
 
-.PHONY: help demo test lint unit slow nnunet bench reproduce format clean
+.PHONY: help demo test lint unit slow nnunet fuzz bench reproduce format clean
 
 help:
 	@echo "make demo       count maps of a network, compare them with the truth, write reports"
 	@echo "make test       lint, types, import layers, tests"
 	@echo "make slow       the tests that take minutes: statistical claims over many seeds"
 	@echo "make nnunet     the trainer with a real nnU-Net, in an environment of its own"
+	@echo "make fuzz       damaged and hostile files, through everything that reads files; MINUTES=60 SEED=0 JOBS=2"
 	@echo "make bench      speed, as ratios in one run (writes benchmarks/results.json)"
 	@echo "make reproduce  the experiments of the paper, hours; LEAF=folder adds the photographs of leaves"
 	@echo "make format     format the code"
@@ -75,6 +80,9 @@ $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
 nnunet: $(VENV)-nnunet/.ready
 	$(VENV)-nnunet/bin/pytest tests/integrations/test_nnunet.py
 
+fuzz: $(VENV)/.test
+	$(BIN)/python -m fuzzing --minutes $(MINUTES) --seed $(SEED) --jobs $(JOBS)
+
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
@@ -86,6 +94,6 @@ format: $(VENV)/.test
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) $(VENV)-nnunet build dist src/lesioncount.egg-info out/demo benchmarks/results.json .coverage .hypothesis .*_cache
+	rm -rf $(VENV) $(VENV)-nnunet build dist src/lesioncount.egg-info out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
 	rm -f src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so src/lesioncount/_kernels/*.pyd
-	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks docs fuzzing -name __pycache__ -prune -exec rm -rf {} +

@@ -19,6 +19,9 @@ from fuzzing.worker import TARGETS
 # Between lines that say how far it is.
 _SECONDS_TO_TELL = 60
 
+# That a format has before it is the turn of another.
+_SECONDS_AT_ONCE = 5
+
 
 class _Plan:
     """Which case is next: formats take turns so that each has the same time."""
@@ -27,7 +30,7 @@ class _Plan:
         self._seed, self._numbers = options.seed, Counter[str]()
         self._spent: dict[str, float] = dict.fromkeys(options.only or TARGETS, 0.0)
         self._end = time.monotonic() + 60 * options.minutes
-        self._begun: dict[Case, float] = {}
+        self._now = ""
         self._one = options.case
         if self._one is not None:
             self._numbers = Counter(dict.fromkeys(self._spent, self._one))
@@ -39,16 +42,17 @@ class _Plan:
         waiting = {name for name in self._spent if self._one is None or self._numbers[name] == self._one}
         if not waiting:
             return None
-        name = min(waiting, key=lambda one: self._spent[one])
-        case = Case(self._seed, name, self._numbers[name])
-        self._numbers[name] += 1
-        self._begun[case] = time.monotonic()
-        self._spent[name] += 1e-3  # so that two workers do not begin with the same format
+        least = min(waiting, key=lambda one: self._spent[one])
+        # Not at every turn: a worker that is new, because the last one died, imports what a format needs again.
+        if self._now not in waiting or self._spent[self._now] > self._spent[least] + _SECONDS_AT_ONCE:
+            self._now = least
+        case = Case(self._seed, self._now, self._numbers[self._now])
+        self._numbers[self._now] += 1
         return case
 
-    def done(self, case: Case) -> None:
+    def done(self, case: Case, seconds: float) -> None:
         """Take down the time that a case took."""
-        self._spent[case.format] += time.monotonic() - self._begun.pop(case)
+        self._spent[case.format] += seconds
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,9 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
             return 2
         findings, plan, told = Findings(options.findings), _Plan(options), time.monotonic()
 
-        def done(case: Case, outcome: Outcome, files: Path, _: float) -> None:
+        def done(case: Case, outcome: Outcome, files: Path, seconds: float) -> None:
             nonlocal told
-            plan.done(case)
+            plan.done(case, seconds)
             findings.add(case, outcome, files)
             if options.case is not None:
                 print(f"{outcome.kind} {outcome.cause}\n{outcome.detail}")

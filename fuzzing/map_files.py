@@ -112,7 +112,7 @@ def make_nnunet(rng: Rng, home: Path, folder: Path) -> Plan:
 
 
 def make_zarr(rng: Rng, _: Path, folder: Path) -> Plan:
-    """zarr 2 or 3: its description as JSON, or a chunk."""
+    """Zarr 2 or 3: its description as JSON, or a chunk."""
     import zarr
 
     values = a_map(rng).astype("<f4")
@@ -128,7 +128,7 @@ def make_zarr(rng: Rng, _: Path, folder: Path) -> Plan:
     if path in descriptions:
         path.write_text(odd_json(rng, json.loads(path.read_text())), "utf-8", "replace")
     else:
-        path = [file for file in files if file not in descriptions][0]
+        path = next(file for file in files if file not in descriptions)
         path.write_bytes(damaged(rng, path.read_bytes())) if rng.random() < 0.9 else path.unlink()
     return {"path": "map.zarr", "channel": _channel(rng, values)}
 
@@ -193,7 +193,12 @@ def _change_element(rng: Rng, data: Any) -> None:
     if element.VR == "SQ" and len(element.value) and rng.random() < 0.8:
         _change_element(rng, element.value[int(rng.integers(len(element.value)))])
         return
-    numbers = {"US": (0, 1, 65535), "UL": (0, 1, 2**32 - 1), "IS": (0, -1, 2**31 - 1), "DS": ("0", "-1", "1e300", "0.5")}
+    numbers = {
+        "US": (0, 1, 65535),
+        "UL": (0, 1, 2**32 - 1),
+        "IS": (0, -1, 2**31 - 1),
+        "DS": ("0", "-1", "1e300", "0.5"),
+    }
     if rng.random() < 0.3:
         del data[element.tag]
     elif element.VR in numbers:

@@ -15,12 +15,14 @@ Rng = np.random.Generator
 
 # What may stand where a number stood. Numbers of 400 digits are beyond floats, of 5000 beyond what Python converts.
 _NUMBERS = (
-    "0", "-1", "1e999", "-1e999", "NaN", "nan", "inf", "-inf", "9" * 400, "9" * 5000, "1e-400", "0x10", "1_0", "", "4.5",
-    "18446744073709551615", "9223372036854775808", "-9223372036854775809", "900000000", "1099511627776", "0.1 0.1", "1e5",
+    "0", "-1", "1e999", "-1e999", "NaN", "nan", "inf", "-inf", "9" * 400, "9" * 5000, "1e-400", "0x10", "1_0", "",
+    "4.5", "18446744073709551615", "9223372036854775808", "-9223372036854775809", "900000000", "1099511627776",
+    "0.1 0.1", "1e5",
 )  # fmt: skip
 _WORDS = (
-    "", " ", "x" * 5000, "%n%n%s", "%s" * 50, "../../etc/passwd", "/dev/zero", "/dev/stdin", "LIST", "LOCAL", "\0", "\x1b[2J",
-    "é", "=1+1", "<script>alert(1)</script>", "null", "true", "[", "{", '"', "'", "n/a", "\n", "\t", ",", ";",
+    "", " ", "x" * 5000, "%n%n%s", "%s" * 50, "../../etc/passwd", "/dev/zero", "/dev/stdin", "LIST", "LOCAL", "\0",
+    "\x1b[2J", "é", "=1+1", "<script>alert(1)</script>", "null", "true", "[", "{", '"', "'", "n/a", "\n",
+    "\t", ",", ";",
 )  # fmt: skip
 
 # Deep enough for every parser that calls itself.

@@ -35,6 +35,7 @@ class _Worker:
     case: Case | None = None
     stage: str = "idle"
     since: float = 0.0
+    made_at: float = 0.0
     outcome: Outcome = field(default_factory=lambda: Outcome("accepted"))
 
     @property
@@ -58,6 +59,7 @@ class Pool:
             for worker in self._workers:
                 if worker.stage == "idle" and (case := next_case()) is not None:
                     worker.case, worker.stage, worker.since = case, "asked", time.monotonic()
+                    worker.made_at = worker.since
                     worker.connection.send(case)
             busy = [worker for worker in self._workers if worker.stage != "idle"]
             if not busy:
@@ -84,10 +86,10 @@ class Pool:
             return
         took = time.monotonic() - worker.since
         worker.stage, worker.since = stage, time.monotonic()
-        if stage == "handled":
-            worker.outcome = outcome
-            if stage != "asked" and took > SECONDS_PER_INPUT:
-                worker.outcome = Outcome("hung", f"over {SECONDS_PER_INPUT} s")
+        if stage == "made":
+            worker.made_at = worker.since
+        elif stage == "handled":
+            worker.outcome = Outcome("hung", f"over {SECONDS_PER_INPUT} s") if took > SECONDS_PER_INPUT else outcome
         elif stage == "checked":
             self._tell(worker, outcome or worker.outcome, done)
             worker.stage = "idle"
@@ -107,7 +109,7 @@ class Pool:
 
     def _tell(self, worker: _Worker, outcome: Outcome, done: Done) -> None:
         if worker.case is not None:
-            done(worker.case, outcome, worker.folder, time.monotonic() - worker.since)
+            done(worker.case, outcome, worker.folder, time.monotonic() - worker.made_at)
 
     def _started(self, number: int) -> _Worker:
         here, there = _SPAWN.Pipe()

@@ -24,9 +24,7 @@ _INSPECTED, _COUNTED_BY_COMMAND = 0.08, 0.08
 def _make(make: Make, rng: np.random.Generator, home: Path, folder: Path) -> Plan:
     plan = make(rng, home, folder)
     roll = rng.random()
-    plan["how"] = (
-        "inspect" if roll < _INSPECTED else "count" if roll < _INSPECTED + _COUNTED_BY_COMMAND else "function"
-    )
+    plan["how"] = "inspect" if roll < _INSPECTED else "count" if roll < _INSPECTED + _COUNTED_BY_COMMAND else "function"
     return plan
 
 

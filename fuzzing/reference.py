@@ -18,7 +18,9 @@ _CLOSE = 1e-6
 _MOST_VOXELS = 1 << 24
 
 
-def plain_count(values: NDArray[Any], threshold: float = 0.1, neighbours: int = 2, min_voxels: int = 1) -> Numbers | None:
+def plain_count(
+    values: NDArray[Any], threshold: float = 0.1, neighbours: int = 2, min_voxels: int = 1
+) -> Numbers | None:
     """Candidates and their peaks, by scipy; None where rounding decides."""
     if values.ndim not in (2, 3) or values.size == 0 or values.size > _MOST_VOXELS:
         return None
@@ -44,7 +46,9 @@ def read_nifti(path: Path, channel: int | None) -> NDArray[Any]:
         import gzip
 
         content = gzip.decompress(content)
-    kind: Any = nibabel.Nifti2Image if content[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c") else nibabel.Nifti1Image
+    kind: Any = (
+        nibabel.Nifti2Image if content[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c") else nibabel.Nifti1Image
+    )
     image = kind.from_bytes(content)
     if image.header.get_data_offset() == 0:
         raise ValueError("nibabel takes the header for voxels")
@@ -87,6 +91,8 @@ def read_dicom(path: Path, _: int | None) -> NDArray[Any]:
     import pydicom
 
     data = pydicom.dcmread(path)
+    if data.PixelRepresentation != 0:
+        raise ValueError("signed voxels, which no segmentation has")
     frames = np.asarray(data.pixel_array, dtype=np.float64) / float(data.MaximumFractionalValue)
     groups = data.PerFrameFunctionalGroupsSequence
     heights = [float(group.PlanePositionSequence[0].ImagePositionPatient[2]) for group in groups]

@@ -86,7 +86,9 @@ def _compared(target: Target, folder: Path, plan: dict[str, Any], numbers: Numbe
         return None
     if right is None:
         return None
-    same = numbers.n == right.n and all(abs(a - b) <= _SAME * max(1, abs(b)) for a, b in zip(numbers.peaks, right.peaks))
+    same = numbers.n == right.n and all(
+        abs(a - b) <= _SAME * max(1, abs(b)) for a, b in zip(numbers.peaks, right.peaks, strict=True)
+    )
     if same:
         return None
     return Outcome("differs", "another number", f"counted {_shown(numbers)}, but it is {_shown(right)}")

@@ -42,7 +42,7 @@ def called(arguments):
     try:
         PAGES[arguments[0]](*arguments[1:])
     except LesionCountError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         return 2
     return 0
 

@@ -13,7 +13,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SKIPPED = (".*", "build", "dist", "out", "results", "reproduce-*", "*.egg-info", "__pycache__", "*.c", "*.so", "*.pyd")
+SKIPPED = (
+    ".*",
+    "build",
+    "dist",
+    "out",
+    "results",
+    "reproduce-*",
+    "findings",
+    "*.egg-info",
+    "__pycache__",
+    "*.c",
+    "*.so",
+    "*.pyd",
+)
 # Of an earlier build, by another Python, and of tests: nothing of these may be packed.
 LEFTOVERS = [
     "src/lesioncount/_kernels/slab.cpython-399-x86_64-linux-gnu.so",
@@ -21,10 +34,11 @@ LEFTOVERS = [
     "src/lesioncount/__pycache__/counting.cpython-399.pyc",
     "tests/__pycache__/conftest.cpython-399.pyc",
     "benchmarks/results.json",
+    "fuzzing/findings/finding.json",
 ]
 BESIDE = [
-    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "conftest.py",
-    "pyproject.toml", "setup.py",
+    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
+    "SECURITY.md", "conftest.py", "pyproject.toml", "setup.py",
 ]  # fmt: skip
 
 
@@ -83,7 +97,7 @@ def test_a_wheel_holds_the_package_and_its_kernels_but_nothing_generated(checkou
 def test_a_source_distribution_can_be_tested_where_it_is_unpacked(checkout):
     with tarfile.open(build("sdist", checkout)) as sdist:
         names = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
-    folders = ("src/lesioncount", "tests", "docs", "benchmarks")
+    folders = ("src/lesioncount", "tests", "docs", "benchmarks", "fuzzing")
     wanted = set(BESIDE).union(*(files_in(checkout, folder) for folder in folders))
     made = {name for name in names if name in {"PKG-INFO", "setup.cfg"} or ".egg-info/" in name}
     assert names - made == wanted

@@ -249,11 +249,14 @@ class ScanRecord:
             warnings=typed(content.get("warnings", ()), tuple[str, ...]),
             n_dropped=typed(content.get("n_dropped", 0), int),
         )
+        corrected = typed(content.get("pmf_calibrated", ()), tuple[float, ...])
+        if summary.numbers is not None and (summary.numbers.calibrated is None) == bool(corrected):
+            raise ValueError("expected calibrated numbers and their distribution, or neither")
         return cls(
             summary,
             None if settings is None else CountedWith.from_dict(typed(settings, dict[str, Any])),
             typed(content["pmf"], tuple[float, ...]) if is_ok else (),
-            typed(content.get("pmf_calibrated", ()), tuple[float, ...]),
+            corrected,
             lesions,
         )
 

@@ -65,7 +65,9 @@ class CountedWith:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """From plain values; ValueError, KeyError or TypeError if they are none."""
-        from lesioncount.trust.fitting.evidence import read_calibration  # not at the top: for those who read results back
+        from lesioncount.trust.fitting.evidence import (
+            read_calibration,
+        )  # not at the top: for those who read results back
 
         applied = typed(content.get("calibration"), dict[str, Any] | None) or {}
         return cls(

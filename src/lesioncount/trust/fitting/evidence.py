@@ -27,7 +27,7 @@ N_FOLDS = 5
 # Nobody would notice a change of the ranked probability score by less than this share.
 _NEXT_TO_NOTHING = 0.02
 
-# Missed lesions per scan that a file may speak of. The distribution has an entry for every count up to there and beyond.
+# Missed lesions per scan that a file may speak of: the distribution has an entry for every count up to there.
 _MOST_MISSED = 10_000
 
 _HELD_OUT_PARTS = ("before", "after", "change")
@@ -164,24 +164,7 @@ class CalibrationFit:
     def from_json(cls, text: str) -> Self:
         """From text."""
         try:
-            content = json.loads(text)
-            if not isinstance(content, dict) or "calibration" not in content:
-                raise CalibrationError("Expected a calibration as lesioncount calibrate writes it, but it is not one.")
-            if content.get("format") != FORMAT_VERSION:
-                raise CalibrationError(
-                    f"Expected a calibration of format {FORMAT_VERSION}, but got {reprlib.repr(content.get('format'))}."
-                )
-            calibration = read_calibration(content["calibration"])
-            held_out, conformal = content.get("held_out"), content.get("conformal")
-            return cls(
-                calibration,
-                None if held_out is None else HeldOut.from_dict(held_out),
-                None
-                if conformal is None
-                else ConformalFit(
-                    read_calibration(conformal["calibration"]), ConformalCounts.from_dict(conformal["scores"])
-                ),
-            )
+            return cls._from_content(json.loads(text))
         except CalibrationError:
             raise
         except RecursionError:
@@ -190,6 +173,24 @@ class CalibrationFit:
             raise CalibrationError(f"Expected a calibration as lesioncount calibrate writes it: no {error}.") from None
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             raise CalibrationError(f"Expected a calibration as lesioncount calibrate writes it: {error}.") from None
+
+    @classmethod
+    def _from_content(cls, content: Any) -> Self:
+        if not isinstance(content, dict) or "calibration" not in content:
+            raise CalibrationError("Expected a calibration as lesioncount calibrate writes it, but it is not one.")
+        if content.get("format") != FORMAT_VERSION:
+            given = reprlib.repr(content.get("format"))
+            raise CalibrationError(f"Expected a calibration of format {FORMAT_VERSION}, but got {given}.")
+        held_out, conformal = content.get("held_out"), content.get("conformal")
+        return cls(
+            read_calibration(content["calibration"]),
+            None if held_out is None else HeldOut.from_dict(held_out),
+            None
+            if conformal is None
+            else ConformalFit(
+                read_calibration(conformal["calibration"]), ConformalCounts.from_dict(conformal["scores"])
+            ),
+        )
 
 
 def read_calibration(values: Any) -> Calibration:
