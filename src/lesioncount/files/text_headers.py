@@ -62,7 +62,7 @@ def data_file(header: Path, name: str) -> Path:
 def lps_grid(
     path: Path, shape: tuple[int, ...], columns: NDArray[np.float64], origin: NDArray[np.float64]
 ) -> VoxelGrid:
-    """The grid of axes and an origin in two or three dimensions, in millimetres to the left, to the back and upwards."""
+    """The grid of axes and an origin in two or three dimensions, in millimetres to the left, to the back and up."""
     affine = np.eye(4)
     n = len(origin)
     affine[:n, : columns.shape[1]] = columns

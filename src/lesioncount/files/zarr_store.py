@@ -69,7 +69,7 @@ def open_zarr(path: Path, channel: int | None = None) -> MapSource:
 
 
 def files_in(path: Path) -> dict[Path, int]:
-    """All files of an array in a folder, with their sizes, in the order of their names. Others than files are refused."""
+    """All files of an array in a folder, with their sizes, in the order of their names. All else is refused."""
     found: dict[Path, int] = {}
     for folder, _, names in os.walk(path):
         for name in names:
