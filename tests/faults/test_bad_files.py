@@ -8,6 +8,7 @@ import struct
 import tempfile
 import tracemalloc
 import zipfile
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -155,7 +156,22 @@ def npz_bytes():
     return file.getvalue()
 
 
+def npy_bytes():
+    import io
+
+    file = io.BytesIO()
+    np.save(file, GOOD)
+    return file.getvalue()
+
+
 SEEDS = {
+    "map.npy": npy_bytes(),
+    "map.mha": b"ObjectType = Image\nNDims = 3\nCompressedData = True\nTransformMatrix = 1 0 0 0 1 0 0 0 1\n"
+    b"Offset = 0 0 0\nElementSpacing = 1 1 2\nDimSize = 8 7 6\nElementType = MET_FLOAT\nElementDataFile = LOCAL\n"
+    + zlib.compress(GOOD.tobytes()),
+    "map.nrrd": b"NRRD0004\ntype: float\ndimension: 3\nspace: left-posterior-superior\nsizes: 8 7 6\n"
+    b"space directions: (1,0,0) (0,1,0) (0,0,2)\nkinds: domain domain domain\nendian: little\nencoding: gzip\n"
+    b"space origin: (0,0,0)\n\n" + gzip.compress(GOOD.tobytes()),
     "map.nii": nifti_bytes(),
     "map.nii.gz": gzip.compress(nifti_bytes()),
     "map.npz": npz_bytes(),

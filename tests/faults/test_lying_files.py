@@ -270,10 +270,14 @@ def test_dicom_headers_that_promise_more_than_there_is(tmp_path, probabilities):
     from pydicom import dcmread
 
     path, _ = fractional_segmentation(tmp_path, probabilities)
-    wide, far = dcmread(path), dcmread(path)
+    odd, wide, far = dcmread(path), dcmread(path), dcmread(path)
+    odd.SegmentationType = "FRACTIONAX"
+    odd.save_as(tmp_path / "odd.dcm")
+    with pytest.raises(MapFileError, match="not a DICOM segmentation"):
+        open_map(tmp_path / "odd.dcm")
     wide.Rows = wide.Columns = 60_000
     wide.save_as(tmp_path / "wide.dcm")
-    with pytest.raises(MapFileError, match="do not make a volume"):
+    with pytest.raises(MapFileError, match="frames do not make a volume"):
         open_map(tmp_path / "wide.dcm")
     far.PerFrameFunctionalGroupsSequence[-1].PlanePositionSequence[0].ImagePositionPatient = [10.0, 20.0, 3e7]
     far.save_as(tmp_path / "far.dcm")
