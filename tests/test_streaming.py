@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import lesioncount as lc
-from lesioncount.errors import NonFiniteError, RunsNotKeptError, ShapeError, VoxelTypeError
+from lesioncount.errors import LesionCountError, NonFiniteError, RunsNotKeptError, ShapeError, VoxelTypeError
 
 
 @pytest.fixture
@@ -131,3 +131,46 @@ def test_wrong_shapes_of_planes_are_refused(shape):
 def test_wrong_axis_is_refused():
     with pytest.raises(ShapeError, match="one of the 3 axes"):
         lc.StreamingCounter((4, 4), np.float32, axis=3)
+
+
+STRANGE = [
+    "x",
+    None,
+    3.5,
+    (3.5, 4),
+    ("y", "z"),
+    (),
+    (10**400, 2),
+    10**400,
+    (True, 2.5),
+    {},
+    [[1, 2], [3, 4]],
+    np.nan,
+    1j,
+]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize(
+    "slot",
+    ["shape", "dtype", "axis", "protocol", "spacing_mm", "voxel_volume_mm3", "scale", "offset", "logits", "keep_runs"],
+)
+def test_wrong_types_are_explained(slot, value):
+    if (value is None and slot in ("protocol", "spacing_mm", "voxel_volume_mm3", "scale")) or (
+        value == 3.5 and slot in ("voxel_volume_mm3", "scale", "offset")
+    ):
+        pytest.skip("is what it should be")
+    options = {"shape": (4, 5), "dtype": np.float32} | {slot: value}
+    with pytest.raises(LesionCountError):
+        lc.StreamingCounter(options.pop("shape"), options.pop("dtype"), **options)
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: repr(value)[:20])
+def test_planes_that_are_none(value):
+    counter = lc.StreamingCounter((4, 5), np.float32)
+    with pytest.raises(LesionCountError):
+        counter.push(value)
+    if value is not None:
+        with pytest.raises(LesionCountError):
+            counter.push(np.zeros((2, 4, 5), np.float32), value)
+    assert counter.n_planes == 0

@@ -16,6 +16,9 @@ from lesioncount.voxels import is_inside
 # Columns are counted in 32 bits.
 _LONGEST_AXIS = 2**31 - 1
 
+# A cube of ten kilometres.
+_LARGEST_VOXEL_MM3 = 1e21
+
 
 def checked_protocol(protocol: CountingProtocol | str | None) -> CountingProtocol:
     """The protocol, that of the paper if there is none."""
@@ -41,8 +44,8 @@ def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingP
         return None
     try:
         spacing = tuple(np.asarray(spacing_mm, dtype=np.float64).ravel().tolist())
-    except (TypeError, ValueError):
-        raise SpacingError(f"Expected the voxel size along each axis, but spacing_mm is {spacing_mm!r}.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise SpacingError(f"Expected the voxel size along each axis, but spacing_mm is {shown(spacing_mm)}.") from None
     if len(spacing) not in ((3,) if ndim == 3 else (2, 3)):
         raise SpacingError(f"Expected the voxel size along each of {ndim} axes, but spacing_mm is {spacing}.")
     if not all(math.isfinite(size) and size > 0 for size in spacing):
@@ -55,6 +58,67 @@ def checked_threads(threads: object) -> int:
     if not isinstance(threads, Integral) or threads < 1:
         raise MapError(f"Expected at least one thread, but got threads={threads!r}.")
     return int(threads)
+
+
+def checked_plane(shape: object) -> tuple[int, ...]:
+    """The shape of a plane: one or two whole numbers, each at least 1."""
+    try:
+        sizes = np.asarray(shape)
+        plane = tuple(sizes.ravel().tolist()) if sizes.dtype.kind in "iu" and sizes.ndim < 2 else ()
+    except (ValueError, TypeError, OverflowError):
+        plane = ()
+    if len(plane) not in (1, 2) or min(plane) < 1:
+        raise ShapeError(
+            f"Expected the shape of a plane to be one or two whole numbers of at least 1, but got {shown(shape)}."
+        )
+    if max(plane) > _LONGEST_AXIS:
+        raise ShapeError(
+            f"Expected axes of at most {_LONGEST_AXIS} voxels, but the shape of a plane is {shown(shape)}."
+        )
+    return plane
+
+
+def checked_dtype(dtype: object) -> np.dtype[Any]:
+    """A dtype; None is not one, though numpy takes it for float64."""
+    try:
+        if dtype is not None:
+            return np.dtype(dtype)  # type: ignore[call-overload, no-any-return]  # whatever it is, this is the check
+    except (TypeError, ValueError, OverflowError, SyntaxError):
+        pass
+    raise VoxelTypeError(f"Expected the dtype of the planes, such as numpy.float32, but got {shown(dtype)}.")
+
+
+def checked_axis(axis: object, ndim: int) -> int:
+    """An axis of a map, counted from the first."""
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool) or not -ndim <= axis < ndim:
+        raise ShapeError(f"Expected axis to be one of the {ndim} axes of the map, but got {shown(axis)}.")
+    return int(axis) % ndim
+
+
+def checked_volume(volume_mm3: Any) -> float | None:
+    """The volume of a voxel, or None."""
+    if volume_mm3 is None:
+        return None
+    if not isinstance(volume_mm3, int | float | np.number) or not 0 < volume_mm3 < _LARGEST_VOXEL_MM3:
+        raise SpacingError(f"Expected the volume of a voxel to be greater than 0, but got {shown(volume_mm3)}.")
+    return float(volume_mm3)
+
+
+def checked_array(array: object, what: str) -> NDArray[Any]:
+    """Anything as an array."""
+    try:
+        return np.asanyarray(array)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ShapeError(f"Expected {what} as an array, but got {type(array).__name__}: {error}") from None
+
+
+def shown(value: object) -> str:
+    """A value for a message, however long it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # integers of more than 4300 digits
+        text = f"a very long {type(value).__name__}"
+    return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def checked_map(probabilities: ArrayLike) -> NDArray[Any]:

@@ -9,9 +9,19 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lesioncount._kernels.slab import Slab
 from lesioncount.candidates import candidates_of
-from lesioncount.checks import checked_mask, checked_protocol, checked_spacing
+from lesioncount.checks import (
+    checked_array,
+    checked_axis,
+    checked_dtype,
+    checked_mask,
+    checked_plane,
+    checked_protocol,
+    checked_spacing,
+    checked_volume,
+    shown,
+)
 from lesioncount.counting import LesionCount
-from lesioncount.errors import ShapeError, VoxelTypeError
+from lesioncount.errors import MapError, ShapeError, VoxelTypeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.slabs import BadVoxels, SweepPlan
 from lesioncount.voxels import encoding_of
@@ -70,21 +80,17 @@ class StreamingCounter:
         logits: bool = False,
         keep_runs: bool = False,
     ) -> None:
-        shape = tuple(np.ravel(np.asarray(shape_of_plane, dtype=np.int64)).tolist())
-        if len(shape) not in (1, 2) or min(shape) < 1:
-            raise ShapeError(
-                f"Expected the shape of a plane to be one or two numbers of at least 1, but got {shape_of_plane}."
-            )
+        shape = checked_plane(shape_of_plane)
         ndim = len(shape) + 1
-        if not -ndim <= axis < ndim:
-            raise ShapeError(f"Expected axis to be one of the {ndim} axes of the map, but got {axis}.")
-        self._axis = axis % ndim
+        self._axis = checked_axis(axis, ndim)
         self._shape_of_plane = shape
         self._protocol = checked_protocol(protocol)
         self._protocol.neighbours(ndim)
-        self._encoding = encoding_of(np.dtype(dtype), scale, offset, logits)
+        self._encoding = encoding_of(checked_dtype(dtype), scale, offset, logits)
         self._spacing_mm = checked_spacing(spacing_mm, ndim, self._protocol)
-        self._voxel_mm3 = voxel_volume_mm3
+        self._voxel_mm3 = checked_volume(voxel_volume_mm3)
+        if not isinstance(keep_runs, bool | np.bool_):
+            raise MapError(f"Expected keep_runs to be True or False, but got {shown(keep_runs)}.")
         self._keep_runs = keep_runs
         self._plan: SweepPlan | None = None
         self._slab: Slab | None = None
@@ -99,10 +105,10 @@ class StreamingCounter:
 
         After an error the planes of this call are not counted; those of earlier calls are.
         """
-        planes = self._with_axes_of_map(np.asanyarray(planes), "planes")
+        planes = self._with_axes_of_map(checked_array(planes, "planes"), "planes")
         if planes.dtype != self._encoding.dtype:
             raise VoxelTypeError(f"Expected planes of dtype {self._encoding.dtype}, but their dtype is {planes.dtype}.")
-        mask = None if mask is None else self._with_axes_of_map(np.asarray(mask), "the mask")
+        mask = None if mask is None else self._with_axes_of_map(checked_array(mask, "a mask"), "the mask")
         inside = checked_mask(mask, planes.shape, planes)
         if planes.size == 0:
             return

@@ -92,15 +92,26 @@ def encoding_of(dtype: np.dtype[Any], scale: float | None, offset: float, logits
         )
     if scale is not None and not _is_scale(scale):
         raise MapError(f"Expected scale to be a finite number other than 0, but got {scale!r}.")
+    if not isinstance(logits, bool | np.bool_):
+        raise MapError(f"Expected logits to be True or False, but got {type(logits).__name__}.")
+    if not _is_finite(offset):
+        raise MapError(f"Expected offset to be a finite number, but got {offset!r}.")
     if logits and dtype.kind != "f":
         raise VoxelTypeError(f"Expected logits to be floating point, but their dtype is {dtype}.")
     if logits and scale is not None:
         raise MapError("logits=True and scale= exclude each other: a logit has no scale. Multiply the logits first.")
-    return VoxelEncoding(dtype, 1.0 if scale is None else float(scale), offset, logits)
+    return VoxelEncoding(dtype, 1.0 if scale is None else float(scale), float(offset), bool(logits))
 
 
 def _is_scale(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value) and value != 0
+    return _is_finite(value) and value != 0
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # integers of 400 digits
+        return False
 
 
 @lru_cache(maxsize=256)

@@ -79,3 +79,31 @@ def test_pictures(probabilities, tmp_path):
     assert outlines
     longest = max(int(part.split("h")[1].split("M")[0]) for d in outlines for part in d.split("M") if "h" in part)
     assert longest <= 2
+
+
+def test_the_intercept_of_truth_masks_and_of_pictures(probabilities, tmp_path):
+    """Stored as 1 and 2 with an intercept of -1, so that the first is outside: for count, truth and picture."""
+    pytest.importorskip("jinja2")
+
+    def shifted(path, inside):
+        image = nibabel.Nifti1Image(inside.astype(np.uint8) + 1, AFFINE)
+        image.header.set_slope_inter(1.0, -1.0)
+        path.parent.mkdir(exist_ok=True)
+        nibabel.save(image, path)
+        np.testing.assert_array_equal(open_map(path).mask(), inside)
+
+    save(tmp_path / "maps" / "s.nii.gz", probabilities)
+    where = np.zeros(SHAPE, bool)
+    where[:5, :, :3] = True
+    shifted(tmp_path / "masks" / "s.nii.gz", where)
+    shifted(tmp_path / "truth" / "s.nii.gz", probabilities > 0.5)
+    options = ["-o", str(tmp_path / "out"), "--mask", str(tmp_path / "masks"), "--report", "--quiet"]
+    assert main(["count", str(tmp_path / "maps"), *options]) == 0
+    truth = ["--truth", str(tmp_path / "truth"), "-o", str(tmp_path / "eval"), "--quiet"]
+    assert main(["evaluate", str(tmp_path / "out"), *truth]) == 0
+    [scan] = json.loads((tmp_path / "eval" / "evaluation.json").read_text())["scans"]
+    assert (scan["truth"], scan["predicted"], scan["cc"]) == (1, 1, 1)
+    page = Page((tmp_path / "out" / "report.html").read_text("utf-8"))
+    outlines = {path["d"] for path in page.all("path") if "transform" in path and "h" in path.get("d", "")}
+    longest = max(int(part.split("h")[1].split("M")[0]) for d in outlines for part in d.split("M") if "h" in part)
+    assert longest <= 2

@@ -207,10 +207,10 @@ def test_dicom_segmentation_lies_where_its_slices_do(tmp_path, probabilities):
 
 
 def test_missing_optional_package_names_the_extra(tmp_path, monkeypatch):
-    (tmp_path / "map.nrrd").write_bytes(b"NRRD0004\n")
-    monkeypatch.setitem(__import__("sys").modules, "SimpleITK", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'lesioncount\[itk\]'"):
-        open_map(tmp_path / "map.nrrd")
+    (tmp_path / "map.dcm").write_bytes(b"DICM")
+    monkeypatch.setitem(__import__("sys").modules, "highdicom", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lesioncount\[dicom\]'"):
+        open_map(tmp_path / "map.dcm")
 
 
 def test_millimetres_are_those_of_the_affine(tmp_path, probabilities):

@@ -60,7 +60,17 @@ def test_another_protocol_is_refused():
 
 @pytest.mark.parametrize(
     "values",
-    [{"slope": 0}, {"slope": -1}, {"slope": math.inf}, {"offset": math.nan}, {"missed_rate": -0.1}, {"slope": "steep"}],
+    [
+        {"slope": 0},
+        {"slope": -1},
+        {"slope": math.inf},
+        {"offset": math.nan},
+        {"missed_rate": -0.1},
+        {"slope": "steep"},
+        {"missed_rate": 3e8},
+        {"missed_rate": 10**400},
+        {"offset": 10**400},
+    ],
 )
 def test_numbers_that_make_no_sense_are_refused(values):
     with pytest.raises(CalibrationError):

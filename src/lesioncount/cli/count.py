@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
+
+# More digits than any number has that is meant.
+_LONGEST_NUMBER = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -192,9 +196,13 @@ def _protocol(options: argparse.Namespace) -> CountingProtocol:
 
 def _scale(text: str) -> float:
     try:
-        return float(Fraction(text))
+        # A decimal with a large exponent is not for Fraction, which would write out all its digits.
+        scale = float(Fraction(text[:_LONGEST_NUMBER]) if "/" in text else text)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.01 or 1/255") from None
+        scale = math.nan
+    if not math.isfinite(scale) or len(text) > _LONGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number such as 0.01 or 1/255")
+    return scale
 
 
 def _print_summary(result: RunResults) -> None:

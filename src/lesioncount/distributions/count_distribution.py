@@ -146,7 +146,10 @@ def checked_max_count(max_count: int) -> int:
 
 def is_between(value: object, low: float, high: float) -> bool:
     """Whether a value is a finite number in [low, high]."""
-    return isinstance(value, Real) and low <= float(value) <= high and not math.isinf(value)
+    try:
+        return isinstance(value, Real) and low <= float(value) <= high and not math.isinf(value)
+    except OverflowError:  # integers of 400 digits
+        return False
 
 
 def look_up(table: NDArray[np.float64], k: ArrayLike, *, below: float, above: float) -> Any:

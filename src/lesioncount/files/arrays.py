@@ -2,32 +2,78 @@
 
 from __future__ import annotations
 
+import lzma
+import math
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.files.byte_streams import HIGHEST_RATIO, fill
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
+from lesioncount.files.stored import StoredVoxels
 
 _BROKEN = (
     ValueError, EOFError, OSError, KeyError, AttributeError, SyntaxError, TypeError, OverflowError, NotImplementedError,
-    RuntimeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error,
+    RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, struct.error,
 )  # fmt: skip
+
+# Archives with more in them are not made by numpy's savez for one map.
+_MOST_ARRAYS = 1000
+
+# Arrays up to this size are taken out of an archive however small they were packed.
+_SMALL_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What the header of an array says."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def n_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 def open_npy(path: Path, channel: int | None = None) -> MapSource:
-    """A ``.npy`` file, read through a memory map."""
-    with _explained(path):
-        return source_of_array(path, np.load(path, mmap_mode="r", allow_pickle=False), channel, "npy")
+    """A ``.npy`` file, read piece by piece; of four axes the first is the channel."""
+    with _explained(path), path.open("rb") as file:
+        array = _described(path, file)
+        start = file.tell()
+    n_axes, has_channels = len(array.shape), len(array.shape) == 4
+    first = 0 if array.is_fortran else n_axes - 1  # where the first axis is, counted from the fastest
+    axes = array.shape if array.is_fortran else array.shape[::-1]
+    voxels = StoredVoxels(path, array.dtype, axes, first if has_channels else None, start)
+    chosen = chosen_channel(path, voxels.n_channels, channel)
+    voxels.check()
+    size = path.stat().st_size
+    if size != start + array.n_bytes:
+        raise MapFileError(
+            f"{path}: the header promises {start + array.n_bytes:,} bytes, but the file has {size:,}. It is damaged."
+        )
+    shape = array.shape[1:] if has_channels else array.shape
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        return (piece if array.is_fortran else piece.T for piece in voxels.pieces(chosen))
+
+    grid = VoxelGrid(path, shape, why_unplaced="an array has no place in space")
+    axis = len(shape) - 1 if array.is_fortran else 0
+    return MapSource(grid, "npy", array.dtype, axis, pieces, n_channels=voxels.n_channels)
 
 
 def open_npz(path: Path, channel: int | None = None) -> MapSource:
@@ -37,25 +83,67 @@ def open_npz(path: Path, channel: int | None = None) -> MapSource:
 
 def load_array(path: Path, name: str | None = None) -> NDArray[Any]:
     """The array of this name in an ``.npz`` file, or its only one."""
-    # Opened here, because numpy leaves files open that turn out to be damaged.
-    with _explained(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        names = list(archive)
-        if name is None and len(names) != 1:
-            raise MapFileError(f"{path} holds {len(names)} arrays ({', '.join(names)}), but a map is one array.")
-        array: NDArray[Any] = archive[name or names[0]]
-        if not isinstance(array, np.ndarray):
-            raise MapFileError(f"{path} holds something else than an array.")
-        return array
+    with _explained(path), zipfile.ZipFile(path) as archive:
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()[:_MOST_ARRAYS]}
+        if name is None and len(members) != 1:
+            raise MapFileError(
+                f"{path} holds {len(members)} arrays ({', '.join(members)[:200]}), but a map is one array."
+            )
+        member = members[name or next(iter(members))]
+        most = max(_SMALL_BYTES, member.compress_size * HIGHEST_RATIO["gzip"])
+        if member.file_size > most or member.compress_size > path.stat().st_size:
+            raise MapFileError(
+                f"{path}: {member.compress_size:,} bytes promise to become {member.file_size:,}, which no map does. "
+                "It is damaged, or a bomb."
+            )
+        with archive.open(member) as file:
+            return _array(path, file, member.file_size)
+
+
+def _array(path: Path, file: IO[bytes], size: int) -> NDArray[Any]:
+    """The array in a member of an archive. It must fill all of it: only at the end is the check sum compared."""
+    described = _described(path, file)
+    if described.n_bytes != size - file.tell():
+        raise MapFileError(
+            f"{path}: the header promises an array of {described.n_bytes:,} bytes, but there are "
+            f"{size - file.tell():,}. It is damaged."
+        )
+    if described.dtype.kind not in "biuf":
+        raise MapFileError(f"{path}: values of type {described.dtype} cannot be probabilities.")
+    array = np.empty(math.prod(described.shape), described.dtype)
+    fill(path, file, array.view(np.uint8).data)
+    file.read(1)
+    return array.reshape(described.shape, order="F" if described.is_fortran else "C")
+
+
+def _described(path: Path, file: IO[bytes]) -> _Described:
+    """The header of an array, checked before anything is allocated for it."""
+    start = file.read(6)
+    if start != b"\x93NUMPY":
+        raise MapFileError(f"{path} is damaged, or not a numpy file: an array does not begin with {start!r}.")
+    version = tuple(file.read(2))
+    if version not in ((1, 0), (2, 0)):  # 3 is for names of fields, which a map has not
+        raise MapFileError(f"{path} is damaged, or not a numpy file: version {version} of the format is not known.")
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # headers of Python 2, old names of types
+        shape, is_fortran, dtype = read(file)
+    if dtype.hasobject:
+        raise MapFileError(
+            f"{path} holds pickled Python objects, which can run code when they are opened. Save the probabilities "
+            "as a plain array."
+        )
+    if len(shape) > 32 or not all(isinstance(n, int) and 0 <= n < 2**63 for n in shape):
+        raise MapFileError(f"{path} is damaged: an array cannot have the shape {str(shape)[:80]}.")
+    return _Described(tuple(int(n) for n in shape), bool(is_fortran), dtype)
 
 
 def source_of_array(
     path: Path, array: NDArray[Any], channel: int | None, format_name: str, grid: VoxelGrid | None = None
 ) -> MapSource:
-    """A source of an array that is in memory, or mapped to it; of four axes the first is the channel."""
+    """A source of an array that is in memory; of four axes the first is the channel."""
     if array.ndim not in (2, 3, 4) or array.size == 0:
         raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {array.shape}.")
-    if array.dtype.kind not in "biuf":
-        raise MapFileError(f"{path}: values of type {array.dtype} cannot be probabilities.")
     n_channels = array.shape[0] if array.ndim == 4 else 1
     chosen = chosen_channel(path, n_channels, channel)
     volume = array[chosen] if array.ndim == 4 else array
@@ -70,12 +158,6 @@ def source_of_array(
     return MapSource(grid, format_name, volume.dtype, axis, pieces, n_channels=n_channels)
 
 
-def _is_numpy(path: Path) -> bool:
-    """Whether a file begins like an array or an archive; numpy takes all others for pickles."""
-    with path.open("rb") as file:
-        return file.read(4) in (b"\x93NUM", b"PK\x03\x04")
-
-
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     try:
@@ -87,9 +169,6 @@ def _explained(path: Path) -> Iterator[None]:
             f"{path}: the header promises more than fits into memory. It is damaged, or too large."
         ) from None
     except _BROKEN as error:
-        if _is_numpy(path) and any(word in str(error) for word in ("pickle", "Python objects", "Object arrays")):
-            raise MapFileError(
-                f"{path} holds pickled Python objects, which can run code when they are opened. Save the probabilities "
-                "as a plain array."
-            ) from None
-        raise MapFileError(f"{path} is damaged, or not a numpy file: {error}.") from None
+        if isinstance(error, PermissionError):
+            raise
+        raise MapFileError(f"{path} is damaged, or not a numpy file: {str(error)[:200].rstrip('.')}.") from None

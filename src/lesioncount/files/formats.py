@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import arrays, dicom, itk, nifti, nnunet, zarr_store
+from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, zarr_store
+from lesioncount.files.byte_streams import check_regular, short
 from lesioncount.files.source import MapSource
 
 _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
     **dict.fromkeys(nifti.ENDINGS, nifti.open_nifti),
-    **dict.fromkeys(itk.ENDINGS, itk.open_itk),
+    **dict.fromkeys(nrrd.ENDINGS, nrrd.open_nrrd),
+    **dict.fromkeys(metaimage.ENDINGS, metaimage.open_metaimage),
     **dict.fromkeys(dicom.ENDINGS, dicom.open_dicom),
     ".npy": arrays.open_npy,
     ".npz": arrays.open_npz,
@@ -38,36 +41,33 @@ def open_map(
         Whether the values are logits.
     """
     path = Path(path)
-    try:
-        there = path.exists()
-    except OSError as error:  # a name that is too long
-        raise MapFileError(f"{str(path)[:80]} cannot be looked at: {error.strerror}.") from None
-    if not there:
-        raise MapFileError(f"{path} does not exist.")
-    ending = map_ending(path)
-    if ending is None:
-        raise MapFileError(f"{path} is not a kind of file that is known. Known are {', '.join(_READERS)}.")
+    ending = _checked_ending(path)
     try:
         return _open(path, ending, channel).read_as(scale=scale, logits=logits)
     except LesionCountError:
         raise
+    except MemoryError:
+        raise MapFileError(f"{path} does not fit into memory. It is damaged, or too large.") from None
     except OSError as error:
         raise MapFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def files_of(path: Path) -> list[Path]:
-    """A file, and those without which it means something else: data files, segmentations."""
-    ending = map_ending(path)
-    if ending in itk.HEADERS:
-        return [path, *itk.data_files(path)]
-    return [path, *nnunet.files_beside(path)] if ending == ".npz" and nnunet.is_nnunet(path) else [path]
+def files_of(path: Path) -> tuple[Path, ...]:
+    """All files that are read for a map: the `MapSource.files` of it, without reading its voxels."""
+    ending = _checked_ending(path)
+    if ending == ".zarr":
+        return tuple(zarr_store.files_in(path))
+    if ending in (*nrrd.ENDINGS, *metaimage.ENDINGS):
+        return _READERS[ending](path, 0).files
+    return nnunet.files_read(path) if ending == ".npz" and nnunet.is_nnunet(path) else (path,)
 
 
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
     name = path.name.lower()
-    if any(os.path.isfile(path / meta) for meta in (".zarray", "zarr.json")):  # noqa: PTH113 - takes any name
-        return ".zarr"  # whatever it is called, such as an array inside a group
+    with suppress(OSError):  # a name that is too long
+        if any((path / meta).is_file() for meta in zarr_store.METADATA):
+            return ".zarr"  # whatever it is called, such as an array inside a group
     return next((ending for ending in _READERS if name.endswith(ending) and name != ending), None)
 
 
@@ -77,11 +77,33 @@ def scan_name(path: Path) -> str:
     return path.name[: -len(ending)] if ending and path.name.lower().endswith(ending) else path.name
 
 
+def _checked_ending(path: Path) -> str:
+    """The ending of a map that is there, and of a kind that can be opened without waiting for anybody."""
+    ending = map_ending(path)
+    if ending != ".zarr" or not _is_folder(path):
+        try:
+            check_regular(path)
+        except MapFileError as error:
+            if ending is None and _is_folder(path):
+                raise MapFileError(_unknown(path)) from None
+            raise error from None
+    if ending is None:
+        raise MapFileError(_unknown(path))
+    return ending
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long
+        return False
+
+
+def _unknown(path: Path) -> str:
+    return f"{short(path)} is not a kind of file that is known. Known are {', '.join(_READERS)}."
+
+
 def _open(path: Path, ending: str, channel: int | None) -> MapSource:
-    if ending != ".zarr" and not path.is_file():
-        raise MapFileError(f"{path} is {'a folder' if path.is_dir() else 'not a regular file'}.")
-    if ending != ".zarr" and path.stat().st_size == 0:
-        raise MapFileError(f"{path} is empty.")
     if ending == ".npz" and nnunet.is_nnunet(path):
         return nnunet.open_nnunet(path, channel)
     return _READERS[ending](path, channel)

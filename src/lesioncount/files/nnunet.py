@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,13 +20,24 @@ from lesioncount.files.source import MapSource, chosen_channel
 
 _KEY = "probabilities"
 
+# The plans of large datasets have some hundred kilobytes.
+_LONGEST_JSON = 1 << 25
+
 
 def is_nnunet(path: Path) -> bool:
     """Whether an ``.npz`` file holds nothing but an array called ``probabilities``, as nnU-Net writes it."""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist() == [f"{_KEY}.npy"]
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError, EOFError):  # for the reader to explain
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        NotImplementedError,
+        ValueError,
+        EOFError,
+        RuntimeError,
+        struct.error,
+    ):  # for the reader to explain
         return False
 
 
@@ -43,15 +55,21 @@ def open_nnunet(path: Path, channel: int | None = None) -> MapSource:
     chosen = chosen_channel(path, n_channels, channel)
     segmentation = _segmentation_of(path)
     if segmentation is None:
-        return replace(source_of_array(path, probabilities[chosen].T, None, "nnU-Net"), n_channels=n_channels)
+        source = source_of_array(path, probabilities[chosen].T, None, "nnU-Net")
+        return replace(source, n_channels=n_channels, read_from=files_read(path))
     predicted = _labels_of(path, probabilities).T
+    if sorted(segmentation.shape) != sorted(predicted.shape):  # before any of its voxels are read
+        raise MapFileError(
+            f"{path}: the probabilities have shape {predicted.shape}, but the segmentation {segmentation.path.name} "
+            f"has {segmentation.shape}. They do not belong together."
+        )
     labels = segmentation.array()
     for turn in _orientations(path, segmentation.affine):
         turned = turn(predicted)
         if turned.shape == labels.shape and np.array_equal(turned, labels):
             grid = replace(segmentation.grid, path=path)
             source = source_of_array(path, turn(probabilities[chosen].T), None, "nnU-Net", grid)
-            return replace(source, n_channels=n_channels)
+            return replace(source, n_channels=n_channels, read_from=files_read(path))
     raise MapFileError(
         f"{path}: the probabilities do not reproduce the segmentation {segmentation.path.name} in any orientation that "
         "nnU-Net uses, so that their place in space is unknown. Was the segmentation changed afterwards, as by "
@@ -76,9 +94,10 @@ def _labels_of(path: Path, probabilities: NDArray[Any]) -> NDArray[Any]:
     order = _beside(path, "dataset.json").get("regions_class_order")
     if order is None:
         return np.asarray(probabilities.argmax(axis=0))
-    if not isinstance(order, list) or len(order) != len(probabilities):
+    if not isinstance(order, list) or len(order) != len(probabilities) or not all(map(_is_label, order)):
         raise MapFileError(
-            f"{path}: dataset.json has the order of regions {order!r}, but there are {len(probabilities)} channels."
+            f"{path}: dataset.json has the order of regions {str(order)[:80]}, but there are {len(probabilities)} "
+            "channels, and each must have the number of a label."
         )
     labels = np.zeros(probabilities.shape[1:], dtype=np.int64)
     for label, region in zip(order, probabilities, strict=True):
@@ -88,23 +107,35 @@ def _labels_of(path: Path, probabilities: NDArray[Any]) -> NDArray[Any]:
 
 def _beside(path: Path, name: str) -> dict[str, Any]:
     """A JSON file that nnU-Net leaves in the folder of its predictions; empty where there is none."""
-    try:
-        content = json.loads((path.parent / name).read_text("utf-8"))
-    except (OSError, ValueError):
+    file = path.parent / name
+    if not file.is_file():
         return {}
+    if file.stat().st_size > _LONGEST_JSON:
+        raise MapFileError(f"{path}: the file {file} beside it is too long to be of nnU-Net.")
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise MapFileError(
+            f"{path}: the file {file} beside it is not JSON as of nnU-Net: {str(error)[:200]}."
+        ) from None
     return content if isinstance(content, dict) else {}
 
 
-def files_beside(path: Path) -> list[Path]:
-    """The files that say where the probabilities are and what they mean."""
-    segmentation = _segmentation_of(path)
-    beside = [] if segmentation is None else [segmentation.path]
-    return beside + [file for name in ("dataset.json", "plans.json") if (file := path.parent / name).is_file()]
+def _is_label(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**31
+
+
+def files_read(path: Path) -> tuple[Path, ...]:
+    """The probabilities, and the files that say where they are and what they mean."""
+    beside = [path.parent / name for name in ("dataset.json", "plans.json")]
+    return (path, *(file for file in (_segmentation_beside(path), *beside) if file is not None and file.is_file()))
 
 
 def _segmentation_of(path: Path) -> MapSource | None:
-    for ending in (".nii.gz", ".nii"):
-        beside = path.with_name(path.name.removesuffix(".npz") + ending)
-        if beside.exists():
-            return open_nifti(beside)
-    return None
+    beside = _segmentation_beside(path)
+    return None if beside is None else open_nifti(beside)
+
+
+def _segmentation_beside(path: Path) -> Path | None:
+    stem = path.name[: -len(".npz")]
+    return next((file for ending in (".nii.gz", ".nii") if (file := path.with_name(stem + ending)).is_file()), None)

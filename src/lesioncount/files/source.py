@@ -40,6 +40,8 @@ class MapSource:
         Whether the values are logits, not probabilities.
     n_channels : int
         How many maps the file holds.
+    read_from : tuple of Path
+        What is read, where that is not just the file: voxels beside a header, the segmentation beside probabilities.
     """
 
     grid: VoxelGrid
@@ -51,6 +53,12 @@ class MapSource:
     offset: float = 0.0
     logits: bool = False
     n_channels: int = 1
+    read_from: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that make the map what it is."""
+        return self.read_from or (self.path,)
 
     @property
     def path(self) -> Path:

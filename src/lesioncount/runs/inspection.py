@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 
 import numpy as np
 
-from lesioncount.errors import LesionCountError
+from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import MapSource, open_map
 from lesioncount.runs.file_counts import count_file
 
@@ -43,6 +44,16 @@ class Inspection:
 
 def inspect_map(path: str | os.PathLike[str], /, *, channel: int | None = None) -> Inspection:
     """Look through a file, and try to count it as it is."""
+    try:
+        return _inspected(path, channel)
+    except MemoryError:
+        raise MapFileError(
+            f"{path}: there is not enough memory to look through it. Use a machine with more, or store it as .nii.gz "
+            "or zarr, which are read piece by piece."
+        ) from None
+
+
+def _inspected(path: str | os.PathLike[str], channel: int | None) -> Inspection:
     source = open_map(path, channel=channel)
     low, high, above = np.inf, -np.inf, 0
     for piece in source.pieces():
@@ -51,7 +62,7 @@ def inspect_map(path: str | os.PathLike[str], /, *, channel: int | None = None) 
         if finite.size:
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))
         above += int(np.count_nonzero(finite > 0.1))
-    share = above / int(np.prod(source.shape))
+    share = above / math.prod(source.shape)
     try:
         count = count_file(path, channel=channel)
     except LesionCountError as error:

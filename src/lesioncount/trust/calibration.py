@@ -18,6 +18,9 @@ from lesioncount.protocol import CountingProtocol
 # Closer to 0 and 1 than this, a probability is the saturation of a network, and its logit says nothing more.
 SATURATION = 1e-6
 
+# Missed lesions per scan. The distribution has an entry for each count up to there, and no patient has as many lesions.
+MOST_MISSED = 10_000
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -30,7 +33,7 @@ class Calibration:
     offset : float, default 0
         On the logit. Below 0 it takes back what a positive weight in the loss has added.
     missed_rate : float, default 0
-        Expected number of lesions per scan that leave no candidate.
+        Expected number of lesions per scan that leave no candidate, at most 10 000.
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -63,8 +66,10 @@ class Calibration:
             raise CalibrationError(f"Expected a slope above 0, but got {self.slope!r}: larger must stay larger.")
         if not is_between(self.offset, -math.inf, math.inf):
             raise CalibrationError(f"Expected the offset to be a number, but got {self.offset!r}.")
-        if not is_between(self.missed_rate, 0, math.inf):
-            raise CalibrationError(f"Expected a rate of missed lesions of at least 0, but got {self.missed_rate!r}.")
+        if not is_between(self.missed_rate, 0, MOST_MISSED):
+            raise CalibrationError(
+                f"Expected a rate of missed lesions per scan from 0 to {MOST_MISSED}, but got {self.missed_rate!r}."
+            )
 
     @classmethod
     def for_positive_weight(cls, weight: float) -> Self:

@@ -1,0 +1,163 @@
+"""Bytes of a file from some place on, decompressed as they are read, and read to the end, where the check sum is."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from isal import igzip
+from isal.igzip_lib import IsalError
+
+from lesioncount.errors import MapFileError
+
+# How far bytes can expand: deflate cannot do more, and bzip2 packs 900 kB of zeros into some 40 bytes.
+HIGHEST_RATIO = {"raw": 1, "gzip": 1032, "zlib": 1032, "bzip2": 30_000}
+
+# What may follow the voxels in a compressed file, such as extensions. A file that goes on for longer is not what its
+# header says, or a bomb.
+_BEHIND = 1 << 26
+
+_READ_AT_ONCE = 1 << 18
+
+_DAMAGED = (igzip.BadGzipFile, cast("type[Exception]", IsalError), EOFError, zlib.error)
+
+
+def check_regular(path: Path) -> None:
+    """Raise unless a path is a regular file: a pipe or a device may never end, or never begin."""
+    try:
+        there, regular, empty = path.exists(), path.is_file(), path.is_file() and path.stat().st_size == 0
+    except OSError as error:  # a name that is too long
+        raise MapFileError(f"{short(path)} cannot be looked at: {error.strerror}.") from None
+    if path.is_symlink() and not there:
+        raise MapFileError(f"{path} is a link that leads nowhere, or to itself.")
+    if not there:
+        raise MapFileError(f"{short(path)} does not exist.")
+    if not regular:
+        raise MapFileError(f"{path} is {'a folder' if path.is_dir() else 'not a regular file'}.")
+    if empty:
+        raise MapFileError(f"{path} is empty.")
+
+
+def short(path: Path) -> str:
+    """A path for a message, which may be too long for a file system."""
+    return str(path) if len(str(path)) <= 300 else f"{str(path)[:80]}…"
+
+
+def encoding_of_file(path: Path) -> str:
+    """Whether a file is compressed by gzip, by its first bytes: whatever the name says."""
+    with path.open("rb") as file:
+        return "gzip" if file.read(2) == b"\x1f\x8b" else "raw"
+
+
+@contextmanager
+def opened(path: Path, encoding: str = "raw", start: int = 0) -> Iterator[IO[bytes]]:
+    """The bytes of a file from ``start`` on, decompressed."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            with _DECOMPRESSED[encoding](file) as stream:
+                yield stream
+    except _DAMAGED as error:
+        raise MapFileError(f"{path} is damaged or truncated: {error}.") from None
+    except OSError as error:
+        if isinstance(error, MapFileError) or encoding != "bzip2" or error.errno is not None:
+            raise
+        raise MapFileError(f"{path} is damaged or truncated: {error}.") from None  # of bz2, "Invalid data stream"
+
+
+def check_promise(path: Path, promised: int, *, encoding: str = "raw", start: int = 0) -> None:
+    """Raise if a file is too short to hold what its header promises."""
+    held = max(0, path.stat().st_size - start) * HIGHEST_RATIO[encoding]
+    if promised > held:
+        raise MapFileError(
+            f"{path}: the header promises {promised:,} bytes, but the file cannot hold more than {held:,}. "
+            "It is truncated, or its header is damaged."
+        )
+
+
+def fill(path: Path, file: IO[bytes], into: memoryview) -> None:
+    """Read as many bytes as there is room for."""
+    done = 0
+    while done < len(into):
+        got = file.readinto(into[done:])  # type: ignore[attr-defined]  # all our kinds of file have it
+        if not got:
+            raise MapFileError(f"{path} is truncated: its voxels end before the header says they do.")
+        done += got
+
+
+def skip(path: Path, file: IO[bytes], n_bytes: int) -> None:
+    """Go on by so many bytes."""
+    if isinstance(file, io.BufferedReader) and not isinstance(file.raw, _Inflated):
+        file.seek(n_bytes, io.SEEK_CUR)
+        return
+    while n_bytes > 0:
+        block = file.read(min(n_bytes, _READ_AT_ONCE))
+        if not block:
+            raise MapFileError(f"{path} is truncated: its voxels end before the header says they do.")
+        n_bytes -= len(block)
+
+
+def read_to_end(path: Path, file: IO[bytes], remaining: int) -> None:
+    """Read what follows in a compressed file, so that its check sum is compared.
+
+    Parameters
+    ----------
+    path : Path
+    file : file
+    remaining : int
+        How many bytes of voxels follow.
+    """
+    most = remaining + _BEHIND
+    while block := file.read(_READ_AT_ONCE):
+        most -= len(block)
+        if most < 0:
+            raise MapFileError(
+                f"{path} goes on for more than {_BEHIND >> 20} MB behind its voxels: its header does not describe what "
+                "is in it. Is the shape right?"
+            )
+
+
+class _Inflated(io.RawIOBase):
+    """A zlib stream, as MetaImage has it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._zlib = zlib.decompressobj()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        view = memoryview(into).cast("B")
+        while not self._zlib.eof and len(view):
+            compressed = self._zlib.unconsumed_tail or self._file.read(_READ_AT_ONCE)
+            inflated = self._zlib.decompress(compressed, len(view))
+            view[: len(inflated)] = inflated
+            if inflated:
+                return len(inflated)
+            if not compressed:
+                raise EOFError("Compressed data ended before its end was marked")
+        return 0
+
+
+def _inflated(file: IO[bytes]) -> IO[bytes]:
+    """MetaImage's "compressed" may also be gzip."""
+    place = file.tell()
+    is_gzip = file.read(2) == b"\x1f\x8b"
+    file.seek(place)
+    return cast(
+        "IO[bytes]", igzip.IGzipFile(fileobj=file, mode="rb") if is_gzip else io.BufferedReader(_Inflated(file))
+    )
+
+
+_DECOMPRESSED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
+    "raw": lambda file: file,
+    "gzip": lambda file: cast("IO[bytes]", igzip.IGzipFile(fileobj=file, mode="rb")),
+    "bzip2": lambda file: cast("IO[bytes]", bz2.BZ2File(file)),
+    "zlib": _inflated,
+}

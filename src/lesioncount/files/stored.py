@@ -1,0 +1,102 @@
+"""Voxels that lie one after the other in a file, raw or compressed → pieces, without the map ever being in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.errors import MapFileError
+from lesioncount.files.byte_streams import check_promise, fill, opened, read_to_end, skip
+from lesioncount.files.source import planes_per_piece
+
+# Columns are counted in 32 bits.
+_LONGEST_AXIS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class StoredVoxels:
+    """Where the voxels of a file are, and how they are stored.
+
+    Attributes
+    ----------
+    path : Path
+        The file with the voxels.
+    dtype : dtype
+    axes : tuple of int
+        Number of voxels along each axis, the one that changes fastest first, channels included.
+    channel_axis : int or None
+        Which of them is that of the channels.
+    start : int
+        Where the voxels, or their compressed form, begin in the file.
+    skip : int
+        How many decompressed bytes come before them.
+    encoding : str
+        raw, gzip, bzip2 or zlib.
+    """
+
+    path: Path
+    dtype: np.dtype[Any]
+    axes: tuple[int, ...]
+    channel_axis: int | None = None
+    start: int = 0
+    skip: int = 0
+    encoding: str = "raw"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axes of space."""
+        return tuple(n for axis, n in enumerate(self.axes) if axis != self.channel_axis)
+
+    @property
+    def n_channels(self) -> int:
+        """How many maps there are."""
+        return 1 if self.channel_axis is None else self.axes[self.channel_axis]
+
+    @property
+    def n_bytes(self) -> int:
+        """Of the voxels of all channels."""
+        return math.prod(self.axes) * self.dtype.itemsize
+
+    def check(self) -> None:
+        """Raise unless this can be a map, and the file can hold it."""
+        if len(self.shape) not in (2, 3) or min(self.axes) < 1:
+            raise MapFileError(
+                f"{self.path}: a map has two or three axes with voxels, but this one's shape is {self.shape}."
+            )
+        if max(self.axes) > _LONGEST_AXIS:
+            raise MapFileError(f"{self.path}: an axis cannot have more than {_LONGEST_AXIS} voxels, as in {self.axes}.")
+        if self.dtype.kind not in "biuf":
+            raise MapFileError(f"{self.path}: values of type {self.dtype} cannot be probabilities.")
+        check_promise(self.path, self.skip + self.n_bytes, encoding=self.encoding, start=self.start)
+
+    def pieces(self, channel: int = 0) -> Iterator[NDArray[Any]]:
+        """The voxels of a channel along the last axis, with the axes of space as they are stored."""
+        is_last = self.channel_axis == len(self.axes) - 1
+        axes = self.axes[:-1] if is_last else self.axes
+        pick: tuple[Any, ...] = (
+            () if self.channel_axis is None or is_last else (*(slice(None),) * self.channel_axis, channel)
+        )
+        volume = math.prod(axes) * self.dtype.itemsize
+        before = channel * volume if is_last else 0
+        with opened(self.path, self.encoding, self.start) as file:
+            skip(self.path, file, self.skip + before)
+            for piece in self._planes(file, axes):
+                yield piece[pick]
+            if self.encoding != "raw":
+                read_to_end(self.path, file, self.n_bytes - before - volume)
+
+    def _planes(self, file: IO[bytes], axes: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+        n = min(planes_per_piece(axes, len(axes) - 1, self.dtype.itemsize), axes[-1])
+        plane = math.prod(axes[:-1])
+        buffer = np.empty(n * plane, self.dtype)
+        for begin in range(0, axes[-1], n):
+            here = min(n, axes[-1] - begin)
+            piece = buffer[: here * plane]
+            fill(self.path, file, piece.view(np.uint8).data)
+            yield piece.reshape((*axes[:-1], here), order="F")
