@@ -15,6 +15,8 @@ import pytest
 from nifti_files import save
 
 from lesioncount.cli import main
+from lesioncount.errors import MapFileError
+from lesioncount.files.output import OutputFolder
 from lesioncount.runs import count_batch
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals, locks and pipes of POSIX")
@@ -87,6 +89,17 @@ class TestFilesOfTheUser:
         assert main([*arguments, "-o", str(tmp_path / "other")]) == 0
         assert main([*arguments, "-o", str(tmp_path / "other")]) == 2
         assert main([*arguments, "-o", str(tmp_path / "other"), "--overwrite"]) == 0
+
+    def test_nothing_is_written_through_a_link_that_leads_out(self, tmp_path):
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "figures").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(MapFileError, match="leads out of"):
+            OutputFolder(tmp_path / "out").write_text("figures/x.svg", "<svg/>")
+        (tmp_path / "out" / "x.svg").symlink_to(tmp_path / "elsewhere" / "x.svg")
+        with pytest.raises(MapFileError, match="not a result"):
+            OutputFolder(tmp_path / "out").write_text("x.svg", "<svg/>")
+        assert not list((tmp_path / "elsewhere").iterdir())
 
     def test_calibrate_replaces_calibrations_of_ours_only(self, tmp_path):
         path = tmp_path / "c.json"

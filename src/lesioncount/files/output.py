@@ -79,8 +79,11 @@ class OutputFolder:
         final = self.path / name
         try:
             final.parent.mkdir(parents=True, exist_ok=True)
+            root = self.path.resolve()
         except OSError as error:
             raise MapFileError(f"The folder {final.parent} cannot be used: {error.strerror}.") from None
+        if root not in (inside := final.parent.resolve(), *inside.parents):
+            raise MapFileError(f"{final.parent} is a link that leads out of {self.path}. Remove it.")
         with replacing(final) as temporary:
             yield temporary
             if not though_changed:
