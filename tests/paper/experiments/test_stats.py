@@ -7,6 +7,7 @@ import pytest
 from paper.experiments.made_up import some_maps, stats_of
 
 import lesioncount as lc
+from lesioncount.errors import ExperimentError
 from lesioncount.paper.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount.trust.scores import reliability
 
@@ -91,7 +92,7 @@ def test_files_with_objects_are_not_loaded(maps, tmp_path):
     with np.load(tmp_path / "stats.npz") as found:
         arrays = dict(found)
     np.savez(tmp_path / "bad.npz", **arrays | {"counts": np.array([{"a": 1}], dtype=object)})
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    with pytest.raises(ExperimentError, match="does not hold what lesioncount reproduce"):
         ScanStats.load(tmp_path / "bad.npz")
 
 

@@ -36,7 +36,7 @@ def kept_arrays(path: Path) -> Iterator[dict[str, NDArray[Any]]]:
             yield {name: found[name] for name in found.files}
     except Exception as error:  # noqa: BLE001 - of a file that is not ours, anything can go wrong
         raise ExperimentError(
-            f"{path} does not hold what lesioncount reproduce has written there ({type(error).__name__}: {error}). "
+            f"{path} does not hold what lesioncount reproduce has written there ({type(error).__name__}). "
             "Move it, and run the same command again: then it is made anew."
         ) from None
 
