@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from typing import Any
 
 from fuzzing.cases import RefusedError
+
+# How a run writes of an error that nobody thought of.
+_UNEXPECTED = re.compile(r"Traceback|unexpected \w*(Error|Exception)\b")
 
 
 def command(*arguments: Any) -> str:
@@ -23,7 +27,7 @@ def command(*arguments: Any) -> str:
         except SystemExit as end:
             code = end.code
     said = err.getvalue() or out.getvalue()
-    if "unexpected " in said or "Traceback" in said:
+    if _UNEXPECTED.search(said):
         raise RuntimeError(f"caught as unexpected: {said[-300:]}")
     if code in (1, 2) and said.strip():
         raise RefusedError(said.strip()[-500:])
