@@ -135,7 +135,7 @@ def _keys_of_floats(dtype: np.dtype[Any], scale: float, threshold: float) -> tup
         low += _value(dtype, low + 1) * scale <= threshold
         low -= _value(dtype, low) * scale > threshold
     # A threshold that rounds to 1 must still let 1 through.
-    low = min(low, key(1.0) - 1)
+    low = max(0, min(low, key(1.0) - 1))  # of a scale beyond all bounds, even 1 is a 0
     return (0, low, key(1 + tolerance), key(-0.0), key(-tolerance), 0, key(0.5), key(1.0))
 
 

@@ -61,10 +61,10 @@ def write(tmp_path, name, content):
         ("text.dcm", b"these are no voxels", "not a DICOM"),
         ("short.nii", nifti_bytes()[:200], "not a NIfTI file"),
         ("truncated.nii", nifti_bytes()[:-40], "header promises"),
-        ("truncated.nii.gz", gzip.compress(nifti_bytes())[:-30], "damaged or truncated"),
-        ("early.nii.gz", gzip.compress(nifti_bytes())[:40], "damaged or truncated"),
-        ("flipped.nii.gz", flipped(gzip.compress(nifti_bytes(NOISE)), 300), "damaged or truncated"),
-        ("endless.nii.gz", gzip.compress(nifti_bytes(_40=ENDLESS)), "header promises"),
+        ("truncated.nii.gz", gzip.compress(nifti_bytes(), mtime=0)[:-30], "damaged or truncated"),
+        ("early.nii.gz", gzip.compress(nifti_bytes(), mtime=0)[:40], "damaged or truncated"),
+        ("flipped.nii.gz", flipped(gzip.compress(nifti_bytes(NOISE), mtime=0), 300), "damaged or truncated"),
+        ("endless.nii.gz", gzip.compress(nifti_bytes(_40=ENDLESS), mtime=0), "header promises"),
         ("endless.nii", nifti_bytes(_40=ENDLESS), "header promises"),
         ("negative.nii", nifti_bytes(_40=("<8h", (3, 6, -7, 8, 1, 1, 1, 1))), "axes with voxels|not a NIfTI"),
         ("flat.nii", nifti_bytes(_40=("<8h", (1, 336, 1, 1, 1, 1, 1, 1))), "two or three axes"),
@@ -85,7 +85,7 @@ def test_damaged_files_are_explained(tmp_path, name, content, message):
 
 def test_what_goes_on_behind_the_voxels_is_refused(tmp_path):
     """A gzip bomb: a gigabyte of zeros behind a small map."""
-    bomb = gzip.compress(nifti_bytes()) + gzip.compress(bytes(1 << 26)) * 16
+    bomb = gzip.compress(nifti_bytes(), mtime=0) + gzip.compress(bytes(1 << 26), mtime=0) * 16
     path = write(tmp_path, "bomb.nii.gz", bomb)
     tracemalloc.start()
     with pytest.raises(MapFileError, match="goes on for more than 64 MB behind its voxels"):
@@ -112,7 +112,7 @@ def test_values_that_are_no_probabilities(tmp_path):
         data = GOOD.copy()
         data[1, 1, 1] = value
         with pytest.raises(error):
-            count_file(write(tmp_path, "bad.nii.gz", gzip.compress(nifti_bytes(data))))
+            count_file(write(tmp_path, "bad.nii.gz", gzip.compress(nifti_bytes(data), mtime=0)))
 
 
 def test_pickled_objects_are_refused(tmp_path):
@@ -171,9 +171,9 @@ SEEDS = {
     + zlib.compress(GOOD.tobytes()),
     "map.nrrd": b"NRRD0004\ntype: float\ndimension: 3\nspace: left-posterior-superior\nsizes: 8 7 6\n"
     b"space directions: (1,0,0) (0,1,0) (0,0,2)\nkinds: domain domain domain\nendian: little\nencoding: gzip\n"
-    b"space origin: (0,0,0)\n\n" + gzip.compress(GOOD.tobytes()),
+    b"space origin: (0,0,0)\n\n" + gzip.compress(GOOD.tobytes(), mtime=0),
     "map.nii": nifti_bytes(),
-    "map.nii.gz": gzip.compress(nifti_bytes()),
+    "map.nii.gz": gzip.compress(nifti_bytes(), mtime=0),
     "map.npz": npz_bytes(),
 }
 

@@ -162,10 +162,8 @@ class OutputFolder:
                     sha256, _, name = line.partition("\t")
                     written.setdefault(name, set()).add(sha256)
         for name in _LISTS:
-            if is_certified(self.path / name):
-                listed = json.loads((self.path / name).read_text("utf-8")).get("files") or {}
-                for one, sha256 in listed.items():
-                    written.setdefault(one, set()).add(sha256)
+            for one, sha256 in _listed_in(self.path / name).items():
+                written.setdefault(one, set()).add(sha256)
         return written
 
     def _is_taken(self, name: str) -> bool:
@@ -190,6 +188,16 @@ class OutputFolder:
             return
         for ledger in ledgers:
             ledger.unlink(missing_ok=True)
+
+
+def _listed_in(path: Path) -> dict[str, str]:
+    """The files that a file of ours lists; none if it is not ours, or somebody has forged it."""
+    with suppress(OSError, ValueError, RecursionError):
+        content = json.loads(path.read_text("utf-8")) if is_certified(path) else None
+        files = content.get("files") if isinstance(content, dict) else None
+        if isinstance(files, dict) and all(isinstance(sha256, str) for sha256 in files.values()):
+            return files
+    return {}
 
 
 def _foreign(path: Path) -> str:

@@ -43,6 +43,8 @@ def open_zarr(path: Path, channel: int | None = None) -> MapSource:
         raise MapFileError(
             f"{path} is not a zarr array: {why}. If it is a group, give an array in it, as {path}/0."
         ) from None
+    if min(chunks, default=1) < 1:
+        raise MapFileError(f"{path}: chunks of shape {chunks} hold nothing. Its description is damaged.")
     if len(shape) not in (2, 3, 4) or min(shape) < 1:
         raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
     if dtype.kind not in "biuf":
