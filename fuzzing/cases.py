@@ -17,7 +17,11 @@ FINDINGS = ("traceback", "differs", "memory", "hung", "died", "fuzzer")
 
 @dataclass(frozen=True)
 class Case:
-    """One input: the same three words make the same bytes."""
+    """One input: the same three words make the same changes.
+
+    And the same bytes, but where the valid file itself holds times, paths or identifiers that are new in every run:
+    files that are read back, and DICOM. The input that a finding saves is always the one that showed it.
+    """
 
     seed: int
     format: str
