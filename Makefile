@@ -60,7 +60,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.test
-	$(BIN)/pytest -m 'not slow' $(if $(TORCH),--cov --cov-report=term)
+	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow' $(if $(TORCH),--cov --cov-report=term)
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
