@@ -309,3 +309,17 @@ def test_scales_that_are_no_numbers(tmp_path, capsys, scale):
     with pytest.raises(SystemExit):
         main(["count", str(tmp_path), "-o", str(tmp_path / "out"), "--scale", scale])
     assert "not a number such as 0.01 or 1/255" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "value"), [("BitsStored", 1), ("HighBit", 6), ("PixelRepresentation", 1)])
+def test_dicom_whose_bytes_are_said_to_be_something_else(tmp_path, probabilities, name, value):
+    pytest.importorskip("highdicom")
+    from dicom_files import fractional_segmentation
+    from pydicom import dcmread
+
+    path, _ = fractional_segmentation(tmp_path, probabilities)
+    segmentation = dcmread(path)
+    setattr(segmentation, name, value)
+    segmentation.save_as(tmp_path / "odd.dcm")
+    with pytest.raises(MapFileError, match="unsigned bytes"):
+        open_map(tmp_path / "odd.dcm")

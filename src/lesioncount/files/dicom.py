@@ -17,6 +17,9 @@ from lesioncount.optional import optional
 
 ENDINGS = (".dcm",)
 
+# What the standard has for fractional segmentations: eight bits allocated and stored, without a sign.
+_BYTES = (8, 8, 7, 0)
+
 # Frames without lesions may be left out of a file, and come back as slices of zeros: so many for each that is there.
 _FEW_SLICES, _SLICES_PER_FRAME = 1000, 100
 
@@ -48,6 +51,9 @@ def open_dicom(path: Path, channel: int | None = None) -> MapSource:
 
 def _check_promise(path: Path, seg: Any) -> None:
     """Raise if the header promises more voxels than the file can hold, before there is room made for them."""
+    stored = tuple(seg.get(name) for name in ("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation"))
+    if stored != _BYTES:
+        raise MapFileError(f"{path}: a FRACTIONAL segmentation has unsigned bytes, but its header says otherwise.")
     with _explained(path, "has frames that do not make a volume"):
         n_frames, bits = int(seg.number_of_frames), int(seg.BitsAllocated)
         promised = int(seg.Rows) * int(seg.Columns) * n_frames * bits // 8
