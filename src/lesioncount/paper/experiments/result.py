@@ -26,7 +26,7 @@ _READABLE = (1, FORMAT_VERSION)
 EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial")
 
 # At the end of a drawing in a file; it is not part of the drawing.
-_CHECKSUM = re.compile(r"\n<!-- checksum: [0-9a-f]{64} -->\n\Z")
+_CHECKSUM = re.compile(r"<!-- checksum: [0-9a-f]{64} -->\n?\Z")
 
 Cell = str | float | int | Estimate | None
 Row = tuple[Cell, ...]
