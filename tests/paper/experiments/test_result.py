@@ -18,7 +18,7 @@ from lesioncount.paper.experiments.results_page import QUESTIONS, write_page
 from lesioncount.report.drawing import INK, Figure
 from lesioncount.trust.scores.estimate import Estimate
 
-SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script><text>count & more</text></svg>'
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script><text>count & more</text></svg>\n'
 ESTIMATE = Estimate(0.5, 0.25, 0.75, (0.25, 0.75))
 
 
