@@ -10,7 +10,7 @@ import numpy as np
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.source import MapSource, chosen_channel
+from lesioncount.files.source import MapSource
 from lesioncount.files.stored import StoredVoxels
 from lesioncount.files.text_headers import HEADER_BYTES, data_file, flag, lps_grid, real_numbers, whole_numbers
 
@@ -54,17 +54,7 @@ def open_metaimage(path: Path, channel: int | None = None) -> MapSource:
     """A ``.mha`` or ``.mhd`` file, raw or compressed."""
     header = _read_header(path)
     voxels = _voxels(header)
-    grid = _grid(header, voxels)
-    chosen = chosen_channel(path, voxels.n_channels, channel)
-    return MapSource(
-        grid,
-        "MetaImage",
-        voxels.dtype,
-        len(voxels.shape) - 1,
-        lambda: voxels.pieces(chosen),
-        n_channels=voxels.n_channels,
-        read_from=(path,) if voxels.path == path else (path, voxels.path),
-    )
+    return voxels.source(_grid(header, voxels), "MetaImage", channel)
 
 
 def _read_header(path: Path) -> _Header:

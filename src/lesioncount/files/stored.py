@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.byte_streams import check_promise, fill, opened, read_to_end, skip
-from lesioncount.files.source import planes_per_piece
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 
 # Columns are counted in 32 bits.
 _LONGEST_AXIS = 2**31 - 1
@@ -74,6 +75,19 @@ class StoredVoxels:
         if self.dtype.kind not in "biuf":
             raise MapFileError(f"{self.path}: values of type {self.dtype} cannot be probabilities.")
         check_promise(self.path, self.skip + self.n_bytes, encoding=self.encoding, start=self.start)
+
+    def source(self, grid: VoxelGrid, format_name: str, channel: int | None) -> MapSource:
+        """One of the channels as a map; the header that describes the voxels is the file of the grid."""
+        chosen = chosen_channel(grid.path, self.n_channels, channel)
+        return MapSource(
+            grid,
+            format_name,
+            self.dtype,
+            len(self.shape) - 1,
+            lambda: self.pieces(chosen),
+            n_channels=self.n_channels,
+            read_from=tuple(dict.fromkeys((grid.path, self.path))),
+        )
 
     def pieces(self, channel: int = 0) -> Iterator[NDArray[Any]]:
         """The voxels of a channel along the last axis, with the axes of space as they are stored."""
