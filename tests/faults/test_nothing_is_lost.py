@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,14 @@ class TestRunsThatMeet:
         arguments = ["count", str(maps), "-o", str(tmp_path / "out"), "--save-labels", "--jobs", "2", "--quiet"]
         assert main(arguments) == 0
         assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
+
+    @pytest.mark.parametrize("is_interrupted", [False, True])
+    def test_what_a_killed_worker_was_writing_goes_with_the_run(self, tmp_path, is_interrupted):
+        with suppress(KeyboardInterrupt), OutputFolder(tmp_path).alone(listed_in="run.json"):
+            (tmp_path / ".lesioncount-x1y2.json").write_text("half a rec")
+            if is_interrupted:
+                raise KeyboardInterrupt
+        assert not list(tmp_path.iterdir())
 
 
 class TestRunsThatEndEarly:

@@ -121,7 +121,10 @@ class OutputFolder:
         """
         with self._lock():
             remove_left_overs(self.path)
-            yield
+            try:
+                yield
+            finally:
+                remove_left_overs(self.path)  # of a worker that was killed
             with suppress(OSError):
                 self._settle(listed_in)
 
