@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.candidates import Candidates, find_candidates
+from lesioncount.candidates import Candidates, find_candidates, large_enough
+from lesioncount.checks import checked_spacing
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
@@ -135,31 +137,87 @@ def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """Lesions that were drawn one by one: each value of a mask is one, wherever its voxels lie.
+
+    Examples
+    --------
+    >>> drawn = np.array([[7, 7, 900, 900], [0, 7, 0, 3]])
+    >>> Instances.of(drawn, CountingProtocol(min_voxels=2), spacing_mm=None).label_map()
+    array([[1, 1, 2, 2],
+           [0, 1, 0, 0]], dtype=int32)
+    """
+
+    n: int
+    _labels: NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls, values: NDArray[Any], protocol: CountingProtocol, /, *, spacing_mm: tuple[float, ...] | None
+    ) -> Instances:
+        """The values of a mask that are not 0, in rising order, but for those that are too small for the protocol."""
+        spacing = checked_spacing(spacing_mm, values.ndim, protocol)
+        where = np.nonzero(values)
+        found, which = np.unique(values[where], return_inverse=True)
+        high, low = np.zeros((2, len(found), values.ndim), dtype=np.int64)
+        low[:] = values.shape
+        np.minimum.at(low, which, np.transpose(where))
+        np.maximum.at(high, which, np.transpose(where))
+        kept = large_enough(
+            np.bincount(which, minlength=len(found)),
+            high - low + 1,
+            protocol,
+            voxel_mm3=math.nan if spacing is None else math.prod(spacing),
+            spacing_mm=spacing,
+        )
+        labels = np.zeros(values.shape, dtype=np.int32)
+        labels[where] = np.where(kept, np.cumsum(kept), 0)[which]
+        return cls(int(kept.sum()), labels)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def label_map(self) -> NDArray[np.int32]:
+        """An array of the shape of the mask: 0 outside, 1, 2, … in the voxels of each lesion."""
+        return self._labels
+
+
 def true_lesions(
-    path: Path, grid: VoxelGrid, protocol: CountingProtocol, *, label: int | None = None, within: Path | None = None
-) -> Candidates:
+    path: Path,
+    grid: VoxelGrid,
+    protocol: CountingProtocol,
+    *,
+    label: int | None = None,
+    instances: bool = False,
+    within: Path | None = None,
+) -> Candidates | Instances:
     """The lesions of a mask, counted under the same protocol as the map, on the same grid.
 
     Parameters
     ----------
     path : Path
-        Of the mask. It holds 0 and 1, or 0 and 255, or with ``label`` any whole numbers.
+        Of the mask. It holds 0 and 1, or 0 and 255, or with ``label`` or ``instances`` any whole numbers.
     grid : VoxelGrid
         Of the map.
     protocol : CountingProtocol
     label : int, optional
         Which value is a lesion.
+    instances : bool, default False
+        Each value but 0 is a lesion of its own, whether it touches others or lies in several pieces.
     within : Path, optional
         The mask that the count was restricted to.
     """
     source = open_map(path)
     check_same_grid(grid, source.grid, "the mask")
     values = _values(source)
-    lesions = values == label if label is not None else _as_binary(values, path)
     inside = None if within is None else open_map(within).mask()
-    return find_candidates(
-        lesions, protocol=protocol, mask=inside, spacing_mm=source.spacing_mm or grid.spacing_mm, warn=False
-    )
+    spacing = source.spacing_mm or grid.spacing_mm
+    if instances:
+        _check_instances(values, path)
+        return Instances.of(values if inside is None else np.where(inside, values, 0), protocol, spacing_mm=spacing)
+    lesions = values == label if label is not None else _as_binary(values, path)
+    return find_candidates(lesions, protocol=protocol, mask=inside, spacing_mm=spacing, warn=False)
 
 
 def _values(source: MapSource) -> NDArray[Any]:
@@ -168,16 +226,34 @@ def _values(source: MapSource) -> NDArray[Any]:
     if values.dtype.kind != "f":
         return values
     # A scale is stored in single precision: 255 times a 255th is not quite 1.
-    return np.nan_to_num(values if source.scale is None else np.round(values, _DIGITS), nan=0)
+    rounded = values if source.scale is None else np.round(values, _DIGITS)
+    return np.where(np.isnan(rounded), 0, rounded)
+
+
+def _check_instances(values: NDArray[Any], path: Path) -> None:
+    is_wrong = values < 0
+    if values.dtype.kind == "f":
+        is_wrong |= (values != np.floor(values)) | np.isinf(values)
+    if is_wrong.any():
+        raise TruthError(
+            f"Expected whole numbers from 0 (--truth-instances: each value is a lesion), but {path} holds "
+            f"{_shown(np.unique(values[is_wrong]))}."
+        )
+
+
+def _shown(found: NDArray[Any]) -> str:
+    return ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
 
 
 def _as_binary(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:
     found = np.unique(values)
     if len(found) <= 2 and set(found.tolist()) <= {0, 1, 255} and not {1, 255} <= set(found.tolist()):
         return np.asarray(values != 0)
-    shown = ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
     if np.any(found != np.floor(found)):
-        raise TruthError(f"Expected a mask of 0 and 1, but {path} holds {shown}: it looks like a map of probabilities.")
+        raise TruthError(
+            f"Expected a mask of 0 and 1, but {path} holds {_shown(found)}: it looks like a map of probabilities."
+        )
     raise TruthError(
-        f"Expected a mask of 0 and 1, but {path} holds {shown}. If one of these marks lesions, name it: --truth-label."
+        f"Expected a mask of 0 and 1, but {path} holds {_shown(found)}. If each value is a lesion of its own, pass "
+        "--truth-instances; if one of them marks all lesions, name it: --truth-label."
     )
