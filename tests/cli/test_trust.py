@@ -209,10 +209,14 @@ def test_calibration_makes_held_out_counts_better_and_says_so(cohort, tmp_path, 
     assert CalibrationFit.load(tmp_path / "l.json").calibration.slope == pytest.approx(1 / 3, abs=0.2)
 
 
-def test_counts_with_a_calibration_stand_beside_those_without(cohort, tmp_path):
+def test_counts_with_a_calibration_stand_beside_those_without(cohort, tmp_path, capsys):
     out = tmp_path / "out"
-    options = ["--calibration", cohort / "cal.json", "--interval", "conformal", "--quiet"]
+    options = ["--calibration", cohort / "cal.json", "--interval", "conformal"]
     assert run("count", cohort / "maps", "-o", out, *options) == 0
+    title, header, first = capsys.readouterr().out.splitlines()[:3]
+    assert (title, header.split()[-3:]) == ("Calibrated counts", ["guaranteed", "90", "%"])
+    row = rows(out / "counts.tsv")[0]
+    assert first.endswith(f" {row['interval90_low_conformal']} to {row['interval90_high_conformal']}")
     fit = CalibrationFit.load(cohort / "cal.json")
     before = {row["scan"]: row for row in rows(cohort / "out" / "counts.tsv")}
     for row in rows(out / "counts.tsv"):

@@ -10,7 +10,8 @@ from lesioncount.cli import main
 from lesioncount.errors import SpacingError, TruthError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.runs.comparison import TruthOptions
-from lesioncount.runs.truth import Instances, true_lesions
+from lesioncount.runs.instances import Instances
+from lesioncount.runs.truth import true_lesions
 
 
 def drawn(tmp_path, values, protocol=None, **options):

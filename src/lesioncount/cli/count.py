@@ -223,6 +223,8 @@ def _print_summary(result: RunResults) -> None:
     if result.counted:
         # A terminal folds long names. What reads from a pipe wants a scan per line, however long.
         wide = console if console.is_terminal else Console(width=_NO_LIMIT)
+        if result.calibration is not None:
+            wide.print("Calibrated counts")
         wide.print(_table(result))
     if len(result.counted) > _SHOWN:
         console.print(f"… and {len(result.counted) - _SHOWN} more")
@@ -241,8 +243,7 @@ def _table(result: RunResults) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    title = None if result.calibration is None else "Calibrated counts"
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("scan", overflow="fold")
     interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
     for name in ("candidates", "CC > 0.5", "mode", "median", "mean", interval):

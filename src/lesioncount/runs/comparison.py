@@ -16,10 +16,11 @@ from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.inputs import counterpart, find_maps, namesakes
+from lesioncount.runs.instances import Instances
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.settings import CountedWith
-from lesioncount.runs.truth import Instances, check_none_missing, read_truth_table, true_lesions
+from lesioncount.runs.truth import check_none_missing, read_truth_table, true_lesions
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
 

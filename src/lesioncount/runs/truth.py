@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.candidates import Candidates, find_candidates, large_enough
-from lesioncount.checks import checked_spacing
+from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.source import MapSource
 from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.instances import Instances
 from lesioncount.runs.tables import without_apostrophe
 
 # Values that a message names when a mask holds other values than 0 and 1.
@@ -135,52 +134,6 @@ def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path
         f"There is no truth for {len(missing)} scan{'' if len(missing) == 1 else 's'} in {where}: {names}. It "
         f"holds: {examples}. Rename them, or leave them out (--skip-missing)."
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Instances:
-    """Lesions that were drawn one by one: each value of a mask is one, wherever its voxels lie.
-
-    Examples
-    --------
-    >>> drawn = np.array([[7, 7, 900, 900], [0, 7, 0, 3]])
-    >>> Instances.of(drawn, CountingProtocol(min_voxels=2), spacing_mm=None).label_map()
-    array([[1, 1, 2, 2],
-           [0, 1, 0, 0]], dtype=int32)
-    """
-
-    n: int
-    _labels: NDArray[np.int32]
-
-    @classmethod
-    def of(
-        cls, values: NDArray[Any], protocol: CountingProtocol, /, *, spacing_mm: tuple[float, ...] | None
-    ) -> Instances:
-        """The values of a mask that are not 0, in rising order, but for those that are too small for the protocol."""
-        spacing = checked_spacing(spacing_mm, values.ndim, protocol)
-        where = np.nonzero(values)
-        found, which = np.unique(values[where], return_inverse=True)
-        high, low = np.zeros((2, len(found), values.ndim), dtype=np.int64)
-        low[:] = values.shape
-        np.minimum.at(low, which, np.transpose(where))
-        np.maximum.at(high, which, np.transpose(where))
-        kept = large_enough(
-            np.bincount(which, minlength=len(found)),
-            high - low + 1,
-            protocol,
-            voxel_mm3=math.nan if spacing is None else math.prod(spacing),
-            spacing_mm=spacing,
-        )
-        labels = np.zeros(values.shape, dtype=np.int32)
-        labels[where] = np.where(kept, np.cumsum(kept), 0)[which]
-        return cls(int(kept.sum()), labels)
-
-    def __len__(self) -> int:
-        return self.n
-
-    def label_map(self) -> NDArray[np.int32]:
-        """An array of the shape of the mask: 0 outside, 1, 2, … in the voxels of each lesion."""
-        return self._labels
 
 
 def true_lesions(
