@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lesioncount as lc
-from lesioncount.runs import count_file
+from lesioncount.runs import count_batch, count_file
 from lesioncount.runs.count_warnings import JOINED, MOSTLY_ABOVE, SPECKS, headline, in_general
 
 JOINED = JOINED.format(threshold=0.5)
@@ -89,3 +89,11 @@ def test_real_pictures_of_leaves_and_nuclei(shared_data, warnings_of):
     assert 0.2 < joined.mean() < 0.6
     assert expected[joined].sum() < 0.6 * truth[joined].sum()
     assert expected[~joined].sum() > 0.8 * truth[~joined].sum()
+
+
+def test_members_of_an_ensemble_say_it_once(tmp_path):
+    for member, n in (("a", 5), ("b", 8)):
+        (tmp_path / member).mkdir()
+        np.save(tmp_path / member / "s.npy", picture((np.s_[: 4 * n : 4, 2], 0.4)).astype(np.float32))
+    (scan,) = count_batch([tmp_path / "a", tmp_path / "b"], tmp_path / "out", members=True).scans
+    assert [in_general(warning) for warning in scan.warnings] == [SPECKS]
