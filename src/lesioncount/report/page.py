@@ -20,6 +20,9 @@ from lesioncount.version import __version__
 # Probabilities whose correction says what a calibration does: an open question, and one that a map takes as settled.
 _OPEN, _SETTLED = 0.5, 0.9
 
+# A rate of extra lesions that a fit leaves where there are none.
+_NEXT_TO_NONE = 0.05
+
 # Scans with pictures, the most uncertain ones: with more, browsers take long to open the page.
 _SCANS_WITH_PICTURES = 60
 
@@ -96,7 +99,16 @@ def _in_plain_words(calibration: Calibration) -> str:
     """What a calibration does to a count."""
     opened, settled = calibration.existence([_OPEN, _SETTLED])
     changed = f"a candidate with a probability of {_OPEN} in the map exists with probability {opened:.2f}"
-    missed = "every lesion is assumed to have a candidate"
-    if calibration.missed_rate > 0:
-        missed = f"{calibration.missed_rate:.2g} lesions per scan are expected to have no candidate"
-    return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {missed}."
+    return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
+
+
+def _extra_in_words(calibration: Calibration) -> str:
+    """How many lesions are expected to have no candidate of their own."""
+    rate, share = calibration.extra_rate, calibration.extra_share
+    of_each = f"{share:.2g} for each lesion that has one"
+    if not calibration.has_extra:
+        return "every lesion is assumed to have a candidate of its own"
+    if rate < _NEXT_TO_NONE and share > 0:
+        return f"lesions without a candidate of their own are expected: {of_each}"
+    also = f", and {of_each}" if share > 0 else ""
+    return f"{rate:.2g} lesions per scan are expected to have no candidate of their own{also}"

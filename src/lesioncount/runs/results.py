@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.count_warnings import in_general
@@ -85,14 +87,13 @@ class RunResults:
 
     def total(self, calibration: Calibration | None = None) -> CountDistribution:
         """The number of lesions in all scans together, as counted or after a calibration."""
-        # By one map, counts of different scans are independent: their candidates add up, and so do rates of missed
-        # lesions. By an ensemble they are not: a network that sees too much does so in all scans. So each member has a
-        # total of its own, and the total is the mixture of those. (Where the numbering of members means nothing, as
-        # with samples of dropout, the variance between totals is on average the sum of those of the scans: right too.)
+        # By one map, counts of different scans are independent, and their total is a sum. By an ensemble they are not:
+        # a network that sees too much does so in all scans. So each member has a total of its own, and the total is the
+        # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
+        # between totals is on average the sum of those of the scans: right too.)
         of_one = Calibration() if calibration is None else calibration
-        everywhere = replace(of_one, missed_rate=of_one.missed_rate * len(self.counted))
         by_member = list(zip(*(scan.existence for scan in self.counted), strict=True)) or [()]
-        return combined([everywhere.distribution(np.concatenate([np.empty(0), *scans])) for scans in by_member])
+        return combined([_sum(of_one, scans) for scans in by_member])
 
     def records(self) -> Iterator[ScanRecord]:
         """The records of the scans that were counted, read one after the other."""
@@ -105,6 +106,13 @@ class RunResults:
         if record is None:
             raise MapFileError(f"The record {self.out / name}.json is not there, or is not one. Count again.")
         return record
+
+
+def _sum(calibration: Calibration, scans: Sequence[NDArray[np.float64]]) -> CountDistribution:
+    """The total of scans by one map. Where nothing but candidates counts, they simply add up."""
+    if calibration.has_extra or calibration.spread:
+        return SumOfCounts([calibration.distribution(p) for p in scans])
+    return calibration.distribution(np.concatenate([np.empty(0), *scans]))
 
 
 def read_results(out: Path) -> RunResults:

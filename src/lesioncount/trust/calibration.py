@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
+from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.distributions.with_missed import CountWithMissed
+from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 
 # Closer to 0 and 1 than this, a probability is the saturation of a network, and its logit says nothing more.
 SATURATION = 1e-6
 
-# Missed lesions per scan. The distribution has an entry for each count up to there, and no patient has as many lesions.
-MOST_MISSED = 10_000
+# Extra lesions per scan. The distribution has an entry for each count up to there, and no patient has as many lesions.
+MOST_EXTRA = 10_000
+
+# What no fit comes near to, and no file may ask for: tables of counts would have no end.
+_WIDEST_SPREAD = 20.0
+_LARGEST_SHARE = 20.0
+_SMALLEST_SHAPE = 0.05
+
+# Nodes of the integral over what a whole scan shares, from -3.5 to 3.5 standard deviations. Each node is a distribution
+# of its own, about √(K / 8) wide for K candidates; more nodes are needed where these would lie apart.
+_REACH = 3.5
+_FEWEST_NODES, _MOST_NODES = 9, 41
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A monotone map of existence probabilities, and a rate of lesions that leave no candidate.
+    """A monotone map of existence probabilities, how far scans differ as a whole, and lesions without a candidate.
 
     Parameters
     ----------
@@ -32,8 +43,14 @@ class Calibration:
         On the logit, above 0. Below 1 it makes an over-confident network less sure.
     offset : float, default 0
         On the logit. Below 0 it takes back what a positive weight in the loss has added.
-    missed_rate : float, default 0
-        Expected number of lesions per scan that leave no candidate, at most 10 000.
+    extra_rate : float, default 0
+        Expected number of lesions per scan without a candidate of their own, at most 10 000.
+    extra_share : float, default 0
+        The same for each lesion expected among the candidates: what is missed or swallowed grows with what is there.
+    extra_shape : float, default inf
+        How alike scans are in the number of these lesions: the smaller, the wider. Infinite is a Poisson distribution.
+    spread : float, default 0
+        Standard deviation, on the logit, of what all candidates of a scan share: poor contrast shifts them together.
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -41,11 +58,14 @@ class Calibration:
 
     Notes
     -----
-    With σ the logistic function, p an existence probability and μ the rate of missed lesions::
+    With σ the logistic function and p_k the existence probability of candidate k::
 
-        p' = σ(slope · logit(p) + offset)        C = Σ_k Bernoulli(p'_k) + Poisson(μ)
+        p'_k = σ(slope · logit(p_k) + offset + spread · z),        z ~ N(0, 1), one per scan
+        C    = Σ_k Bernoulli(p'_k) + M,    M negative binomial with mean rate + share · Σ_k p'_k and its own shape
 
-    Candidates are those of the map as it is: regions above the threshold of the protocol, before the correction.
+    The integral over z is a sum over 9 to 41 nodes, so that the count is a mixture (`MixtureOfCounts`): its variance
+    between members is what scans differ by as a whole. Candidates are those of the map as it is: regions above the
+    threshold of the protocol, before the correction.
 
     Examples
     --------
@@ -53,23 +73,45 @@ class Calibration:
 
     >>> Calibration.for_positive_weight(3).existence([0.75, 0.9]).round(4)
     array([0.5 , 0.75])
+
+    Where scans differ as a whole, forty candidates say less than they seem to:
+
+    >>> alike, different = Calibration(), Calibration(spread=1.0)
+    >>> alike.distribution([0.5] * 40).interval(0.9), different.distribution([0.5] * 40).interval(0.9)
+    ((15, 25), (6, 34))
     """
 
     slope: float = 1.0
     offset: float = 0.0
-    missed_rate: float = 0.0
-    protocol: CountingProtocol | None = None
-    origin: str = "none"
+    extra_rate: float = 0.0
+    extra_share: float = 0.0
+    extra_shape: float = math.inf
+    spread: float = 0.0
+    protocol: CountingProtocol | None = field(default=None, kw_only=True)
+    origin: str = field(default="none", kw_only=True)
 
     def __post_init__(self) -> None:
         if not is_between(self.slope, 0, math.inf) or self.slope == 0:
             raise CalibrationError(f"Expected a slope above 0, but got {self.slope!r}: larger must stay larger.")
         if not is_between(self.offset, -math.inf, math.inf):
             raise CalibrationError(f"Expected the offset to be a number, but got {self.offset!r}.")
-        if not is_between(self.missed_rate, 0, MOST_MISSED):
+        for name, most in (("extra_rate", MOST_EXTRA), ("extra_share", _LARGEST_SHARE), ("spread", _WIDEST_SPREAD)):
+            if not is_between(getattr(self, name), 0, most):
+                raise CalibrationError(f"Expected {name} to be from 0 to {most:g}, but got {getattr(self, name)!r}.")
+        if self.extra_shape != math.inf and not is_between(self.extra_shape, _SMALLEST_SHAPE, math.inf):
             raise CalibrationError(
-                f"Expected a rate of missed lesions per scan from 0 to {MOST_MISSED}, but got {self.missed_rate!r}."
+                f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
             )
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it leaves counts as they are."""
+        return self.slope == 1 and not (self.offset or self.spread or self.has_extra)
+
+    @property
+    def has_extra(self) -> bool:
+        """Whether lesions without a candidate of their own are expected."""
+        return self.extra_rate > 0 or self.extra_share > 0
 
     @classmethod
     def for_positive_weight(cls, weight: float) -> Self:
@@ -84,22 +126,56 @@ class Calibration:
             raise CalibrationError(f"Expected a positive weight, but got {weight!r}.")
         return cls(offset=-math.log(weight), origin=f"positive weight {weight:g} of the loss")
 
-    def existence(self, probabilities: ArrayLike, /) -> NDArray[np.float64]:
-        """Corrected existence probabilities."""
+    def existence(self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Corrected existence probabilities, on average over scans that differ as a whole.
+
+        Parameters
+        ----------
+        probabilities : array_like of float
+            The highest probability of each candidate.
+        saddles : array_like of float, optional
+            Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
+        """
         p = np.asarray(probabilities, dtype=np.float64)
-        if self.slope == 1 and self.offset == 0:
-            return p
-        return np.asarray(_sigmoid(self.slope * logit(p) + self.offset))
+        shifts, weights = self._nodes(_FEWEST_NODES)
+        return np.asarray(sum(w * self._at(p, saddles, shift) for shift, w in zip(shifts, weights, strict=True)))
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one: a threshold on corrected maps is this one on raw maps."""
-        raw = (float(logit(np.float64(probability))) - self.offset) / self.slope
-        return float(_sigmoid(raw))
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if float(self.existence(middle)) < probability else (low, middle)
+        return (low + high) / 2
 
-    def distribution(self, probabilities: ArrayLike, /) -> CountDistribution:
-        """Distribution of the count, from uncorrected existence probabilities."""
-        found = PoissonBinomial(self.existence(probabilities))
-        return CountWithMissed(found, self.missed_rate) if self.missed_rate > 0 else found
+    def distribution(self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None) -> CountDistribution:
+        """Distribution of the count, from what `existence` takes."""
+        p = np.asarray(probabilities, dtype=np.float64)
+        shifts, weights = self._nodes(n_nodes(self.spread, len(p)))
+        members = [self._with_extra(PoissonBinomial(self._at(p, saddles, shift))) for shift in shifts]
+        return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
+
+    def _nodes(self, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Shifts of the logit that a whole scan may have, and their weights."""
+        z, weights = normal_nodes(n if self.spread > 0 else 1)
+        return self.spread * z, weights
+
+    def _at(self, p: NDArray[np.float64], saddles: ArrayLike | None, shift: float) -> NDArray[np.float64]:
+        """Existence where the logits of the scan are shifted: f(peak), less f(saddle) where there is one."""
+        corrected = self._corrected(p, shift)
+        if saddles is None:
+            return corrected
+        d = np.asarray(saddles, dtype=np.float64)
+        return np.maximum(corrected - np.where(d > 0, self._corrected(d, shift), 0.0), 0.0)
+
+    def _corrected(self, p: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
+        if self.slope == 1 and self.offset + shift == 0:
+            return p
+        return np.asarray(_sigmoid(self.slope * logit(p) + self.offset + shift))
+
+    def _with_extra(self, found: PoissonBinomial) -> CountDistribution:
+        extra = self.extra_rate + self.extra_share * found.mean()
+        return CountWithExtra(found, extra, self.extra_shape) if extra > 0 else found
 
     def check_protocol(self, protocol: CountingProtocol) -> None:
         """Raise unless it was fitted under this protocol."""
@@ -110,25 +186,48 @@ class Calibration:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, as plain values."""
-        return asdict(self)
+        """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
+        return asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """From the fields; an unknown field is an error."""
-        known = [field.name for field in fields(cls)]
-        if not isinstance(values, dict) or set(values) - set(known):
+        """From the fields; an unknown field is an error. Version 0.1 called the rate of extra lesions missed_rate."""
+        known = [one.name for one in fields(cls)]
+        if not isinstance(values, dict) or set(values) - {*known, "missed_rate"}:
             raise CalibrationError(f"Expected a calibration with the fields {', '.join(known)}, but got {values!r}.")
-        given = values.get("protocol")
-        protocol = CountingProtocol.from_dict(given) if isinstance(given, dict) else given
-        return cls(**{**values, "protocol": protocol})
+        given = {("extra_rate" if name == "missed_rate" else name): value for name, value in values.items()}
+        if given.get("extra_shape", 0) is None:
+            given["extra_shape"] = math.inf
+        protocol = given.get("protocol")
+        given["protocol"] = CountingProtocol.from_dict(protocol) if isinstance(protocol, dict) else protocol
+        return cls(**given)
 
     def __str__(self) -> str:
         """One line in plain words."""
-        return (
-            f"slope {self.slope:.3g}, offset {self.offset:+.3g} on the logit, {self.missed_rate:.3g} missed lesions "
-            f"per scan (from {self.origin})"
-        )
+        if self.is_identity:
+            return f"nothing is corrected (from {self.origin})"
+        parts = [f"slope {self.slope:.3g}, offset {self.offset:+.3g} on the logit"]
+        if self.spread:
+            parts.append(f"spread {self.spread:.3g} between scans")
+        if self.has_extra:
+            share = f" and {self.extra_share:.2g} for each that has one" if self.extra_share else ""
+            parts.append(f"{self.extra_rate:.3g} lesions per scan without a candidate of their own{share}")
+        return f"{', '.join(parts)} (from {self.origin})"
+
+
+def n_nodes(spread: float, n_candidates: int) -> int:
+    """How many nodes the integral over scans needs, so that their distributions overlap: an odd number."""
+    needed = math.ceil(2 * _REACH / 1.5 * spread * math.sqrt(n_candidates / 8))
+    return min(max(needed, _FEWEST_NODES), _MOST_NODES) // 2 * 2 + 1
+
+
+def normal_nodes(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights for integrals over a standard normal variable: evenly spaced, which is enough for it."""
+    if n == 1:
+        return np.zeros(1), np.ones(1)
+    z = np.linspace(-_REACH, _REACH, n)
+    weights = np.exp(-(z**2) / 2)
+    return z, weights / weights.sum()
 
 
 def _sigmoid(x: Any) -> Any:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,17 +22,18 @@ from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.summary import Predictions, score_all
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READABLE = (1, 2)
 N_FOLDS = 5
 
 # Nobody would notice a change of the ranked probability score by less than this share.
 _NEXT_TO_NOTHING = 0.02
 
-# Missed lesions per scan that a file may speak of: the distribution has an entry for every count up to there.
-_MOST_MISSED = 10_000
+# Of the intervals that a verdict speaks of.
+CONFIDENCE = 0.9
 
 _HELD_OUT_PARTS = ("before", "after", "change")
-_REPORTED = ("rps", "nll", "ece", "accuracy", "coverage90", "zero_mass")
+_REPORTED = ("rps", "mae", "bias", "nll", "accuracy", "coverage90", "width90", "zero_mass")
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,38 @@ class HeldOut:
 
     @property
     def verdict(self) -> str:
-        """What the change of the ranked probability score says, in words."""
-        change = self.change["rps"]
-        figures = f"{change.value:+.3f} [{change.low:+.3f}, {change.high:+.3f}], {self.n_scans} scans"
-        if max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * self.before["rps"].value:
-            return f"The calibration changed next to nothing: the counts were already calibrated (RPS {figures})."
+        """What changed for a user, in words and in lesions."""
+        change, before = self.change["rps"], self.before["rps"].value
+        if change.low == change.high == 0:
+            return f"Nothing needs to be corrected: the counts of {self.n_scans} scans fit the truth as they are."
+        if max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * before:
+            return f"The calibration changes next to nothing: the counts were calibrated already. {self._figures}"
         if change.high < 0:
-            return f"The calibration made held-out counts better (ranked probability score {figures})."
+            return f"The calibration makes held-out counts better. {self._figures}"
         if change.low > 0:
-            return (
-                f"The calibration made held-out counts worse (ranked probability score {figures}, before "
-                f"{self.before['rps'].value:.3f}): leave them as they are."
-            )
-        return f"The calibration gained nothing that can be told from chance (ranked probability score {figures})."
+            return f"The calibration makes held-out counts worse: leave them as they are. {self._figures}"
+        if self._covers_better:
+            return f"The calibration makes held-out intervals honest, and counts no worse. {self._figures}"
+        return f"The calibration gains nothing that can be told from chance. {self._figures}"
+
+    @property
+    def _covers_better(self) -> bool:
+        """Whether 90 % intervals are clearly closer to 90 % than before, and were too short."""
+        before, after = self.before["coverage90"], self.after["coverage90"]
+        return before.high < CONFIDENCE and self.change["coverage90"].low > 0 and after.high > CONFIDENCE
+
+    @property
+    def _figures(self) -> str:
+        rps = self.change["rps"]
+        parts = [
+            f"RPS {self._from_to('rps', '.3g')} lesions ({rps.value:+.3g} [{rps.low:+.3g}, {rps.high:+.3g}])",
+            f"bias {self._from_to('bias', '+.2g')} lesions",
+            f"90 % intervals hold {self._from_to('coverage90', '.0%')} of {self.n_scans} scans",
+        ]
+        return "; ".join(parts) + "."
+
+    def _from_to(self, name: str, how: str) -> str:
+        return f"{self.before[name].value:{how}} -> {self.after[name].value:{how}}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -83,9 +104,9 @@ class ConformalFit:
     calibration: Calibration
     conformal: ConformalCounts
 
-    def interval(self, existence: Any, confidence: float) -> tuple[int, int]:
-        """Lowest and highest count, from uncorrected existence probabilities."""
-        return self.conformal.interval(self.calibration.distribution(existence), confidence)
+    def interval(self, probabilities: Any, confidence: float, saddles: Any = None) -> tuple[int, int]:
+        """Lowest and highest count, from what `Calibration.distribution` takes."""
+        return self.conformal.interval(self.calibration.distribution(probabilities, saddles), confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +128,15 @@ class CalibrationFit:
     conformal: ConformalFit | None = None
 
     @classmethod
-    def fit(cls, truth: KnownTruth, /, *, protocol: CountingProtocol | None = None, seed: int = 0) -> Self:
+    def fit(
+        cls,
+        truth: KnownTruth,
+        /,
+        *,
+        protocol: CountingProtocol | None = None,
+        seed: int = 0,
+        group_edges: Sequence[int] = (),
+    ) -> Self:
         """Fit on scans with known truth, and test the fit on held-out scans.
 
         Parameters
@@ -117,12 +146,12 @@ class CalibrationFit:
             What counted as one lesion.
         seed : int, default 0
             Of the folds and halves.
+        group_edges : sequence of int, optional
+            Of guaranteed intervals: the smallest predicted count of each group but the first, see `ConformalCounts`.
         """
-        return cls(
-            fit_calibration(truth, protocol=protocol),
-            _held_out(truth, seed),
-            _conformal(truth, protocol, seed),
-        )
+        calibration = fit_calibration(truth, protocol=protocol)
+        held_out = _held_out(truth, calibration, seed)
+        return cls(calibration, held_out, _conformal(truth, protocol, seed, group_edges))
 
     @property
     def fingerprint(self) -> str:
@@ -178,9 +207,9 @@ class CalibrationFit:
     def _from_content(cls, content: Any) -> Self:
         if not isinstance(content, dict) or "calibration" not in content:
             raise CalibrationError("Expected a calibration as lesioncount calibrate writes it, but it is not one.")
-        if content.get("format") != FORMAT_VERSION:
+        if content.get("format") not in _READABLE:
             given = reprlib.repr(content.get("format"))
-            raise CalibrationError(f"Expected a calibration of format {FORMAT_VERSION}, but got {given}.")
+            raise CalibrationError(f"Expected a calibration of format 1 or {FORMAT_VERSION}, but got {given}.")
         held_out, conformal = content.get("held_out"), content.get("conformal")
         return cls(
             read_calibration(content["calibration"]),
@@ -194,43 +223,35 @@ class CalibrationFit:
 
 
 def read_calibration(values: Any) -> Calibration:
-    """A calibration from plain values that were read from a file, whose table of counts fits into memory."""
+    """A calibration from plain values that were read from a file."""
     try:
-        calibration = Calibration.from_dict(values)
+        return Calibration.from_dict(values)
     except OverflowError:
         raise CalibrationError("Expected a calibration, but some of its numbers have hundreds of digits.") from None
-    if calibration.missed_rate > _MOST_MISSED:
-        raise CalibrationError(
-            f"Expected a rate of missed lesions of at most {_MOST_MISSED:,} per scan, but got "
-            f"{calibration.missed_rate:g}."
-        )
-    return calibration
 
 
-def _held_out(truth: KnownTruth, seed: int) -> HeldOut | None:
+def _held_out(truth: KnownTruth, near: Calibration, seed: int) -> HeldOut | None:
     """Fit on all folds but one and judge on that one, in turn; None if the folds are too small."""
-    parts = truth.parts(N_FOLDS, seed=seed)
-    calibrated: list[CountDistribution | None] = [None] * len(truth)
-    for part in parts:
-        held_out = set(part)
-        rest = [row for row in range(len(truth)) if row not in held_out]
+    calibrated: dict[int, CountDistribution] = {}
+    for part in truth.parts(N_FOLDS, seed=seed):
+        rest = sorted(set(range(len(truth))) - set(part))
         try:
-            calibration = fit_calibration(truth[rest])
+            calibration = fit_calibration(truth[rest], near=near)
         except CalibrationError:
             return None
-        for row in part:
-            calibrated[row] = calibration.distribution(truth.existence[row])
-    raw = [Calibration().distribution(p) for p in truth.existence]
+        calibrated |= dict(zip(part, truth[part].distributions(calibration), strict=True))
     methods = {
-        "before": Predictions.of_distributions(raw, truth.counts),
-        "after": Predictions.of_distributions([d for d in calibrated if d is not None], truth.counts),
+        "before": Predictions.of_distributions(truth.distributions(Calibration()), truth.counts),
+        "after": Predictions.of_distributions([calibrated[row] for row in range(len(truth))], truth.counts),
     }
     scores, differences = score_all(methods, groups=truth.groups, seed=seed)
     picked = [{name: of[name] for name in _REPORTED} for of in (*scores.values(), differences["after", "before"])]
     return HeldOut(len(truth), N_FOLDS, *picked)
 
 
-def _conformal(truth: KnownTruth, protocol: CountingProtocol | None, seed: int) -> ConformalFit:
+def _conformal(
+    truth: KnownTruth, protocol: CountingProtocol | None, seed: int, group_edges: Sequence[int]
+) -> ConformalFit:
     """Half of the scans for a calibration, half for its intervals; if they are few, all for uncalibrated intervals.
 
     Intervals use one scan per patient: several scans of one patient are not exchangeable with that of a new one.
@@ -241,8 +262,8 @@ def _conformal(truth: KnownTruth, protocol: CountingProtocol | None, seed: int) 
     if enough and len(fitted) >= MIN_SCANS and int(truth[fitted].counts.sum()) >= MIN_LESIONS:
         calibration, scored = fit_calibration(truth[fitted], protocol=protocol), truth[judged]
     scored = scored[scored.one_per_group(seed=seed)]
-    distributions = [calibration.distribution(p) for p in scored.existence]
-    return ConformalFit(calibration, ConformalCounts.fit(distributions, scored.counts))
+    intervals = ConformalCounts.fit(scored.distributions(calibration), scored.counts, group_edges=group_edges)
+    return ConformalFit(calibration, intervals)
 
 
 def _without_nan(value: Any) -> Any:

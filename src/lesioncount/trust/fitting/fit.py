@@ -2,51 +2,77 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import Calibration, n_nodes
+from lesioncount.trust.fitting.descent import minimum
 from lesioncount.trust.fitting.known_truth import KnownTruth
-from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood
-from lesioncount.trust.fitting.newton import minimum
+from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood, Numbers
+from lesioncount.trust.fitting.prior import (
+    HIGHEST,
+    LOWEST,
+    at_bound,
+    curvature,
+    numbers_of,
+    penalty,
+    point_of,
+    stretch_at,
+    values_of,
+)
 
-# Three numbers are fitted; with fewer scans or lesions than this they would be those of the sample, not of the network.
+# With fewer scans or lesions than this, what is fitted would be the sample, not the network.
 MIN_SCANS = 20
 MIN_LESIONS = 10
 
-# What is taken as likely before any data: about this far from "as it is", in standard deviations of the logarithm of
-# the slope and of the offset. Weak: a cohort of 20 scans outweighs it.
-_SD_LOG_SLOPE = 1.5
-_SD_OFFSET = 3.0
+# Six numbers are known well from so many scans; more would only take longer.
+_MOST_SCANS = 1000
 
-# Half a missed lesion in addition to those seen: where none was seen, the rate is small, but never 0.
-_MISSED_IN_ADVANCE = 0.5
+# Starts are compared on so many scans, with few nodes.
+_SCANS_TO_START = 250
+_NODES_TO_START = 7
 
-_LOWEST = np.array([math.log(0.02), -8.0, math.log(1e-6)])
-_HIGHEST = np.array([math.log(20.0), 8.0, math.log(1e3)])
+# Spreads are large and extra lesions many at first: where no count is far beyond what is expected, gradients do not
+# vanish. The fourth start is close to "as it is".
+_STARTS = (
+    Numbers(1.0, 0.0, 1.0, 0.4, 0.4, 1.0),
+    Numbers(1.0, -1.0, 1.0, 0.4, 0.4, 1.0),
+    Numbers(0.5, 0.0, 1.0, 0.4, 0.4, 1.0),
+    Numbers(1.0, 0.0, 0.2, 0.05, 0.05, 2.0),
+)
+
+# The truth must be this much more probable (a difference of logarithms, after the prior) before anything is corrected,
+# and this much more before all of it is. A network that is honest gains about 1 by chance, and more than 2 rarely.
+_GAIN_TO_BEGIN, _GAIN_FOR_ALL = 1.0, 2.5
+
+_AS_IT_IS = Numbers(1.0, 0.0, 0.0, 1e-12, 0.0, 1.0)
 
 
-def fit_calibration(truth: KnownTruth, /, *, protocol: CountingProtocol | None = None) -> Calibration:
-    """The calibration under which the truth is most probable.
+def fit_calibration(
+    truth: KnownTruth, /, *, protocol: CountingProtocol | None = None, near: Calibration | None = None
+) -> Calibration:
+    """The calibration under which the truth is most probable, or none if "as it is" is nearly as good.
 
     Parameters
     ----------
     truth : KnownTruth
         Where it knows which candidates have a true lesion, these are fitted; else the counts alone, for which no mask
-        is needed.
+        is needed. Of more than 1000 scans, 1000 are drawn by lot.
     protocol : CountingProtocol, optional
         What counted as one lesion.
+    near : Calibration, optional
+        A fit of nearly the same scans, where the search begins: faster.
 
     Notes
     -----
-    See `Calibration` for the model. From counts: maximises Σ log P(c; slope, offset, μ). From lesions: the likelihood
-    of the candidates that own one, and of the numbers of lesions that none owns. A weak prior holds the parameters near
-    "as it is", and a few scans whose truth is out of reach of any calibration are given little weight: P is mixed with
-    5 % of a spread over all counts.
+    See `Calibration` for the model, `CountLikelihood` and `LesionLikelihood` for what is maximised, and `prior` for
+    what is taken as likely before any data. A few scans whose truth is out of reach of any calibration are given little
+    weight: P is mixed with 5 % of a spread over all counts.
+
+    With few scans, six numbers follow the sample. So the fit is also compared with "as it is": with g the gain in log
+    posterior, log slope, offset, spread and the extra lesions are multiplied by (g - 1) / 1.5, cut off at 0 and 1.
     """
     n_scans, n_lesions = len(truth), int(truth.counts.sum())
     if n_scans < MIN_SCANS or n_lesions < MIN_LESIONS:
@@ -55,23 +81,82 @@ def fit_calibration(truth: KnownTruth, /, *, protocol: CountingProtocol | None =
             f"them, but there are {n_scans} and {n_lesions}. The positive weight of a loss can be undone without "
             "fitting: Calibration.for_positive_weight (--positive-weight)."
         )
+    what = "counts" if truth.owns is None else "lesions"
+    used = _some_of(truth, _MOST_SCANS)
+    point, gain = _most_probable(used, near)
+    weight = min(max((gain - _GAIN_TO_BEGIN) / (_GAIN_FOR_ALL - _GAIN_TO_BEGIN), 0.0), 1.0)
+    if weight > 0:
+        _check_inside(point)
+    return _shrunk(numbers_of(point), weight, f"the {what} of {n_scans} scans", protocol)
+
+
+def _most_probable(truth: KnownTruth, near: Calibration | None) -> tuple[NDArray[np.float64], float]:
+    """The best point, and how much more probable than "as it is" it makes the truth, after the prior."""
+    likelihood = _likelihood(truth)
+    nodes = n_nodes(1.0, int(np.quantile([len(p) for p in truth.peaks], 0.9)))
+    point, value = _lowest(likelihood, _start(truth, near), nodes)
+    return point, -value - float(likelihood(_AS_IT_IS, 1)[0].sum())
+
+
+def _likelihood(truth: KnownTruth) -> Likelihood:
     if truth.owns is None:
-        return _fitted(CountLikelihood(truth.existence, truth.counts), f"the counts of {n_scans} scans", protocol)
+        return CountLikelihood(truth.peaks, truth.counts, truth.saddles)
     n_owned = np.array([owns.sum() for owns in truth.owns])
-    likelihood = LesionLikelihood(
-        np.concatenate(truth.existence), np.concatenate(truth.owns), np.maximum(truth.counts - n_owned, 0)
+    return LesionLikelihood(truth.peaks, truth.owns, np.maximum(truth.counts - n_owned, 0), truth.saddles)
+
+
+def _start(truth: KnownTruth, near: Calibration | None) -> NDArray[np.float64]:
+    """A fit that is near; or where the best of several starts leads, on a part of the scans."""
+    if near is not None and not near.is_identity:
+        return point_of(values_of(near))
+    likelihood = _likelihood(_some_of(truth, _SCANS_TO_START))
+    ends = [_lowest(likelihood, point_of(start), _NODES_TO_START) for start in _STARTS]
+    return min(ends, key=lambda end: end[1])[0]
+
+
+def _some_of(truth: KnownTruth, most: int) -> KnownTruth:
+    """All scans, or as many of them, drawn by lot."""
+    if len(truth) <= most:
+        return truth
+    return truth[sorted(np.random.default_rng(0).permutation(len(truth))[:most].tolist())]
+
+
+def _lowest(likelihood: Likelihood, start: NDArray[np.float64], nodes: int) -> tuple[NDArray[np.float64], float]:
+    """The point of the highest posterior near a start, and its negative logarithm."""
+
+    def objective(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        values, gradients = likelihood(numbers_of(point), nodes)
+        cost, pull = penalty(point)
+        return cost - float(values.sum()), pull - gradients.sum(axis=0) * stretch_at(point)
+
+    # Where a model fits, second derivatives are about the products of first ones, scan by scan.
+    scores = likelihood(numbers_of(start), nodes)[1] * stretch_at(start)
+    return minimum(objective, start, LOWEST, HIGHEST, scores.T @ scores + curvature())
+
+
+def _check_inside(point: NDArray[np.float64]) -> None:
+    names = at_bound(point)
+    if names:
+        values = numbers_of(point)._asdict()
+        which = ", ".join(f"{name} ({values[name]:.3g})" for name in names)
+        raise CalibrationError(
+            f"The fit ran to the bound of {which}: no correction of these maps explains the true counts. Do the truth "
+            "and the maps belong together, and do both count the same kind of lesion? (lesioncount evaluate shows them "
+            "side by side.)"
+        )
+
+
+def _shrunk(numbers: Numbers, weight: float, origin: str, protocol: CountingProtocol | None) -> Calibration:
+    """A calibration between "as it is" (weight 0) and the numbers (weight 1)."""
+    if weight == 0:
+        return Calibration(origin=f"{origin}, which fit as they are", protocol=protocol)
+    return Calibration(
+        slope=numbers.slope**weight,
+        offset=numbers.offset * weight,
+        extra_rate=numbers.extra_rate * weight,
+        extra_share=numbers.extra_share * weight,
+        extra_shape=numbers.extra_shape,
+        spread=numbers.spread * weight,
+        protocol=protocol,
+        origin=origin,
     )
-    return _fitted(likelihood, f"the lesions of {n_scans} scans", protocol)
-
-
-def _fitted(likelihood: Likelihood, origin: str, protocol: CountingProtocol | None) -> Calibration:
-    def objective(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        slope, offset, rate = math.exp(parameters[0]), parameters[1], math.exp(parameters[2])
-        value, gradient = likelihood(slope, offset, rate)
-        prior = parameters[0] ** 2 / (2 * _SD_LOG_SLOPE**2) + offset**2 / (2 * _SD_OFFSET**2)
-        pull = np.array([parameters[0] / _SD_LOG_SLOPE**2, offset / _SD_OFFSET**2, -_MISSED_IN_ADVANCE])
-        return value + prior - _MISSED_IN_ADVANCE * parameters[2], gradient * np.array([slope, 1.0, rate]) + pull
-
-    best = minimum(objective, np.array([0.0, 0.0, math.log(0.05)]), _LOWEST, _HIGHEST)
-    slope, offset, rate = math.exp(best[0]), float(best[1]), math.exp(best[2])
-    return Calibration(slope, offset, rate, protocol, origin)

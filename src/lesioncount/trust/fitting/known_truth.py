@@ -9,42 +9,49 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
+from lesioncount.trust.calibration import Calibration
 
 
 @dataclass(frozen=True, eq=False)
 class KnownTruth:
-    """Existence probabilities of scans, as counted, and the truth.
+    """The candidates of scans, as counted, and the truth.
 
     Parameters
     ----------
-    existence : sequence of array_like
-        One array per scan.
+    peaks : sequence of array_like
+        The highest probability of each candidate, one array per scan.
     counts : array_like of int
         True number of lesions of each scan.
     owns : sequence of array_like of bool, optional
         Whether each candidate has a true lesion for itself, where masks are known (`scores.match_lesions`).
     groups : sequence, optional
         What scans belong to, such as a patient: those of one group stay together. Default: each on its own.
+    saddles : sequence of array_like, optional
+        Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
     """
 
-    existence: tuple[NDArray[np.float64], ...]
+    peaks: tuple[NDArray[np.float64], ...]
     counts: NDArray[np.int64]
     owns: tuple[NDArray[np.bool_], ...] | None = None
     groups: tuple[Hashable, ...] = ()
+    saddles: tuple[NDArray[np.float64], ...] | None = None
 
     @classmethod
     def of(
         cls,
-        existence: Sequence[ArrayLike],
+        peaks: Sequence[ArrayLike],
         counts: ArrayLike,
         *,
         owns: Sequence[ArrayLike] | None = None,
         groups: Sequence[Hashable] | None = None,
+        saddles: Sequence[ArrayLike] | None = None,
     ) -> Self:
         """Check, and bring into shape."""
         try:
-            arrays = tuple(np.asarray(p, dtype=np.float64) for p in existence)
+            arrays = tuple(np.asarray(p, dtype=np.float64) for p in peaks)
+            below = None if saddles is None else tuple(np.asarray(d, dtype=np.float64) for d in saddles)
             truth = np.asarray(counts, dtype=np.float64)
         except (TypeError, ValueError):
             raise CalibrationError("Expected an array of probabilities and a count for each scan.") from None
@@ -57,21 +64,29 @@ class KnownTruth:
         held = None if owns is None else tuple(np.asarray(o, dtype=bool) for o in owns)
         if held is not None and [len(o) for o in held] != [len(p) for p in arrays]:
             raise CalibrationError("Expected owns to say of each candidate whether it has a lesion for itself.")
+        if below is not None and not _lie_below(below, arrays):
+            raise CalibrationError("Expected a saddle from 0 up to its peak for each candidate.")
         names = tuple(range(len(arrays))) if groups is None else tuple(groups)
         if len(names) != len(arrays):
             raise CalibrationError(f"Expected a group for each of {len(arrays)} scans, but got {len(names)}.")
-        return cls(arrays, truth.astype(np.int64), held, names)
+        return cls(arrays, truth.astype(np.int64), held, names, below)
 
     def __len__(self) -> int:
         return len(self.counts)
 
+    def distributions(self, calibration: Calibration) -> list[CountDistribution]:
+        """The count of each scan, after a calibration."""
+        saddles = [None] * len(self) if self.saddles is None else self.saddles
+        return [calibration.distribution(p, d) for p, d in zip(self.peaks, saddles, strict=True)]
+
     def __getitem__(self, rows: Sequence[int]) -> KnownTruth:
         """Some of the scans."""
         return KnownTruth(
-            tuple(self.existence[i] for i in rows),
+            tuple(self.peaks[i] for i in rows),
             self.counts[np.asarray(rows, dtype=np.intp)],
             None if self.owns is None else tuple(self.owns[i] for i in rows),
             tuple(self.groups[i] for i in rows),
+            None if self.saddles is None else tuple(self.saddles[i] for i in rows),
         )
 
     def one_per_group(self, *, seed: int) -> list[int]:
@@ -88,3 +103,9 @@ class KnownTruth:
         for row, group in enumerate(self.groups):
             parts[part_of[group]].append(row)
         return parts
+
+
+def _lie_below(saddles: tuple[NDArray[np.float64], ...], peaks: tuple[NDArray[np.float64], ...]) -> bool:
+    if [d.shape for d in saddles] != [p.shape for p in peaks]:
+        return False
+    return all(np.all((d >= 0) & (d <= p)) for d, p in zip(saddles, peaks, strict=True))

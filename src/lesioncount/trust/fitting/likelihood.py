@@ -1,148 +1,218 @@
-"""How probable the truth is under a calibration, and which way it would be more so."""
+"""How probable the truth of each scan is under a calibration, and which way it would be more so."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount._kernels.log_recursion import backward, forward
-from lesioncount.trust.calibration import logit
-
-# Numbers of one recursion that are held at a time: 32 MB.
-_NUMBERS_AT_ONCE = 1 << 22
-
+from lesioncount._kernels.true_count import probabilities_of_true_counts
+from lesioncount.trust.calibration import logit, normal_nodes
 
 # Of so many scans, the truth is taken as beyond the model: a mask with forty lesions where the map has ten candidates.
 # Without this, one such scan would pull the whole calibration to itself.
 _BEYOND_THE_MODEL = 0.05
 
+# Counts with less than this are beyond the model whatever happens, and logarithms need a number.
+_TINY = 1e-300
+
+# A peak that is no higher than its saddle, by rounding, has at least this probability of its own.
+_NO_PEAK = 1e-15
+
+
+class Numbers(NamedTuple):
+    """What is fitted: the numbers of a `Calibration`, in the order of all vectors here."""
+
+    slope: float
+    offset: float
+    spread: float
+    extra_rate: float
+    extra_share: float
+    extra_shape: float
+
 
 class Likelihood(Protocol):
-    """A negative log-likelihood of slope, offset and missed rate, with its gradient."""
+    """Log-likelihoods of scans, with their gradients."""
 
-    def __call__(self, slope: float, offset: float, missed_rate: float) -> tuple[float, NDArray[np.float64]]:
-        """The value, and its derivatives."""
+    def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of each scan: the value, (n,), and its derivatives by the six numbers, (n, 6)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Corrected:
+    """Candidates of all scans at each node: probabilities, and their derivatives; what is expected of each scan."""
+
+    z: NDArray[np.float64]  # (nodes, 1)
+    weights: NDArray[np.float64]  # (nodes,)
+    p: NDArray[np.float64]  # (nodes, candidates), as all below but the last two
+    by_slope: NDArray[np.float64]
+    by_offset: NDArray[np.float64]
+    expected: NDArray[np.float64]  # (nodes, scans)
+    extra: NDArray[np.float64]  # (nodes, scans)
+
+
+class _Candidates:
+    """The candidates of all scans, one after the other: their peaks, and the saddles of those that have one."""
+
+    def __init__(self, peaks: Sequence[ArrayLike], saddles: Sequence[ArrayLike] | None = None) -> None:
+        sizes = [np.size(p) for p in peaks]
+        self._peaks = logit(np.concatenate([np.empty(0), *peaks]))
+        heights = np.zeros(0) if saddles is None else np.concatenate([np.empty(0), *saddles])
+        self._with_saddle = np.flatnonzero(heights > 0)
+        self._saddles = logit(heights[self._with_saddle])
+        self.begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        self.n_of = np.array(sizes, dtype=np.int64)
+        self._scan = np.repeat(np.arange(len(sizes)), sizes)
+
+    def corrected(self, numbers: Numbers, n_nodes: int) -> _Corrected:
+        z, weights = normal_nodes(n_nodes)
+        z = z[:, None]
+        p, by_slope, by_offset = _sigmoid(self._peaks, numbers, z)
+        if len(self._saddles):
+            for values, taken in zip((p, by_slope, by_offset), _sigmoid(self._saddles, numbers, z), strict=True):
+                values[:, self._with_saddle] -= taken
+            np.maximum(p, _NO_PEAK, out=p)
+        expected = self.sums(p)
+        extra = numbers.extra_rate + numbers.extra_share * expected
+        return _Corrected(z, weights, p, by_slope, by_offset, expected, extra)
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of each scan: (nodes, candidates) → (nodes, scans)."""
+        return np.array([np.bincount(self._scan, row, len(self.n_of)) for row in values])
+
+    def of_each(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each candidate, what its scan has: (nodes, scans) → (nodes, candidates)."""
+        return values[:, self._scan]
+
+
+def _sigmoid(logits: NDArray[np.float64], numbers: Numbers, z: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Corrected probabilities at each node, and their derivatives by slope and offset."""
+    p = 1 / (1 + np.exp(-np.clip(numbers.slope * logits + numbers.offset + numbers.spread * z, -500, 500)))
+    by_offset = p * (1 - p)
+    return p, by_offset * logits, by_offset
 
 
 class CountLikelihood:
-    """Of true counts: -Σ log P(C = c), over scans whose lesions themselves are not known. See `_robust`.
+    """Of true counts: log P(C = c), over scans whose lesions themselves are not known. See `_robust`.
 
     Parameters
     ----------
-    existence : sequence of array_like
-        Uncorrected existence probabilities of each scan.
+    peaks : sequence of array_like
+        Uncorrected probabilities of the candidates of each scan.
     counts : array_like of int
         True counts.
+    saddles : sequence of array_like, optional
+        Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
     """
 
-    def __init__(self, existence: Sequence[ArrayLike], counts: NDArray[np.int64]) -> None:
-        logits = [logit(p) for p in existence]
-        self._batches = [_padded([logits[i] for i in rows], counts[rows]) for rows in _alike(logits, counts)]
-        self._log_factorial = np.array([math.lgamma(k + 1) for k in range(int(counts.max(initial=0)) + 1)])
+    def __init__(
+        self, peaks: Sequence[ArrayLike], counts: ArrayLike, saddles: Sequence[ArrayLike] | None = None
+    ) -> None:
+        self._candidates = _Candidates(peaks, saddles)
+        self._counts = np.asarray(counts, dtype=np.intp)
+        self._size = np.maximum(self._counts, self._candidates.n_of)
 
-    def __call__(self, slope: float, offset: float, missed_rate: float) -> tuple[float, NDArray[np.float64]]:
-        """The value, and its derivatives."""
-        value, gradient = 0.0, np.zeros(3)
-        for logits, counts in self._batches:
-            part, direction = self._of_batch(logits, counts, slope, offset, missed_rate)
-            value += part
-            gradient += direction
-        return value, gradient
-
-    def _of_batch(
-        self, raw: NDArray[np.float64], counts: NDArray[np.int64], slope: float, offset: float, rate: float
-    ) -> tuple[float, NDArray[np.float64]]:
-        logits = slope * raw + offset
-        n_bins = _n_bins(raw.shape[1], int(counts.max()))
-        steps = np.empty((len(raw), raw.shape[1] + 1, n_bins))
-        forward(logits, steps)
-        # log P(found = j) + log P(missed = c - j), for all j up to the count; the last bin is of larger ones.
-        missed = counts[:, None] - np.arange(n_bins)
-        possible = missed >= 0
-        possible[:, -1] = False
-        log_missed = missed * math.log(rate) - rate - self._log_factorial[np.maximum(missed, 0)]
-        terms = np.where(possible, steps[:, -1] + log_missed, -np.inf)
-        totals = np.logaddexp.reduce(terms, axis=1)
-        values, trust = _robust(totals, np.maximum(counts, np.isfinite(raw).sum(axis=1)))
-        shares = np.exp(terms - totals[:, None]) * trust[:, None]
-        gradient = np.zeros_like(logits)
-        backward(logits, steps, -shares, gradient)
-        there = np.isfinite(raw)
-        slopes = (gradient * np.where(there, raw, 0.0))[there].sum()
-        rates = (shares * (1 - np.where(possible, missed, 0) / rate)).sum()
-        return float(values.sum()), np.array([slopes, gradient[there].sum(), rates])
+    def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of each scan: the value, (n,), and its derivatives by the six numbers, (n, 6)."""
+        at = self._candidates.corrected(numbers, n_nodes)
+        probability, by_mean, by_shape = (np.empty(at.extra.shape) for _ in range(3))
+        by_p = np.empty(at.p.shape)
+        probabilities_of_true_counts(
+            at.p, self._candidates.begins, self._counts, at.extra, numbers.extra_shape, probability, by_p, by_mean,
+            by_shape,
+        )  # fmt: skip
+        total = np.maximum(at.weights @ probability, _TINY)
+        values, trust = _robust(np.log(total), self._size)
+        by_p += numbers.extra_share * self._candidates.of_each(by_mean)
+        gradient = _gradient(at, self._candidates, by_p, by_mean, by_shape, at.weights[:, None] / total)
+        return values, gradient * trust[:, None]
 
 
 class LesionLikelihood:
-    """Of matched lesions: which candidates hold one, and how many lesions have no candidate.
+    """Of matched lesions: which candidates hold one, and how many lesions have no candidate of their own.
 
     Parameters
     ----------
-    existence : array_like of float, shape (k,)
-        Uncorrected existence probabilities of all candidates of all scans.
-    is_lesion : array_like of bool, shape (k,)
-        Whether each holds a true lesion.
-    n_missed : array_like of int, shape (n_scans,)
-        Lesions of each scan without a candidate.
+    peaks : sequence of array_like
+        Uncorrected probabilities of the candidates of each scan.
+    owns : sequence of array_like of bool
+        Whether each candidate is a lesion.
+    n_extra : array_like of int
+        Lesions of each scan without a candidate of their own.
+    saddles : sequence of array_like, optional
+        As for `CountLikelihood`.
     """
 
-    def __init__(self, existence: ArrayLike, is_lesion: ArrayLike, n_missed: ArrayLike) -> None:
-        self._logits = logit(existence)
-        self._sign = np.where(np.asarray(is_lesion, dtype=bool), 1.0, -1.0)
-        self._n_missed = np.asarray(n_missed, dtype=np.float64)
-        self._log_factorial = np.array([math.lgamma(m + 1) for m in self._n_missed])
+    def __init__(
+        self,
+        peaks: Sequence[ArrayLike],
+        owns: Sequence[ArrayLike],
+        n_extra: ArrayLike,
+        saddles: Sequence[ArrayLike] | None = None,
+    ) -> None:
+        self._candidates = _Candidates(peaks, saddles)
+        self._is_lesion = np.concatenate([np.empty(0, bool), *owns]).astype(np.float64)
+        self._n_extra = np.asarray(n_extra, dtype=np.intp)
 
-    def __call__(self, slope: float, offset: float, missed_rate: float) -> tuple[float, NDArray[np.float64]]:
-        """The value, and its derivatives."""
-        wrong = -self._sign * (slope * self._logits + offset)
-        pull = -self._sign / (1 + np.exp(-wrong))
-        log_missed = self._n_missed * math.log(missed_rate) - missed_rate - self._log_factorial
-        values, trust = _robust(log_missed, self._n_missed)
-        value = float(np.logaddexp(0, wrong).sum() + values.sum())
-        rates = (trust * (1 - self._n_missed / missed_rate)).sum()
-        return value, np.array([(pull * self._logits).sum(), pull.sum(), rates])
+    def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of each scan: the value, (n,), and its derivatives by the six numbers, (n, 6)."""
+        at = self._candidates.corrected(numbers, n_nodes)
+        log_extra, by_mean, by_shape = _log_negative_binomial(self._n_extra, at.extra, numbers.extra_shape)
+        log_extra, trust = _robust(log_extra, self._n_extra)
+        by_mean, by_shape = by_mean * trust, by_shape * trust
+        p = np.clip(at.p, 1e-300, 1 - 1e-16)
+        log_p = np.where(self._is_lesion == 1, np.log(p), np.log1p(-p))
+        terms = np.log(at.weights)[:, None] + self._candidates.sums(log_p) + log_extra
+        values = np.logaddexp.reduce(terms, axis=0)
+        by_p = (self._is_lesion - p) / np.maximum(p * (1 - p), _TINY)
+        by_p += numbers.extra_share * self._candidates.of_each(by_mean)
+        return values, _gradient(at, self._candidates, by_p, by_mean, by_shape, np.exp(terms - values))
+
+
+def _gradient(
+    at: _Corrected,
+    candidates: _Candidates,
+    by_p: NDArray[np.float64],
+    by_mean: NDArray[np.float64],
+    by_shape: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Derivatives by the six numbers, (scans, 6), from those by what each node has; ``shares`` weighs the nodes."""
+    by_offset = candidates.sums(by_p * at.by_offset)
+    parts = (
+        candidates.sums(by_p * at.by_slope),
+        by_offset,
+        by_offset * at.z,
+        by_mean,
+        by_mean * at.expected,
+        by_shape,
+    )
+    return np.stack([(shares * part).sum(axis=0) for part in parts], axis=1)
+
+
+def _log_negative_binomial(
+    n: NDArray[np.intp], mean: NDArray[np.float64], shape: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Log P(n), and its derivatives by mean and shape; n (scans,), mean (nodes, scans)."""
+    j = np.arange(int(n.max(initial=0)))
+    ways = np.concatenate([[0.0], np.cumsum(np.log((j + shape) / (j + 1)))])[n]
+    by_ways = np.concatenate([[0.0], np.cumsum(1 / (shape + j))])[n]
+    stays, more = np.log(shape / (shape + mean)), np.log(mean / (shape + mean))
+    by_mean = n / mean - (n + shape) / (shape + mean)
+    by_shape = by_ways + stays + 1 - (n + shape) / (shape + mean)
+    return ways + shape * stays + n * more, by_mean, by_shape
 
 
 def _robust(log_p: NDArray[np.float64], size: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """-log((1 - ε) P + ε Q), and how far each scan is taken as one of the model.
+    """log((1 - ε) P + ε Q), and how far each scan is taken as one of the model.
 
     Q spreads over twice as many counts as the scan has lesions or candidates, and some.
     """
     inside = math.log1p(-_BEYOND_THE_MODEL) + log_p
     beyond = math.log(_BEYOND_THE_MODEL) - np.log(2.0 * size + 10)
     together = np.logaddexp(inside, beyond)
-    return -together, np.exp(inside - together)
-
-
-def _n_bins(n_candidates: int, highest_count: int) -> int:
-    """A bin for each count among the candidates that matters, and one for all others."""
-    return min(n_candidates, highest_count) + 2
-
-
-def _alike(logits: list[NDArray[np.float64]], counts: NDArray[np.int64]) -> Iterator[list[int]]:
-    """Scans in batches of similar numbers of candidates, none of them larger than memory allows."""
-    order = sorted(range(len(logits)), key=lambda i: len(logits[i]))
-    n_bins = _n_bins(max(map(len, logits), default=0), int(counts.max(initial=0)))
-    batch: list[int] = []
-    for i in order:
-        size = (len(batch) + 1) * (len(logits[i]) + 1) * min(n_bins, len(logits[i]) + 2)
-        if batch and (size > _NUMBERS_AT_ONCE or len(logits[i]) > 2 * len(logits[batch[0]]) + 8):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-def _padded(
-    logits: list[NDArray[np.float64]], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """One row per scan, filled up with -inf: a candidate that is not there."""
-    table = np.full((len(logits), max(map(len, logits), default=0)), -np.inf)
-    for row, values in zip(table, logits, strict=True):
-        row[: len(values)] = values
-    return table, counts
+    return together, np.exp(inside - together)
