@@ -359,7 +359,7 @@ def test_figures_are_on_the_page_described_and_saved_as_files(page, folder):
     assert "threshold τ (probability)" in axes["threshold"]
     assert "true number of lesions" in axes["agreement"]
     assert "predicted minus true number" in axes["bland-altman"]
-    assert "upper limit +1.70" in axes["bland-altman"]
+    assert "upper limit +1.7" in axes["bland-altman"]
     assert "where the truth lies in its distribution" in axes["pit"]
     assert "mean absolute error, in lesions" in axes["threshold"]
 
@@ -529,6 +529,15 @@ def test_odd_value_anywhere_in_the_file_is_read_or_refused_in_words(evaluation, 
         else:
             assert len(path) > 1 or rendered(read, {})  # a page for each value would take minutes
     assert n_refused > 20
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("count", [-1, 0, 7, 10**18])
+def test_counts_of_any_size_are_drawn(page_of, evaluation, count, is_log):
+    content = only(evaluation, "raw")
+    content["scans"] = [scan | {"truth": count, "median": count} for scan in content["scans"]]
+    content["agreement"]["bland_altman"] |= {"is_log": is_log, "low": -1e15 if count > 7 else None, "high": 900.0}
+    assert "Do predicted and true counts agree?" in page_of(content).headings
 
 
 @pytest.mark.parametrize("text", ["null", "3", '"x"', "[[" * 100_000, '{"format": 1e999}', "\x00", ""], ids=range(7))

@@ -26,10 +26,7 @@ def scatter(evaluation: Evaluation) -> Figure | None:
         return None
     scans, is_log = shown_scans(evaluation), evaluation.agreement.bland_altman.is_log
     look = Look.of(evaluation.ours.key, evaluation.ours.name)
-    truth, median, low, high = (
-        np.array([getattr(scan, name) for scan in scans], dtype=np.float64)
-        for name in ("truth", "median", "interval90_low", "interval90_high")
-    )
+    truth, median, low, high = _columns(scans, "truth", "median", "interval90_low", "interval90_high")
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -45,7 +42,7 @@ def bland_altman(evaluation: Evaluation) -> Figure | None:
     if evaluation.agreement is None or not evaluation.scans:
         return None
     found, look = evaluation.agreement.bland_altman, Look.of(evaluation.ours.key, evaluation.ours.name)
-    truth, median = _columns(shown_scans(evaluation))
+    truth, median = _columns(shown_scans(evaluation), "truth", "median")
     difference = BlandAltman.differences(median, truth, is_log=found.is_log)
     middle = np.expm1((np.log1p(median) + np.log1p(truth)) / 2) if found.is_log else (median + truth) / 2
 
@@ -67,5 +64,6 @@ def shown_scans(evaluation: Evaluation) -> Sequence[ScanRow]:
     return [evaluation.scans[i] for i in np.linspace(0, n - 1, MOST_POINTS).astype(int)]
 
 
-def _columns(scans: Sequence[ScanRow]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.array([scan.truth for scan in scans], float), np.array([scan.median for scan in scans], float)
+def _columns(scans: Sequence[ScanRow], *names: str) -> list[NDArray[np.float64]]:
+    """Counts of all scans; a file may say anything, and no count is below 0."""
+    return [np.maximum([getattr(scan, name) for scan in scans], 0).astype(np.float64) for name in names]

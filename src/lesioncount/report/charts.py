@@ -210,7 +210,7 @@ def _name_line(axes: Any, words: str, at: float) -> None:
 
 
 def _difference(at: float, *, is_log: bool) -> str:
-    return f"×{np.exp(at):.2f}" if is_log else f"{at:+.2f}".replace("-", "−")
+    return f"×{np.exp(min(at, 700.0)):.3g}" if is_log else f"{at:+.3g}".replace("-", "−")
 
 
 def _wilson(share: NDArray[np.float64], n: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -41,6 +41,9 @@ _STYLE: dict[str, Any] = {
 # Narrow, so that letters keep a readable size when the figure is as wide as a phone.
 WIDTH_INCH = 5.0
 
+# Of an axis of ratios: ticks, and the largest logarithm whose ratio is a number.
+_MOST_TICKS, _LARGEST_LOG = 9, 700.0
+
 # Letters that fit beside a line of the legend.
 _LONGEST_LINE = 40
 
@@ -88,10 +91,10 @@ def count_axis(axes: Any, name: str, *, is_log: bool) -> None:
 def ratio_axis(axis: Any) -> None:
     """Logarithms of ratios on an axis, named by the ratios: powers of 2, or of 10 where they span many."""
     low, high = (float(end) for end in axis.get_view_interval())
-    base = 2 if high - low < np.log(200) else 10
-    powers = np.arange(np.ceil(low / np.log(base)), np.floor(high / np.log(base)) + 1)
-    axis.set_ticks(powers * np.log(base))
-    axis.set_major_formatter(lambda value, _: f"×{np.exp(value):.3g}")
+    step = np.log(2) if high - low < np.log(200) else np.log(10)
+    step *= max(1, np.ceil((high - low) / step / _MOST_TICKS))
+    axis.set_ticks(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step)
+    axis.set_major_formatter(lambda value, _: f"×{np.exp(min(value, _LARGEST_LOG)):.3g}")
 
 
 def _log_of_count(values: Any) -> Any:

@@ -115,3 +115,5 @@ def test_agreement_survives_its_file():
     assert math.isnan(BlandAltman.from_dict(content).low)
     with pytest.raises(ScoreError, match="is_log"):
         BlandAltman.from_dict(content | {"is_log": 1, "mean": Estimate().to_dict()})
+    with pytest.raises(ScoreError, match="at most 1e"):
+        BlandAltman.from_dict(content | {"high": 1e300})

@@ -19,6 +19,9 @@ from lesioncount.trust.scores.estimate import Estimate
 # compared instead of differences.
 _DECADE = 10
 
+# Of differences in a file: beyond all counts, and yet a number that can be drawn.
+_LARGEST = 1e15
+
 # 95 % of a normal distribution, as Bland and Altman have it.
 _Z = 1.96
 
@@ -106,8 +109,11 @@ class BlandAltman:
         """From what `to_dict` gave, read back from a file; null is NaN."""
         if not isinstance(content["is_log"], bool):
             raise ScoreError("Expected is_log to be true or false.")
-        limits = (math.nan if content[name] is None else float(content[name]) for name in ("low", "high"))
-        return cls(content["is_log"], Estimate.from_dict(content["mean"]), *limits)
+        low, high = (math.nan if content[name] is None else float(content[name]) for name in ("low", "high"))
+        mean = Estimate.from_dict(content["mean"])
+        if any(abs(value) > _LARGEST for value in (mean.value, mean.low, mean.high, low, high)):
+            raise ScoreError(f"Expected differences of counts of at most {_LARGEST:g}.")
+        return cls(content["is_log"], mean, low, high)
 
 
 @dataclass(frozen=True)
