@@ -89,6 +89,28 @@ def test_smallest_sizes_in_millimetres():
         assert len(lc.find_candidates(probabilities, protocol=protocol, spacing_mm=(1, 1, 1))) == n
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_smallest_length_is_along_the_longest_axis(order):
+    probabilities = np.zeros((9, 9, 9), order=order)
+    probabilities[0, 0, :3] = 0.5  # 3 voxels of 1 mm
+    probabilities[3:5, 2:4, 2:4] = 0.6  # 8 voxels, of which none lies 3 mm from another
+    probabilities[7, 7, 7] = 0.4
+    spacing = np.float32([1, 1, 0.9999999])
+    kept = lc.find_candidates(probabilities, protocol=lc.CountingProtocol(min_length_mm=3), spacing_mm=spacing)
+    assert (kept.n_voxels.tolist(), kept.n_dropped) == ([3], 2)
+    thick = lc.find_candidates(probabilities, protocol=lc.CountingProtocol(min_length_mm=3), spacing_mm=(3, 1, 0.9))
+    assert thick.n_voxels.tolist() == [3, 8, 1]  # all are 3 mm thick
+    with pytest.raises(lc.errors.SpacingError):
+        lc.find_candidates(probabilities, protocol="ms")
+
+
+def test_the_smallest_length_in_two_dimensions():
+    picture = np.zeros((9, 9))
+    picture[0, :4] = picture[4:7, 5] = 0.4
+    found = lc.find_candidates(picture.T, protocol=lc.CountingProtocol(min_length_mm=3), spacing_mm=(0.75, 0.5, 9))
+    assert found.n_voxels.tolist() == [4]  # 4 × 0.75 mm, but 3 × 0.5 mm; the thickness of the slice is no length
+
+
 def test_two_dimensional_sizes():
     probabilities = np.zeros((5, 5))
     probabilities[1:3, 1:3] = 0.4

@@ -48,9 +48,10 @@ def test_presets_survive_json(name):
 
 
 def test_json_holds_every_field_as_a_plain_value():
-    protocol = CountingProtocol(np.float32(0.25), np.int64(26), np.int32(3), np.float64(4), 5)
+    protocol = CountingProtocol(np.float32(0.25), np.int64(26), np.int32(3), np.float64(4), 5, np.float16(6))
     assert json.loads(protocol.to_json()) == {
         "threshold": 0.25, "connectivity": 26, "min_voxels": 3, "min_volume_mm3": 4.0, "min_diameter_mm": 5.0,
+        "min_length_mm": 6.0,
     }  # fmt: skip
 
 
@@ -88,6 +89,7 @@ def test_wrong_json_is_explained(text, message):
         ({"min_voxels": -1}, "whole number"),
         ({"min_volume_mm3": -3}, "at least 0"),
         ({"min_diameter_mm": float("inf")}, "at least 0"),
+        ({"min_length_mm": -0.1}, "min_length_mm to be a size of at least 0"),
     ],
 )
 def test_nonsense_is_refused(fields, message):
@@ -99,12 +101,13 @@ def test_nonsense_is_refused(fields, message):
 
 @pytest.mark.parametrize("name", ["nobody", None, []])
 def test_unknown_preset_names_the_known_ones(name):
-    with pytest.raises(ProtocolError, match="Known are paper, faces, corners"):
+    with pytest.raises(ProtocolError, match="Known are paper, faces, corners, ms"):
         CountingProtocol.named(name)
 
 
 def test_a_protocol_reads_as_a_sentence():
-    protocol = CountingProtocol(threshold=0.3, connectivity=26, min_voxels=2, min_volume_mm3=3, min_diameter_mm=1.5)
-    assert str(protocol) == (
-        "voxels above 0.3, connected through 26 neighbours, at least 2 voxels, at least 3 mm³, at least 1.5 mm across"
+    sizes = {"min_voxels": 2, "min_volume_mm3": 3, "min_diameter_mm": 1.5, "min_length_mm": 4}
+    assert str(CountingProtocol(threshold=0.3, connectivity=26, **sizes)) == (
+        "voxels above 0.3, connected through 26 neighbours, at least 2 voxels, at least 3 mm³, at least 1.5 mm across, "
+        "at least 4 mm long"
     )

@@ -250,7 +250,7 @@ def candidates_of(
     table = np.frombuffer(regions, REGION)
     if voxel_mm3 is None:
         voxel_mm3 = math.nan if spacing_mm is None else math.prod(spacing_mm)
-    large_enough = _large_enough(table, plan.protocol, voxel_mm3, spacing_mm, len(shape))
+    large_enough = _large_enough(table, plan, voxel_mm3, spacing_mm)
     kept: NDArray[np.intp] | slice = slice(None)
     if large_enough is not None or plan.axes != tuple(sorted(plan.axes)):
         kept = np.arange(len(table)) if large_enough is None else np.flatnonzero(large_enough)
@@ -284,20 +284,43 @@ def _warning_of(slab: Slab) -> MapWarning | None:
 
 
 def _large_enough(
-    table: NDArray[Any],
-    protocol: CountingProtocol,
-    voxel_mm3: float,
-    spacing_mm: tuple[float, ...] | None,
-    ndim: int,
+    table: NDArray[Any], plan: SweepPlan, voxel_mm3: float, spacing_mm: tuple[float, ...] | None
 ) -> NDArray[np.bool_] | None:
     """Which regions reach the smallest size; None when there is none to reach."""
+    protocol, axes = plan.protocol, plan.axes
     if protocol.min_voxels <= 1 and not protocol.needs_spacing:
         return None
-    kept: NDArray[np.bool_] = table["n_voxels"] >= protocol.min_voxels
-    if protocol.needs_spacing:
-        slack, volume = 1 - _SIZE_ROUNDING, table["n_voxels"] * voxel_mm3
+    columns = (0, 1, 2) if len(axes) == 3 else (0, 2)  # planes, rows and columns of the sweep; 2-D maps have no rows
+    sides = (table["high"] - table["low"] + 1)[:, columns][:, np.argsort(axes)]
+    return large_enough(table["n_voxels"], sides, protocol, voxel_mm3=voxel_mm3, spacing_mm=spacing_mm)
+
+
+def large_enough(
+    n_voxels: NDArray[np.int64],
+    sides: NDArray[np.integer],
+    protocol: CountingProtocol,
+    /,
+    *,
+    voxel_mm3: float,
+    spacing_mm: tuple[float, ...] | None,
+) -> NDArray[np.bool_]:
+    """Which regions reach the smallest size of a protocol.
+
+    Parameters
+    ----------
+    n_voxels : array of int, shape (n,)
+    sides : array of int, shape (n, ndim)
+        Of their bounding boxes along the axes of the map, in voxels.
+    protocol : CountingProtocol
+    voxel_mm3, spacing_mm
+        Volume and sizes of a voxel; looked at if the protocol has a size in millimetres.
+    """
+    kept: NDArray[np.bool_] = n_voxels >= protocol.min_voxels
+    if protocol.needs_spacing and spacing_mm is not None:
+        slack, volume, ndim = 1 - _SIZE_ROUNDING, n_voxels * np.float64(voxel_mm3), sides.shape[1]
         kept &= volume >= protocol.min_volume_mm3 * slack
         kept &= _diameter(volume, spacing_mm, ndim) >= protocol.min_diameter_mm * slack
+        kept &= (sides * spacing_mm[:ndim]).max(axis=1) >= protocol.min_length_mm * slack
     return kept
 
 

@@ -15,6 +15,9 @@ _BY_NAME = {"faces": 1, "edges": 2, "corners": 3}
 _BY_NUMBER = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 _CONNECTIVITIES = 'In 3-D it is 6, 18 or 26; in 2-D 4 or 8; "faces", "edges" and "corners" hold in both.'
 
+# Smallest sizes in millimetres.
+_SIZES_MM = ("min_volume_mm3", "min_diameter_mm", "min_length_mm")
+
 
 def _number(name: str, value: object) -> float:
     try:
@@ -53,11 +56,16 @@ class CountingProtocol:
     min_diameter_mm : float, default 0
         Candidates are dropped when the ball (in 2-D the disc) of the same volume has a smaller diameter. Needs the
         voxel size.
+    min_length_mm : float, default 0
+        Candidates are dropped when the longest side of their bounding box, along the axes of the map, is shorter: the
+        long axis as clinical criteria ask for it. A lesion that lies across the axes is a little longer than that.
+        Needs the voxel size.
 
     Examples
     --------
     >>> CountingProtocol()
-    CountingProtocol(threshold=0.1, connectivity='edges', min_voxels=1, min_volume_mm3=0.0, min_diameter_mm=0.0)
+    CountingProtocol(threshold=0.1, connectivity='edges', min_voxels=1, min_volume_mm3=0.0, min_diameter_mm=0.0,
+    min_length_mm=0.0)
     >>> CountingProtocol(connectivity=26, min_volume_mm3=3) == CountingProtocol.from_json(
     ...     '{"connectivity": 26, "min_volume_mm3": 3}'
     ... )
@@ -69,6 +77,7 @@ class CountingProtocol:
     min_voxels: int = 1
     min_volume_mm3: float = 0.0
     min_diameter_mm: float = 0.0
+    min_length_mm: float = 0.0
 
     def __post_init__(self) -> None:
         """Check once, and store plain Python numbers whatever came."""
@@ -84,7 +93,7 @@ class CountingProtocol:
         if voxels < 0 or not voxels.is_integer():
             raise ProtocolError(f"Expected min_voxels to be a whole number of voxels, but got {self.min_voxels!r}.")
         object.__setattr__(self, "min_voxels", int(voxels))
-        for name in ("min_volume_mm3", "min_diameter_mm"):
+        for name in _SIZES_MM:
             size = _number(name, getattr(self, name))
             if size < 0 or math.isinf(size):
                 raise ProtocolError(f"Expected {name} to be a size of at least 0, but got {size:g}.")
@@ -101,7 +110,7 @@ class CountingProtocol:
     @property
     def needs_spacing(self) -> bool:
         """Whether a smallest size is given in millimetres."""
-        return self.min_volume_mm3 > 0 or self.min_diameter_mm > 0
+        return any(getattr(self, name) > 0 for name in _SIZES_MM)
 
     @classmethod
     def named(cls, name: str) -> CountingProtocol:
@@ -154,6 +163,8 @@ class CountingProtocol:
             words.append(f"at least {self.min_volume_mm3:g} mm³")
         if self.min_diameter_mm > 0:
             words.append(f"at least {self.min_diameter_mm:g} mm across")
+        if self.min_length_mm > 0:
+            words.append(f"at least {self.min_length_mm:g} mm long")
         return ", ".join(words)
 
     def _connectivity_in_words(self) -> str:
@@ -182,5 +193,10 @@ PROTOCOLS: dict[str, NamedProtocol] = {
     "corners": NamedProtocol(
         CountingProtocol(threshold=0.1, connectivity="corners"),
         "26 neighbours in 3-D, 8 in 2-D, as nnDetection, panoptica and Fiji: anything that touches is one lesion.",
+    ),
+    "ms": NamedProtocol(
+        CountingProtocol(threshold=0.1, connectivity="corners", min_length_mm=3),
+        "Lesions of multiple sclerosis: at least 3 mm in long axis, as the 2017 McDonald criteria ask (Thompson et "
+        "al., Lancet Neurology 2018). Needs the voxel size.",
     ),
 }

@@ -13,6 +13,7 @@ from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.cli import main
+from lesioncount.runs.count_warnings import SPECKS
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS
 
@@ -35,6 +36,7 @@ def test_a_folder_becomes_tables(cohort, tmp_path, capsys):
         mine = [lesion for lesion in lesions if lesion["scan"] == row["scan"]]
         assert int(row["n_candidates"]) == len(mine) == len(expected.candidates)
         assert int(row["count_mode"]) == expected.distribution.mode()
+        assert int(row["count_median"]) == expected.distribution.median()
         assert float(row["count_mean"]) == pytest.approx(expected.distribution.mean(), rel=1e-5)
         assert float(row["total_volume_mm3"]) == pytest.approx(expected.candidates.volume_mm3.sum(), rel=1e-5)
         assert int(row["cc_count"]) == lc.connected_component_count(np.asarray(image.dataobj))
@@ -77,6 +79,47 @@ def test_warnings_of_hard_maps_are_told(tmp_path, capsys):
     save(tmp_path / "mask.nii.gz", np.eye(6, dtype=np.uint8)[None])
     assert main(["count", str(tmp_path / "mask.nii.gz"), "-o", str(tmp_path / "out")]) == 0
     assert "warning: mask: This map is binary" in capsys.readouterr().out
+
+
+def specks(path, n):
+    """A map of n specks."""
+    p = np.zeros((2 * n, 5, 5), np.float32)
+    p[::2, 2, 2] = 0.4
+    return save(path, p)
+
+
+def test_a_warning_about_many_scans_is_said_once(tmp_path, capsys):
+    for i in range(5):
+        specks(tmp_path / "maps" / f"s{i}.nii.gz", 5 + i)
+    calm = np.zeros((8, 9, 10), np.float32)
+    calm[2:4, 2:4, 2:4] = 0.4
+    save(tmp_path / "maps" / "calm.nii.gz", calm)
+    assert main(["count", str(tmp_path / "maps"), "-o", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert re.findall("^warning: .*", shown, re.MULTILINE) == [f"warning: 5 of 6 scans: {SPECKS}"]
+    for i in range(5):
+        (warning,) = json.loads((tmp_path / "out" / f"s{i}.json").read_text())["warnings"]
+        assert warning.endswith(f"In this map: {5 + i} of {5 + i} candidates, {0.4 * (5 + i):.1f} of "
+                                f"{0.4 * (5 + i):.1f} expected lesions.")  # fmt: skip
+    assert json.loads((tmp_path / "out" / "calm.json").read_text())["warnings"] == []
+
+
+def test_the_table_fits_80_columns_and_pipes(tmp_path, capsys, monkeypatch):
+    for name in ("s", "a_name_that_is_much_longer_than_all_of_the_others_" * 2):
+        specks(tmp_path / "maps" / f"{name}.nii.gz", 300)
+    arguments = ["count", str(tmp_path / "maps"), "-o", str(tmp_path / "out"), "--overwrite"]
+    assert main(arguments) == 0
+    table = capsys.readouterr().out.partition("warning")[0].splitlines()
+    assert len(table) == 3  # a scan a line, whatever reads it
+    assert " ".join(table[0].split()) == "scan candidates CC > 0.5 mode median mean 90 % interval"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(arguments) == 0
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    table = plain.partition("warning")[0].splitlines()
+    assert len(table) > 4
+    assert max(map(len, table)) <= 80
+    assert all("106 to 134" in line for line in table if "300" in line)
 
 
 def test_a_map_without_lesions_is_a_result(tmp_path):
@@ -193,8 +236,14 @@ def test_several_jobs_give_the_same_files(cohort, tmp_path):
 
 
 def test_inspect_says_whether_a_map_can_be_counted(cohort, tmp_path, capsys):
+    calm = np.zeros((8, 9, 10), np.float32)
+    calm[2:4, 2:4, 2:4] = 0.4
+    assert main(["inspect", str(save(tmp_path / "calm.nii", calm))]) == 0
+    assert "verdict    a usable probability map: 1 candidate\n" in capsys.readouterr().out
     assert main(["inspect", str(cohort / "scan0.nii.gz")]) == 0
-    assert "a usable probability map" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "can be counted, but think twice" in shown
+    assert re.search(r"^warning    Candidates hold several components .*--threshold 0.5", shown, re.MULTILINE)
     save(tmp_path / "logits.nii", np.linspace(-9, 4, 64, dtype=np.float32).reshape(4, 4, 4))
     assert main(["inspect", str(tmp_path / "logits.nii")]) == 1
     shown = capsys.readouterr().out
@@ -202,7 +251,7 @@ def test_inspect_says_whether_a_map_can_be_counted(cohort, tmp_path, capsys):
     assert "--logits" in shown
     save(tmp_path / "mask.nii", np.eye(6, dtype=np.uint8)[None])
     assert main(["inspect", str(tmp_path / "mask.nii")]) == 0
-    assert "but: This map is binary" in capsys.readouterr().out
+    assert "warning    This map is binary" in capsys.readouterr().out
 
 
 def test_protocols_are_listed(capsys):

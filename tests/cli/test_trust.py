@@ -178,6 +178,8 @@ def test_lesions_are_compared_where_there_are_masks(cohort, tmp_path):
     total = sum(row["truth"] for row in content["scans"])
     assert found["n_lesions"] == total
     assert found["n_hit"] + found["n_missed"] == total  # boxes lie apart: neither split nor merged
+    assert found["n_shared"] == found["shared"]["estimate"] == 0
+    assert found["missed"]["estimate"] == pytest.approx(found["n_missed"] / total)
     assert found["n_split"] == found["n_merged"] == 0
     assert found["sensitivity"]["estimate"] == pytest.approx(found["n_hit"] / total)
     assert found["false_positives_per_scan"]["estimate"] == pytest.approx((found["n_candidates"] - found["n_hit"]) / 60)
@@ -227,6 +229,39 @@ def test_a_lesion_belongs_to_one_candidate_only(tmp_path):
     assert found["sensitivity"]["estimate"] == 1
 
 
+def test_merged_lesions_are_no_detections(tmp_path):
+    """Three lesions under one candidate, and one that is missed: one of four has a candidate of its own."""
+    p, mask = np.full((14, 9, 9), 0.01, np.float32), np.zeros((14, 9, 9), np.uint8)
+    p[1:10, 4, 4], p[6, 4, 4] = 0.8, 0.3
+    mask[1:3, 4, 4] = mask[4:6, 4, 4] = mask[8:10, 4, 4] = mask[12, 4, 4] = 1
+    save(tmp_path / "maps" / "a.nii.gz", p)
+    save(tmp_path / "masks" / "a.nii.gz", mask)
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet") == 0
+    assert run("evaluate", tmp_path / "out", "--truth", tmp_path / "masks", "-o", tmp_path / "e", "--quiet") == 0
+    found = json.loads((tmp_path / "e" / "evaluation.json").read_text())["lesions"]
+    assert (found["n_hit"], found["n_shared"], found["n_missed"]) == (1, 2, 1)
+    assert [found[name]["estimate"] for name in ("sensitivity", "shared", "missed")] == [0.25, 0.5, 0.25]
+
+
+def test_counts_come_from_the_table_and_lesions_from_the_masks(cohort, tmp_path, capsys):
+    names = [row["scan"] for row in rows(cohort / "counts.tsv")]
+    (tmp_path / "t.csv").write_text("scan,count\n" + "".join(f"{name},7\n" for name in names))
+    options = ["--truth", cohort / "masks", "--truth-counts", tmp_path / "t.csv"]
+    assert run("evaluate", cohort / "out", *options, "-o", tmp_path / "e") == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert {row["truth"] for row in content["scans"]} == {7}
+    drawn = [int(row["count"]) for row in rows(cohort / "counts.tsv")]
+    assert content["lesions"]["n_lesions"] == sum(drawn)
+    assert content["truth"]["kind"] == "masks and counts"
+    other = sum(count != 7 for count in drawn)
+    assert f"In {other} of 60 scans the table has another count than the mask" in capsys.readouterr().out
+    (tmp_path / "t.csv").write_text(f"scan,count\n{names[0]},7\n{names[1]},7\n")
+    assert run("evaluate", cohort / "out", *options, "-o", tmp_path / "f") == 2
+    assert "no truth for 58 scans" in capsys.readouterr().err
+    assert run("evaluate", cohort / "out", *options, "-o", tmp_path / "f", "--skip-missing", "--quiet") == 0
+    assert json.loads((tmp_path / "f" / "evaluation.json").read_text())["n_scans"] == 2
+
+
 @pytest.mark.parametrize("where", ["truth", "mask"])
 def test_nan_in_a_mask_is_outside(tmp_path, where):
     p = np.full((9, 9, 9), 0.01, np.float32)
@@ -272,10 +307,14 @@ def test_calibration_makes_held_out_counts_better_and_says_so(cohort, tmp_path, 
     assert CalibrationFit.load(tmp_path / "l.json").calibration.slope == pytest.approx(1 / 3, abs=0.2)
 
 
-def test_counts_with_a_calibration_stand_beside_those_without(cohort, tmp_path):
+def test_counts_with_a_calibration_stand_beside_those_without(cohort, tmp_path, capsys):
     out = tmp_path / "out"
-    options = ["--calibration", cohort / "cal.json", "--interval", "conformal", "--quiet"]
+    options = ["--calibration", cohort / "cal.json", "--interval", "conformal"]
     assert run("count", cohort / "maps", "-o", out, *options) == 0
+    title, header, first = capsys.readouterr().out.splitlines()[:3]
+    assert (title, header.split()[-3:]) == ("Calibrated counts", ["guaranteed", "90", "%"])
+    row = rows(out / "counts.tsv")[0]
+    assert first.endswith(f" {row['interval90_low_conformal']} to {row['interval90_high_conformal']}")
     fit = CalibrationFit.load(cohort / "cal.json")
     before = {row["scan"]: row for row in rows(cohort / "out" / "counts.tsv")}
     for row in rows(out / "counts.tsv"):
@@ -358,14 +397,17 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
             "There is no truth for 60 scans in .*other: p00_v0, .* It holds: stranger",
         ),
         ("evaluate out --truth grid -o e --skip-missing", "on the grid of the map, but .* has shape"),
-        ("evaluate out --truth labels -o e --skip-missing", "a mask of 0 and 1, but .* holds 0, 1, 2. .*--truth-label"),
+        (
+            "evaluate out --truth labels -o e --skip-missing",
+            "a mask of 0 and 1, but .* holds 0, 1, 2. .*--truth-instances; .*--truth-label",
+        ),
         ("evaluate out --truth-counts few.csv -o e", "There is no truth for 59 scans"),
         ("evaluate out --truth-counts nocolumn.csv -o e", "Expected a column 'count' .* scan, n. .*--count-column"),
         ("evaluate out --truth-counts bad.csv -o e --skip-missing", "a count of at least 0 for p00_v0, but got 'many'"),
         ("evaluate out --truth-counts twice.csv -o e", "'p00_v0' has more than one row"),
         ("evaluate out --truth-counts ragged.csv -o e", "as many cells as the header"),
         ("evaluate out --truth-counts nowhere.csv -o e", "nowhere.csv does not exist"),
-        ("evaluate out -o e", "either masks"),
+        ("evaluate out -o e", r"masks \(--truth\), a table of counts \(--truth-counts\), or both"),
         ("evaluate maps --truth masks -o e", "Expected the results of a run in .*maps"),
         (
             "evaluate out --truth masks -o e --group-by visit",
@@ -374,6 +416,8 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
         ("evaluate out --truth masks -o e --group-by (", "nor a regular expression"),
         ("calibrate out --truth-counts few.csv --skip-missing -o c.json", "at least 20 scans .* but there are 1 and"),
         ("calibrate out --truth-counts counts.tsv --fit-from lesions -o c.json", "masks are needed"),
+        ("calibrate out --truth masks --truth-counts counts.tsv --fit-from lesions -o c.json", "leave the table out"),
+        ("evaluate out --truth-counts counts.tsv --truth-instances -o e", "takes masks"),
         ("calibrate out --truth masks -o cal.json", "exists. Choose another name"),
         ("calibrate -o c.json", "Expected the folder of results"),
         ("calibrate out --positive-weight 3 -o c.json", "nothing is fitted"),

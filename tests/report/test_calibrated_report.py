@@ -110,9 +110,9 @@ def test_scan_and_candidates_have_raw_and_calibrated_numbers_side_by_side(maps, 
     text = report(maps, out, calibration=WEIGHT_3).text
     count = record_of(out, "a")["count"]
     for suffix, kind in (("", "raw"), ("_calibrated", "calibrated")):
-        mean, sd, mode = (count[f"{name}{suffix}"] for name in ("count_mean", "count_sd", "count_mode"))
+        mean, sd, mode, median = (count[f"count_{name}{suffix}"] for name in ("mean", "sd", "mode", "median"))
         low, high = (count[f"interval90_{end}{suffix}"] for end in ("low", "high"))
-        assert f"{kind} {mode} {mean:.2f} ± {sd:.2f} {low} to {high}" in text
+        assert f"{kind} {mode} {median} {mean:.2f} ± {sd:.2f} {low} to {high}" in text
     assert "Existence 0.500 raw 0.250 calibrated" in text
 
 
@@ -151,8 +151,8 @@ def test_scans_are_sorted_by_their_calibrated_uncertainty(tmp_path, out):
 def test_failed_scan_fills_the_row_of_the_wider_table(maps, out):
     (maps[0] / "broken.nii.gz").write_bytes(b"no map")
     page = report(maps, out, calibration=guaranteed(WEIGHT_3), conformal=True)
-    # most likely, mean, interval: two each; guaranteed interval, CC, candidates, volume, remarks
-    assert len(page.all("td", colspan="11")) == 1
+    # most likely, median, mean, interval: two each; guaranteed interval, CC, candidates, volume, remarks
+    assert len(page.all("td", colspan="13")) == 1
 
 
 def test_histogram_of_a_large_cohort_shows_both(tmp_path, out):

@@ -283,7 +283,18 @@ def test_warnings_are_at_the_top_and_at_the_scan(tmp_path, out):
     save(tmp_path / "maps" / "binary.nii.gz", (bumps() > 0.4).astype(np.float32))
     page = report(tmp_path / "maps", out)
     warning = json.loads((out / "binary.json").read_text("utf-8"))["warnings"][0]
-    assert page.text.count(warning) == 3
+    assert page.text.count(warning) == 2
+    assert page.text.count("This map is binary (only 0 and 1)") == 3  # in the table, its first words
+
+
+def test_warnings_about_several_scans_are_one_at_the_top(tmp_path, out):
+    for i in range(3):
+        p = np.zeros((12, 5 + i, 5), np.float32)
+        p[::2, 2, 2] = 0.4 + i / 10
+        save(tmp_path / "maps" / f"s{i}.nii.gz", p)
+    page = report(tmp_path / "maps", out)
+    assert page.text.count("3 of 3 scans ( s0 , s1 , s2 ): Most of the expected lesions are candidates of one") == 1
+    assert page.text.count("In this map: 6 of 6 candidates") == 3
 
 
 def test_interrupted_run_says_so(maps, out):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +16,16 @@ from lesioncount.errors import ProtocolError
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from lesioncount.runs import RunResults
+    from lesioncount.runs.records import ScanSummary
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
+
+# Wider than any table: of a pipe, whose lines have no end.
+_NO_LIMIT = 10_000
 
 # More digits than any number has that is meant.
 _LONGEST_NUMBER = 100
@@ -57,6 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     protocol.add_argument(
         "--min-diameter-mm", type=float, metavar="D", help="drop candidates smaller than a ball of diameter D"
+    )
+    protocol.add_argument(
+        "--min-length-mm", type=float, metavar="L", help="drop candidates shorter than L along every axis"
     )
     protocol.add_argument(
         "--mask",
@@ -187,7 +198,7 @@ def _protocol(options: argparse.Namespace) -> CountingProtocol:
             raise ProtocolError(f"The protocol {given} cannot be read: {error}.") from None
     else:
         base = CountingProtocol.named(given)
-    names = ("threshold", "connectivity", "min_voxels", "min_volume_mm3", "min_diameter_mm")
+    names = [field.name for field in fields(CountingProtocol)]
     changes: dict[str, Any] = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if str(changes.get("connectivity", "")).isdecimal():
         changes["connectivity"] = int(changes["connectivity"])
@@ -207,30 +218,47 @@ def _scale(text: str) -> float:
 
 def _print_summary(result: RunResults) -> None:
     from rich.console import Console
+
+    console = Console(soft_wrap=True)
+    if result.counted:
+        # A terminal folds long names. What reads from a pipe wants a scan per line, however long.
+        wide = console if console.is_terminal else Console(width=_NO_LIMIT)
+        if result.calibration is not None:
+            wide.print("Calibrated counts")
+        wide.print(_table(result))
+    if len(result.counted) > _SHOWN:
+        console.print(f"… and {len(result.counted) - _SHOWN} more")
+    for warning, scans in result.warnings.items():
+        console.print(f"warning: {_about(warning, scans, len(result.counted))}", markup=False, highlight=False)
+    expected = sum(scan.counted.best.count_mean for scan in result.counted)
+    counted = f"{len(result.counted)} scan{'' if len(result.counted) == 1 else 's'} counted"
+    total = f"{expected:.1f} lesions expected in total{'' if result.calibration is None else ' (calibrated)'}"
+    console.print(
+        f"{counted}, {total}, {len(result.failed)} failed. Results: {result.out}", markup=False, highlight=False
+    )
+
+
+def _table(result: RunResults) -> Table:
+    """The counts, in at most 80 columns but for long names."""
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("scan", overflow="fold")
-    is_calibrated = result.calibration is not None
-    which = "calibrated " if is_calibrated else ""
-    for name in ("candidates", "CC > 0.5", f"{which}mode", f"{which}mean", f"{which}90 % interval"):
-        table.add_column(name, justify="right")
+    interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
+    for name in ("candidates", "CC > 0.5", "mode", "median", "mean", interval):
+        table.add_column(name, justify="right", no_wrap=True)
     for scan in result.counted[:_SHOWN]:
         of, count = scan.counted.candidates, scan.counted.best
-        numbers = [str(number) for number in (of.n_candidates, of.cc_count, count.count_mode)]
-        interval = f"{count.interval90_low} to {count.interval90_high}"
-        table.add_row(scan.name, *numbers, f"{count.count_mean:.2f}", interval)
-    console = Console(soft_wrap=True)
-    if result.counted:
-        console.print(table)
-    if len(result.counted) > _SHOWN:
-        console.print(f"… and {len(result.counted) - _SHOWN} more")
-    for scan in result.counted:
-        for warning in scan.warnings:
-            console.print(f"warning: {scan.name}: {warning}", markup=False)
-    expected = sum(scan.counted.best.count_mean for scan in result.counted)
-    scans = f"{len(result.counted)} scan{'' if len(result.counted) == 1 else 's'} counted"
-    total = f"{expected:.1f} lesions expected in total{' (calibrated)' if is_calibrated else ''}"
-    console.print(
-        f"{scans}, {total}, {len(result.failed)} failed. Results: {result.out}", markup=False, highlight=False
-    )
+        numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
+        ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
+        table.add_row(escape(scan.name), *map(str, numbers), "{} to {}".format(*ends))
+    return table
+
+
+def _about(warning: str, scans: Sequence[ScanSummary], n_counted: int) -> str:
+    """A warning about one scan with its numbers, or about several without."""
+    if len(scans) == 1:
+        own = next((text for text in scans[0].warnings if text.startswith(warning)), warning)
+        return f"{scans[0].name}: {own}"
+    return f"{len(scans)} of {n_counted} scans: {warning}"

@@ -14,14 +14,22 @@ if TYPE_CHECKING:
 def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the truth is."""
     truth = parser.add_argument_group("the truth")
-    kind = truth.add_mutually_exclusive_group()
-    kind.add_argument(
+    truth.add_argument(
         "--truth", type=named_path, metavar="FOLDER", help="masks by experts, with the same names as the maps"
     )
-    kind.add_argument(
-        "--truth-counts", type=named_path, metavar="FILE", help="table (.tsv, .csv) with a count per scan"
+    truth.add_argument(
+        "--truth-counts",
+        type=named_path,
+        metavar="FILE",
+        help="table (.tsv, .csv) with a count per scan; with --truth, masks are for lesions and the table for counts",
     )
-    truth.add_argument("--truth-label", type=int, metavar="N", help="value of lesions in the masks")
+    lesions = truth.add_mutually_exclusive_group()
+    lesions.add_argument("--truth-label", type=int, metavar="N", help="value of lesions in the masks")
+    lesions.add_argument(
+        "--truth-instances",
+        action="store_true",
+        help="each value of the masks is a lesion of its own (default: connected regions are lesions)",
+    )
     truth.add_argument(
         "--truth-suffix",
         default="",
@@ -54,6 +62,7 @@ def truth_options(options: argparse.Namespace) -> TruthOptions:
         masks=options.truth,
         table=options.truth_counts,
         label=options.truth_label,
+        instances=options.truth_instances,
         suffix=options.truth_suffix,
         scan_column=options.scan_column,
         count_column=options.count_column,

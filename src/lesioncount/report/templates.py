@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lesioncount.optional import optional
+from lesioncount.runs.count_warnings import headline
 from lesioncount.runs.lesion_rows import LesionRow
 
 
@@ -23,6 +24,7 @@ def template(name: str) -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {"size": _size, "mm": _mm, "probability": _probability, "percent": percent, "s": plural}
+    environment.filters["headline"] = headline
     environment.globals["content_policy"] = lambda *scripts: environment.filters["safe"](
         _content_policy(environment.get_template(script).render() for script in scripts)
     )

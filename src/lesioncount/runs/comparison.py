@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from lesioncount.candidates import Candidates
 from lesioncount.errors import MapFileError, TruthError
-from lesioncount.files.formats import open_map, scan_name
-from lesioncount.runs.file_counts import ScanCount, component_counts, count_file
+from lesioncount.files.formats import scan_name
+from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.inputs import counterpart, find_maps, namesakes
+from lesioncount.runs.instances import Instances
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.settings import CountedWith
@@ -21,8 +24,9 @@ from lesioncount.runs.truth import check_none_missing, read_truth_table, true_le
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
 
-# At which connected components are counted.
-THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# At which connected components are counted. Networks that are too sure of themselves separate what touches only close
+# to 1; below 0.1, components run into each other.
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,11 @@ class TruthOptions:
     masks : Path, optional
         Folder with a mask of the same name for each map.
     table : Path, optional
-        Table with a count per scan.
+        Table with a count per scan. With masks as well, counts are those of the table, and lesions those of the masks.
     label : int, optional
         Which value of the masks is a lesion.
+    instances : bool
+        Each value of the masks but 0 is a lesion of its own. Otherwise lesions are connected regions.
     suffix : str
         What follows the name of the map in the name of its mask, such as "_label-lesion_mask".
     scan_column, count_column : str
@@ -50,6 +56,7 @@ class TruthOptions:
     masks: Path | None = None
     table: Path | None = None
     label: int | None = None
+    instances: bool = False
     suffix: str = ""
     scan_column: str = "scan"
     count_column: str = "count"
@@ -57,11 +64,27 @@ class TruthOptions:
     skip_missing: bool = False
 
     def __post_init__(self) -> None:
-        if (self.masks is None) == (self.table is None):
-            raise TruthError("Expected the truth: either masks (--truth) or a table of counts (--truth-counts).")
+        if self.masks is None and self.table is None:
+            raise TruthError("Expected the truth: masks (--truth), a table of counts (--truth-counts), or both.")
+        if self.instances and (self.masks is None or self.label is not None):
+            raise TruthError(
+                "With --truth-instances each value of the masks is a lesion of its own: it takes masks (--truth), and "
+                "no --truth-label."
+            )
         for path in (self.masks, self.table):
             if path is not None and not path.exists():
                 raise MapFileError(f"{path} does not exist.")
+
+    @property
+    def kind(self) -> str:
+        """Of the truth: "masks", "instances", "counts", or one of the first two "and counts"."""
+        drawn = [] if self.masks is None else ["instances" if self.instances else "masks"]
+        return " and ".join([*drawn, *(() if self.table is None else ("counts",))])
+
+    @property
+    def where(self) -> str:
+        """The paths of the truth."""
+        return " and ".join(str(path) for path in (self.masks, self.table) if path is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +94,8 @@ class ScanTruth:
     Attributes
     ----------
     count : int
+    n_drawn : int or None
+        Lesions in the mask, where there is one. The count is another where a table says so.
     match : LesionMatch or None
         Where there is a mask, and maps were read.
     cc_counts : tuple of int or None
@@ -78,18 +103,20 @@ class ScanTruth:
     """
 
     count: int
+    n_drawn: int | None = None
     match: LesionMatch | None = None
     cc_counts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Scans with their truth, and the group of each."""
+    """Scans with their truth, and the group of each; and what a reader must know of the truth."""
 
     results: RunResults
     scans: tuple[ScanSummary, ...]
     truths: tuple[ScanTruth, ...]
     groups: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def n_without_truth(self) -> int:
@@ -114,20 +141,58 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         raise TruthError(
             f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
-    truth: _Table | _Masks = _Masks(options) if options.table is None else _Table(options)
-    known = tuple(scan for scan in results.counted if truth.knows(scan))
+    table = None if options.table is None else _Table(options)
+    masks = None if options.masks is None else _Masks(options)
+    sources = [source for source in (table, masks) if source is not None]
+    known = tuple(scan for scan in results.counted if all(source.knows(scan) for source in sources))
     if not options.skip_missing or not known:
-        missing = [scan.name for scan in results.counted if not truth.knows(scan)]
-        check_none_missing(missing, truth.names(), truth.path)
-    if isinstance(truth, _Table):
-        truth.check(known)
-    look = partial(truth.of, counted_with=results.run.counted_with, read_maps=read_maps and not results.has_members)
+        for source in sources:
+            missing = [scan.name for scan in results.counted if not source.knows(scan)]
+            check_none_missing(missing, source.names(), source.path)
+    if table is not None:
+        table.check(known)
+    look = partial(
+        _truth_of,
+        table=table,
+        masks=masks,
+        counted_with=results.run.counted_with,
+        read_maps=read_maps and not results.has_members,
+    )
     found = dict(results_of(look, known, jobs=jobs))
-    truths = [found[place].result() for place in range(len(known))]
-    if options.label is not None and not any(found.count for found in truths):
+    truths = tuple(found[place].result() for place in range(len(known)))
+    if options.label is not None and not any(truth.n_drawn for truth in truths):
         raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
-    groups = truth.groups(known, options.group_by)
-    return Compared(results, known, tuple(truths), tuple(groups))
+    groups = _groups_in_names(known, options.group_by) if table is None else table.groups(known, options.group_by)
+    return Compared(results, known, truths, tuple(groups), tuple(_notes(truths, options)))
+
+
+def _truth_of(
+    scan: ScanSummary, *, table: _Table | None, masks: _Masks | None, counted_with: CountedWith, read_maps: bool
+) -> ScanTruth:
+    lesions = None if masks is None else masks.lesions(scan, counted_with)
+    n_drawn = None if lesions is None else len(lesions)
+    count = table.count_of(scan) if table is not None else n_drawn or 0
+    if not read_maps:
+        return ScanTruth(count, n_drawn)
+    again = _counted_again(scan, counted_with, keep_runs=lesions is not None)
+    match = None if lesions is None else _matched(again.result.candidates, lesions)
+    return ScanTruth(count, n_drawn, match, again.counts_at)
+
+
+def _matched(candidates: Candidates, lesions: Candidates | Instances) -> LesionMatch:
+    labels = candidates.label_map(), lesions.label_map()
+    return match_lesions(*labels, n_candidates=len(candidates), n_lesions=len(lesions))
+
+
+def _notes(truths: Sequence[ScanTruth], options: TruthOptions) -> Iterator[str]:
+    n_other = sum(truth.n_drawn not in (None, truth.count) for truth in truths)
+    if n_other:
+        yield (
+            f"In {n_other} of {len(truths)} scans the table has another count than the mask. Counts are compared with "
+            "the table, lesions with the masks."
+        )
+    if options.instances and len(truths) > 1 and max(truth.n_drawn or 0 for truth in truths) < 2:
+        yield "No mask holds more than one value. If its regions are the lesions, leave --truth-instances out."
 
 
 class _Table:
@@ -146,9 +211,8 @@ class _Table:
     def check(self, scans: Sequence[ScanSummary]) -> None:
         self._table.check_each_has_its_own(map(_names, scans))
 
-    def of(self, scan: ScanSummary, *, counted_with: CountedWith, read_maps: bool) -> ScanTruth:
-        count = self._table.count_of(*_names(scan))
-        return ScanTruth(count, cc_counts=_cc_counts(scan, counted_with) if read_maps else None)
+    def count_of(self, scan: ScanSummary) -> int:
+        return self._table.count_of(*_names(scan))
 
     def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
         column = None if group_by is None else self._table.column(group_by, map(_names, scans))
@@ -160,7 +224,8 @@ class _Masks:
 
     def __init__(self, options: TruthOptions) -> None:
         self.path = options.masks or Path()
-        self._label, self._suffix = options.label, options.suffix
+        self._suffix = options.suffix
+        self._reading: dict[str, Any] = {"label": options.label, "instances": options.instances}
 
     def names(self) -> Iterable[str]:
         return (scan_name(path) for path in find_maps([self.path]))
@@ -168,19 +233,9 @@ class _Masks:
     def knows(self, scan: ScanSummary) -> bool:
         return not self.path.is_dir() or bool(namesakes(self.path, scan.grid.path, suffix=self._suffix))
 
-    def of(self, scan: ScanSummary, *, counted_with: CountedWith, read_maps: bool) -> ScanTruth:
+    def lesions(self, scan: ScanSummary, counted_with: CountedWith) -> Candidates | Instances:
         mask = counterpart(self.path, scan.grid.path, suffix=self._suffix)
-        lesions = true_lesions(mask, scan.grid, counted_with.protocol, label=self._label, within=scan.within)
-        if not read_maps:
-            return ScanTruth(len(lesions))
-        candidates = _counted_again(scan, counted_with).result.candidates
-        match = match_lesions(
-            candidates.label_map(), lesions.label_map(), n_candidates=len(candidates), n_lesions=len(lesions)
-        )
-        return ScanTruth(len(lesions), match, _cc_counts(scan, counted_with))
-
-    def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
-        return _groups_in_names(scans, group_by)
+        return true_lesions(mask, scan.grid, counted_with.protocol, within=scan.within, **self._reading)
 
 
 def _names(scan: ScanSummary) -> tuple[str, str]:
@@ -188,14 +243,20 @@ def _names(scan: ScanSummary) -> tuple[str, str]:
     return scan.name, scan_name(scan.grid.path)
 
 
-def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
-    """The count of the map, read again; the file must not have changed."""
+def _counted_again(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: bool) -> ScanCount:
+    """The count of the map, read again, with components at all thresholds; the file must not have changed."""
     path = _existing(scan)
-    reading = counted_with.reading.to_dict()
-    count = count_file(path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, **reading)
-    if not np.array_equal(count.result.existence, scan.existence[0]):
+    again = count_file(
+        path,
+        protocol=counted_with.protocol,
+        mask=scan.within,
+        keep_runs=keep_runs,
+        thresholds=THRESHOLDS,
+        **counted_with.reading.to_dict(),
+    )
+    if not np.array_equal(again.result.existence, scan.existence[0]):
         raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
-    return count
+    return again
 
 
 def _existing(scan: ScanSummary) -> Path:
@@ -206,11 +267,6 @@ def _existing(scan: ScanSummary) -> Path:
             "counts: --counts-only."
         )
     return path
-
-
-def _cc_counts(scan: ScanSummary, counted_with: CountedWith) -> tuple[int, ...]:
-    source = open_map(_existing(scan), **counted_with.reading.to_dict())
-    return component_counts(source, thresholds=THRESHOLDS, protocol=counted_with.protocol, mask=scan.within)
 
 
 def _groups_in_names(scans: Sequence[ScanSummary], pattern: str | None) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from lesioncount.counting import LesionCount
 from lesioncount.files import MapSource, open_map
 from lesioncount.files.geometry import check_same_grid
 from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.count_warnings import warnings_of
 from lesioncount.streaming import StreamingCounter
 
 # The threshold of the count that everyone reports, kept beside ours in every table.
@@ -34,12 +36,15 @@ class ScanCount:
         Number of connected components above 0.5 of the same connectivity and smallest size: the usual count.
     warnings : tuple of str
         What to think of before using the count.
+    counts_at : tuple of int
+        The usual count at the thresholds that were asked for.
     """
 
     source: MapSource
     result: LesionCount
     component_count: int
     warnings: tuple[str, ...]
+    counts_at: tuple[int, ...] = ()
 
 
 def count_file(
@@ -52,6 +57,7 @@ def count_file(
     scale: float | None = None,
     logits: bool = False,
     keep_runs: bool = False,
+    thresholds: Sequence[float] = (),
 ) -> ScanCount:
     """Count the lesions of a map in a file, without holding the map where the format allows it.
 
@@ -67,35 +73,20 @@ def count_file(
         As in `open_map`.
     keep_runs : bool, default False
         Keep what is needed to paint a label map.
+    thresholds : sequence of float, optional
+        At which to count connected components as well, besides 0.5; the file is read once.
     """
     source = open_map(path, channel=channel, scale=scale, logits=logits)
     protocol = CountingProtocol() if protocol is None else protocol
     counters = [
         _counter(source, protocol, keep_runs=keep_runs),
-        _counter(source, replace(protocol, threshold=COMPONENT_THRESHOLD)),
+        *(_counter(source, replace(protocol, threshold=at)) for at in (COMPONENT_THRESHOLD, *thresholds)),
     ]
-    _push_all(counters, source, mask)
-    result, components = (counter.result(warn=False) for counter in counters)
-    warning = result.candidates.warning
-    return ScanCount(source, result, len(components.candidates), () if warning is None else (str(warning),))
-
-
-def component_counts(
-    source: MapSource, /, *, thresholds: Sequence[float], protocol: CountingProtocol, mask: Mask = None
-) -> tuple[int, ...]:
-    """The usual count, of connected components, at several thresholds; the file is read once.
-
-    Parameters
-    ----------
-    source : MapSource
-    thresholds : sequence of float
-        Each takes the place of the protocol's.
-    protocol, mask
-        As in `count_file`.
-    """
-    counters = [_counter(source, replace(protocol, threshold=threshold)) for threshold in thresholds]
-    _push_all(counters, source, mask)
-    return tuple(len(counter.result(warn=False).candidates) for counter in counters)
+    n_voxels = _push_all(counters, source, mask)
+    result, *components = (counter.result(warn=False) for counter in counters)
+    n_components, *at = (len(of.candidates) for of in components)
+    found = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
+    return ScanCount(source, result, n_components, tuple(found), tuple(at))
 
 
 def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool = False) -> StreamingCounter:
@@ -113,11 +104,13 @@ def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool =
     )
 
 
-def _push_all(counters: list[StreamingCounter], source: MapSource, mask: Mask) -> None:
+def _push_all(counters: list[StreamingCounter], source: MapSource, mask: Mask) -> int:
+    """Push a whole map through counters; the number of voxels that were looked at."""
     inside = None if mask is None else _inside(source, open_map(mask))
     for piece, part in _with_mask(source, inside):
         for counter in counters:
             counter.push(piece, part)
+    return math.prod(source.shape) if inside is None else int(np.count_nonzero(inside))
 
 
 def _inside(source: MapSource, mask: MapSource) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ class Inspection:
     share_above: float
     verdict: str
     usable: bool
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         source = self.source
@@ -39,7 +40,8 @@ class Inspection:
             "values": f"{self.lowest:g} to {self.highest:g}, {self.share_above:.2%} above 0.1",
             "verdict": self.verdict,
         }
-        return "\n".join(f"{name:<10} {text}" for name, text in lines.items())
+        told = (*lines.items(), *(("warning", text) for text in self.warnings))
+        return "\n".join(f"{name:<10} {text}" for name, text in told)
 
 
 def inspect_map(path: str | os.PathLike[str], /, *, channel: int | None = None) -> Inspection:
@@ -67,8 +69,7 @@ def _inspected(path: str | os.PathLike[str], channel: int | None) -> Inspection:
         count = count_file(path, channel=channel)
     except LesionCountError as error:
         return Inspection(source, low, high, share, f"cannot be counted: {error}", usable=False)
-    if count.warnings:
-        return Inspection(source, low, high, share, "can be counted, but: " + " ".join(count.warnings), usable=True)
     n = len(count.result.candidates)
-    verdict = f"a usable probability map, with {n} candidate{'' if n == 1 else 's'}"
-    return Inspection(source, low, high, share, verdict, usable=True)
+    verdict = "can be counted, but think twice" if count.warnings else "a usable probability map"
+    verdict += f": {n} candidate{'' if n == 1 else 's'}"
+    return Inspection(source, low, high, share, verdict, usable=True, warnings=count.warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts
+from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import LesionCountError
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
 from lesioncount.runs.plain import present, read_json, to_json, typed
@@ -191,7 +193,7 @@ class ScanRecord:
             ),
             existence=tuple(count.result.existence for count in counts),
             members=_members(counts, raw) if len(counts) > 1 else (),
-            warnings=tuple(dict.fromkeys(warning for count in counts for warning in count.warnings)),
+            warnings=_once_each(warning for count in counts for warning in count.warnings),
             n_dropped=sum(count.result.candidates.n_dropped for count in counts),
         )
         return cls(
@@ -235,6 +237,7 @@ class ScanRecord:
         is_ok = typed(content["status"], str) == "ok"
         lesions = typed(content["lesions"], tuple[LesionRow, ...]) if is_ok else ()
         members = typed(content.get("members", ()), tuple[dict[str, Any], ...])
+        existence = _by_member(lesions, max(len(members), 1)) if is_ok else ()
         files, settings = content["input"], content.get("settings")
         if is_ok and (files is None or not content["pmf"]):
             raise ValueError("expected the files and the distribution of a scan that was counted")
@@ -243,9 +246,9 @@ class ScanRecord:
             error=typed(content["error"], str | None),
             files=None if files is None else typed(files, FileFacts),
             map=typed(content["map"], MapFacts) if is_ok else None,
-            numbers=ScanNumbers.from_row(typed(content["count"], dict[str, Any])) if is_ok else None,
-            existence=_by_member(lesions, max(len(members), 1)) if is_ok else (),
-            members=tuple(MemberNumbers.from_row(member) for member in members),
+            numbers=ScanNumbers.from_row(_with_medians(content)) if is_ok else None,
+            existence=existence,
+            members=tuple(_member(row, of) for row, of in zip(members, existence, strict=True)) if members else (),
             warnings=typed(content.get("warnings", ()), tuple[str, ...]),
             n_dropped=typed(content.get("n_dropped", 0), int),
         )
@@ -295,6 +298,28 @@ def _members(counts: Sequence[ScanCount], raw: Sequence[CountDistribution]) -> t
         MemberNumbers(number, str(count.source.path), CandidateNumbers.of([count]), CountNumbers.of(one))
         for number, (count, one) in enumerate(zip(counts, raw, strict=True), start=1)
     )
+
+
+def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:
+    """The first warning of each kind: members of an ensemble mostly say the same."""
+    first: dict[str, str] = {}
+    for warning in warnings:
+        first.setdefault(in_general(warning), warning)
+    return tuple(first.values())
+
+
+def _with_medians(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a scan. Records of version 0.1 do not have the median, but the distribution that it is of."""
+    row = dict(typed(content["count"], dict[str, Any]))
+    for suffix in ("", "_calibrated"):
+        pmf = typed(content.get(f"pmf{suffix}", ()), tuple[float, ...])
+        if pmf:
+            row.setdefault(f"count_median{suffix}", int(np.argmax(np.cumsum(pmf) >= sum(pmf) / 2)))
+    return row
+
+
+def _member(row: dict[str, Any], existence: NDArray[np.float64]) -> MemberNumbers:
+    return MemberNumbers.from_row({"count_median": PoissonBinomial(existence).median()} | row)
 
 
 def _by_member(lesions: Sequence[LesionRow], n_members: int) -> tuple[NDArray[np.float64], ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.records import ScanRecord, ScanSummary, combined, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
@@ -74,12 +75,12 @@ class RunResults:
         return any(scan.counted.guaranteed is not None for scan in self.counted)
 
     @property
-    def warnings(self) -> dict[str, list[str]]:
-        """The names of the scans that each warning is about."""
-        about: dict[str, list[str]] = {}
+    def warnings(self) -> dict[str, list[ScanSummary]]:
+        """The scans that each warning is about."""
+        about: dict[str, list[ScanSummary]] = {}
         for scan in self.scans:
             for warning in scan.warnings:
-                about.setdefault(warning, []).append(scan.name)
+                about.setdefault(in_general(warning), []).append(scan)
         return about
 
     def total(self, calibration: Calibration | None = None) -> CountDistribution:

@@ -17,6 +17,7 @@ from lesioncount.files.formats import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.source import MapSource
 from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.instances import Instances
 from lesioncount.runs.tables import without_apostrophe
 
 # Values that a message names when a mask holds other values than 0 and 1.
@@ -136,30 +137,40 @@ def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path
 
 
 def true_lesions(
-    path: Path, grid: VoxelGrid, protocol: CountingProtocol, *, label: int | None = None, within: Path | None = None
-) -> Candidates:
+    path: Path,
+    grid: VoxelGrid,
+    protocol: CountingProtocol,
+    *,
+    label: int | None = None,
+    instances: bool = False,
+    within: Path | None = None,
+) -> Candidates | Instances:
     """The lesions of a mask, counted under the same protocol as the map, on the same grid.
 
     Parameters
     ----------
     path : Path
-        Of the mask. It holds 0 and 1, or 0 and 255, or with ``label`` any whole numbers.
+        Of the mask. It holds 0 and 1, or 0 and 255, or with ``label`` or ``instances`` any whole numbers.
     grid : VoxelGrid
         Of the map.
     protocol : CountingProtocol
     label : int, optional
         Which value is a lesion.
+    instances : bool, default False
+        Each value but 0 is a lesion of its own, whether it touches others or lies in several pieces.
     within : Path, optional
         The mask that the count was restricted to.
     """
     source = open_map(path)
     check_same_grid(grid, source.grid, "the mask")
     values = _values(source)
-    lesions = values == label if label is not None else _as_binary(values, path)
     inside = None if within is None else open_map(within).mask()
-    return find_candidates(
-        lesions, protocol=protocol, mask=inside, spacing_mm=source.spacing_mm or grid.spacing_mm, warn=False
-    )
+    spacing = source.spacing_mm or grid.spacing_mm
+    if instances:
+        _check_instances(values, path)
+        return Instances.of(values if inside is None else np.where(inside, values, 0), protocol, spacing_mm=spacing)
+    lesions = values == label if label is not None else _as_binary(values, path)
+    return find_candidates(lesions, protocol=protocol, mask=inside, spacing_mm=spacing, warn=False)
 
 
 def _values(source: MapSource) -> NDArray[Any]:
@@ -168,16 +179,34 @@ def _values(source: MapSource) -> NDArray[Any]:
     if values.dtype.kind != "f":
         return values
     # A scale is stored in single precision: 255 times a 255th is not quite 1.
-    return np.nan_to_num(values if source.scale is None else np.round(values, _DIGITS), nan=0)
+    rounded = values if source.scale is None else np.round(values, _DIGITS)
+    return np.where(np.isnan(rounded), 0, rounded)
+
+
+def _check_instances(values: NDArray[Any], path: Path) -> None:
+    is_wrong = values < 0
+    if values.dtype.kind == "f":
+        is_wrong |= (values != np.floor(values)) | np.isinf(values)
+    if is_wrong.any():
+        raise TruthError(
+            f"Expected whole numbers from 0 (--truth-instances: each value is a lesion), but {path} holds "
+            f"{_shown(np.unique(values[is_wrong]))}."
+        )
+
+
+def _shown(found: NDArray[Any]) -> str:
+    return ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
 
 
 def _as_binary(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:
     found = np.unique(values)
     if len(found) <= 2 and set(found.tolist()) <= {0, 1, 255} and not {1, 255} <= set(found.tolist()):
         return np.asarray(values != 0)
-    shown = ", ".join(f"{value:g}" for value in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
     if np.any(found != np.floor(found)):
-        raise TruthError(f"Expected a mask of 0 and 1, but {path} holds {shown}: it looks like a map of probabilities.")
+        raise TruthError(
+            f"Expected a mask of 0 and 1, but {path} holds {_shown(found)}: it looks like a map of probabilities."
+        )
     raise TruthError(
-        f"Expected a mask of 0 and 1, but {path} holds {shown}. If one of these marks lesions, name it: --truth-label."
+        f"Expected a mask of 0 and 1, but {path} holds {_shown(found)}. If each value is a lesion of its own, pass "
+        "--truth-instances; if one of them marks all lesions, name it: --truth-label."
     )

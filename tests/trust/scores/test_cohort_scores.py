@@ -261,6 +261,7 @@ def test_matches(candidates, lesions, owns, missed, split, merged, without_own):
     assert match.owns.tolist() == owns
     assert (match.n_missed, match.n_split, match.n_merged) == (missed, split, merged)
     assert match.n_without_own == without_own
+    assert match.n_own + match.n_shared + match.n_missed == match.n_lesions == int(b.max())
 
 
 def test_larger_overlaps_own_first():
@@ -273,6 +274,19 @@ def test_a_lesion_is_found_by_whichever_candidate_touches_it():
     match = match_lesions(labels("1111102"), labels("1102203"), n_candidates=2, n_lesions=3)
     assert match.n_found_by(np.array([True, True])) == 3
     assert match.n_found_by(np.array([True, False])) == 2  # two lesions merged under one candidate are both found
+
+
+def test_merged_lesions_are_one_detection():
+    match = match_lesions(labels("1111102"), labels("1102203"), n_candidates=2, n_lesions=3)
+    assert (match.n_own, match.n_shared, match.n_missed) == (2, 1, 0)
+    assert match.n_owned_by(np.array([True, False])) == 1
+
+
+def test_a_weaker_owner_gives_way_to_the_candidates_that_are_chosen():
+    match = match_lesions(labels("1112200"), labels("1111100"), n_candidates=2, n_lesions=1)
+    assert match.owns.tolist() == [True, False]
+    assert match.n_owned_by(np.array([False, True])) == 1
+    assert match.n_owned_by(np.array([False, False])) == 0
 
 
 def test_improbable_is_not_impossible():

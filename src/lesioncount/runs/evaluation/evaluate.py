@@ -71,7 +71,7 @@ def evaluate(
     scores, differences = score_all(methods, groups=compared.groups, seed=seed)
     evaluation = Evaluation(
         results=str(results),
-        truth=TruthSource("masks" if truth.table is None else "counts", str(truth.masks or truth.table)),
+        truth=TruthSource(truth.kind, truth.where),
         n_scans=len(compared.truths),
         n_groups=len(set(compared.groups)),
         group_by=truth.group_by,
@@ -98,6 +98,11 @@ def known_truth(
     if from_lesions and truth.masks is None:
         raise CalibrationError(
             "To calibrate from lesions, masks are needed (--truth); a table of counts is not enough."
+        )
+    if from_lesions and truth.table is not None:
+        raise CalibrationError(
+            "To calibrate from lesions, leave the table out (--truth-counts): lesions and counts must be of the same "
+            "masks."
         )
     counted = read_counted(results)
     if counted.has_members:

@@ -17,9 +17,10 @@ from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE, LesionMatch
 from lesioncount.trust.scores.reliability import Reliability, reliability
 
-_COUNTS = ("n_lesions", "n_candidates", "n_hit", "n_missed", "n_split", "n_merged")
+_COUNTS = ("n_lesions", "n_candidates", "n_hit", "n_shared", "n_missed", "n_split", "n_merged")
 _SCORES = (
-    "sensitivity", "false_positives_per_scan", "sensitivity_above_half", "false_positives_per_scan_above_half",
+    "sensitivity", "shared", "missed", "false_positives_per_scan", "sensitivity_above_half",
+    "false_positives_per_scan_above_half",
 )  # fmt: skip
 
 
@@ -30,14 +31,17 @@ class LesionLevel:
     Attributes
     ----------
     rule : str
-        When a candidate is a lesion: for ``n_hit`` and ``reliability``.
+        When a candidate is a lesion: for all but false positives, ``n_split`` and ``n_merged``.
     n_lesions, n_candidates : int
-    n_hit : int
-        Candidates that are lesions.
-    n_missed, n_split, n_merged : int
-        Lesions that no candidate touches, lesions that several touch, and candidates that touch several lesions.
-    sensitivity, sensitivity_above_half : Estimate
-        Share of lesions that share a voxel with some candidate, of all and of those with an existence above 0.5.
+    n_hit, n_shared, n_missed : int
+        Lesions that have a candidate of their own, which is a candidate that is a lesion; that share one with another
+        lesion; that no candidate touches.
+    n_split, n_merged : int
+        Lesions that several candidates touch, and candidates that touch several lesions.
+    sensitivity, shared, missed : Estimate
+        The shares of all lesions that ``n_hit``, ``n_shared`` and ``n_missed`` are.
+    sensitivity_above_half : Estimate
+        Share of lesions with a candidate of their own among those with an existence above 0.5.
     false_positives_per_scan, false_positives_per_scan_above_half : Estimate
         Such candidates that share no voxel with a lesion.
     reliability : Reliability or None
@@ -48,10 +52,13 @@ class LesionLevel:
     n_lesions: int
     n_candidates: int
     n_hit: int
+    n_shared: int
     n_missed: int
     n_split: int
     n_merged: int
     sensitivity: Estimate
+    shared: Estimate
+    missed: Estimate
     false_positives_per_scan: Estimate
     sensitivity_above_half: Estimate
     false_positives_per_scan_above_half: Estimate
@@ -65,12 +72,13 @@ class LesionLevel:
             return None
         existence = [scan.existence[0] for scan in compared.scans]
         owns = np.concatenate([match.owns for match in matches])
-        parts = _by_overlap(matches, [p > 0.5 for p in existence])
+        parts = _scan_by_scan(matches, [p > 0.5 for p in existence])
         return cls(
             rule=OWNERSHIP_RULE,
             n_lesions=sum(match.n_lesions for match in matches),
             n_candidates=len(owns),
             n_hit=int(owns.sum()),
+            n_shared=sum(match.n_shared for match in matches),
             n_missed=sum(match.n_missed for match in matches),
             n_split=sum(match.n_split for match in matches),
             n_merged=sum(match.n_merged for match in matches),
@@ -99,16 +107,18 @@ class LesionLevel:
         )
 
 
-def _by_overlap(
+def _scan_by_scan(
     matches: Sequence[LesionMatch], strong: Sequence[NDArray[np.bool_]]
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Part and whole of each of `_SCORES`, scan by scan. One shared voxel is enough to find a lesion."""
+    """Part and whole of each of `_SCORES`, scan by scan."""
     lesions, once = np.array([match.n_lesions for match in matches]), np.ones(len(matches))
     pairs = list(zip(matches, strong, strict=True))
     return [
-        (np.array([match.n_lesions - match.n_missed for match in matches]), lesions),
+        (np.array([match.n_own for match in matches]), lesions),
+        (np.array([match.n_shared for match in matches]), lesions),
+        (np.array([match.n_missed for match in matches]), lesions),
         (np.array([(~match.touches).sum() for match in matches]), once),
-        (np.array([match.n_found_by(chosen) for match, chosen in pairs]), lesions),
+        (np.array([match.n_owned_by(chosen) for match, chosen in pairs]), lesions),
         (np.array([(~match.touches & chosen).sum() for match, chosen in pairs]), once),
     ]
 

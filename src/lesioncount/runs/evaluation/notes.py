@@ -19,6 +19,7 @@ def notes_on(compared: Compared, raw: Predictions) -> tuple[str, ...]:
     """All notes that apply; ``raw`` is what the maps predict without calibration."""
     return (
         *_left_out(compared),
+        *compared.notes,
         *_polarised(compared),
         *_impossible(raw),
         *_guaranteed(compared),

@@ -28,7 +28,7 @@ class LesionMatch:
     owns : array of bool, shape (n_candidates,)
         Whether it is a lesion, by `OWNERSHIP_RULE`. These are the candidates that a count should count.
     pairs : array of int, shape (n_pairs, 2)
-        Candidate and lesion, counted from 0, of each pair that shares a voxel.
+        Candidate and lesion, counted from 0, of each pair that shares a voxel, largest overlap first.
     n_missed : int
         Lesions that no candidate touches.
     n_split : int
@@ -49,10 +49,25 @@ class LesionMatch:
         """Lesions that at least one of these candidates touches."""
         return len(np.unique(self.pairs[chosen[self.pairs[:, 0]], 1]))
 
+    def n_owned_by(self, chosen: NDArray[np.bool_]) -> int:
+        """Lesions that have a candidate of their own, if there were none but these candidates."""
+        pairs = self.pairs[chosen[self.pairs[:, 0]]]
+        return int(_owners(pairs, len(self.owns), self.n_lesions).sum())
+
+    @property
+    def n_own(self) -> int:
+        """Lesions that have a candidate of their own."""
+        return int(self.owns.sum())
+
+    @property
+    def n_shared(self) -> int:
+        """Lesions that share a candidate with another lesion, whose own it is: they are not counted."""
+        return self.n_without_own - self.n_missed
+
     @property
     def n_without_own(self) -> int:
-        """Lesions that belong to no candidate: missed ones, and those merged with another."""
-        return self.n_lesions - int(self.owns.sum())
+        """Lesions that belong to no candidate: missed ones, and those that share one with another."""
+        return self.n_lesions - self.n_own
 
 
 def match_lesions(
@@ -67,25 +82,34 @@ def match_lesions(
     >>> match = match_lesions(candidates, lesions, n_candidates=3, n_lesions=2)
     >>> match.owns, match.n_split
     (array([ True,  True, False]), 1)
+    >>> merged = match_lesions(np.array([[1, 1, 1, 1]]), np.array([[1, 1, 0, 2]]), n_candidates=1, n_lesions=2)
+    >>> merged.n_own, merged.n_shared, merged.n_missed
+    (1, 1, 0)
     """
     if candidates.shape != lesions.shape:
         raise ScoreError(f"Expected label maps of one shape, but they are {candidates.shape} and {lesions.shape}.")
     both = (candidates > 0) & (lesions > 0)
     pairs = candidates[both].astype(np.int64) * (n_lesions + 1) + lesions[both]
     found, size = np.unique(pairs, return_counts=True)
-    candidate, lesion = found // (n_lesions + 1) - 1, found % (n_lesions + 1) - 1
-    per_lesion = np.bincount(lesion, minlength=n_lesions)
-    per_candidate = np.bincount(candidate, minlength=n_candidates)
-    owns, taken = np.zeros(n_candidates, bool), np.zeros(n_lesions, bool)
-    for i in np.argsort(-size, kind="stable"):
-        if not owns[candidate[i]] and not taken[lesion[i]]:
-            owns[candidate[i]] = taken[lesion[i]] = True
+    largest_first = found[np.argsort(-size, kind="stable")]
+    by_size = np.stack([largest_first // (n_lesions + 1) - 1, largest_first % (n_lesions + 1) - 1], axis=1)
+    per_candidate = np.bincount(by_size[:, 0], minlength=n_candidates)
+    per_lesion = np.bincount(by_size[:, 1], minlength=n_lesions)
     return LesionMatch(
         n_lesions,
         per_candidate > 0,
-        owns,
-        np.stack([candidate, lesion], axis=1),
+        _owners(by_size, n_candidates, n_lesions),
+        by_size,
         int((per_lesion == 0).sum()),
         int((per_lesion > 1).sum()),
         int((per_candidate > 1).sum()),
     )
+
+
+def _owners(pairs: NDArray[np.int64], n_candidates: int, n_lesions: int) -> NDArray[np.bool_]:
+    """Which candidates own a lesion, given the pairs that share a voxel, largest overlap first."""
+    owns, taken = np.zeros(n_candidates, bool), np.zeros(n_lesions, bool)
+    for candidate, lesion in pairs.tolist():
+        if not owns[candidate] and not taken[lesion]:
+            owns[candidate] = taken[lesion] = True
+    return owns
