@@ -12,6 +12,7 @@ from nifti_files import save
 import lesioncount as lc
 from lesioncount.cli import main
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.runs.evaluation.compared_methods import tuned
 from lesioncount.runs.truth import true_lesions
 from lesioncount.trust.fitting import CalibrationFit
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE
@@ -70,7 +71,104 @@ def test_masks_and_their_table_of_counts_say_the_same(cohort, tmp_path, capsys):
     assert any("maps were not read" in note for note in b["notes"])
     assert (tmp_path / "a" / "evaluation.html").stat().st_size > 10_000
     assert len(rows(tmp_path / "a" / "scans.tsv")) == 60
-    assert {row["score"] for row in rows(tmp_path / "a" / "scores.tsv")} >= {"rps", "accuracy", "ece", "auroc"}
+    assert {row["score"] for row in rows(tmp_path / "a" / "scores.tsv")} >= {"rps", "mae", "ece", "auroc"}
+
+
+def test_scores_are_those_of_counts_and_the_table_fits_80_columns(cohort, tmp_path, capsys):
+    truth = {row["scan"]: 3 * int(row["count"]) + 30 for row in rows(cohort / "counts.tsv")}
+    table = tmp_path / "far.tsv"
+    table.write_text("scan\tcount\n" + "".join(f"{scan}\t{count}\n" for scan, count in truth.items()))
+    options = ["--truth-counts", table, "-o", tmp_path / "e", "--counts-only"]
+    assert run("evaluate", cohort / "out", *options) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("WARNING: The counts are systematically too low: ")
+    assert "is off by" in shown[1]
+    begin = next(i for i, line in enumerate(shown) if line.startswith("method"))
+    assert shown[begin].split() == [
+        "method",
+        "RPS,",
+        "in",
+        "lesions",
+        "error",
+        "bias",
+        "right",
+        "in",
+        "10",
+        "%",
+        "covered",
+    ]
+    assert all(len(line) <= 80 for line in shown[begin : begin + 4])
+    assert "\x1b" not in "".join(shown)
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    found = content["methods"]["raw"]["scores"]
+    scans = content["scans"]
+    assert found["accuracy"]["estimate"] == found["coverage90"]["estimate"] == 0
+    assert found["mae"]["estimate"] == pytest.approx(np.mean([row["truth"] - row["median"] for row in scans]))
+    assert found["rps"]["estimate"] == pytest.approx(np.mean([row["rps"] for row in scans]))
+    assert found["rps"]["estimate"] > 25
+    assert content["bins"] is None
+    assert content["methods"]["raw"]["confusion"] is None
+    assert content["methods"]["raw"]["pit"]["n"][-1] == 60
+    assert content["agreement"]["bland_altman"]["mean"]["high"] < 0
+
+
+def test_bins_are_asked_for(cohort, tmp_path, capsys):
+    options = ["--truth", cohort / "masks", "-o", tmp_path / "e", "--bins", "0,1,2+"]
+    assert run("evaluate", cohort / "out", *options) == 0
+    assert "Counts from 2 on are one class in RPS and right, as asked (--bins)." in capsys.readouterr().out
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert content["bins"] == 2
+    assert np.sum(content["methods"]["cc"]["confusion"]) == 60
+    assert np.shape(content["methods"]["cc"]["confusion"]) == (3, 3)
+    assert content["methods"]["raw"]["scores"]["f1"]["estimate"] > 0
+
+
+@pytest.mark.parametrize(
+    "text", ["0,1,2,3,4", "4+", "1,2+", "0,2,3+", "0,1,1+", "0,1,x+", "0,1,+", "", "0+", "0,1,2+,3+"]
+)
+def test_classes_that_are_none_are_refused(cohort, tmp_path, capsys, text):
+    with pytest.raises(SystemExit):
+        run("evaluate", cohort / "out", "--truth", cohort / "masks", "-o", tmp_path / "e", "--bins", text)
+    assert "write all from 0 on, with a plus after the last, such as 0,1,2,3,4+" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+def test_tuned_threshold_has_the_least_error_on_the_other_folds():
+    """Where all counts are 4 or more, classes cannot tell thresholds apart, and errors can."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(20, 300, 100)
+    table = np.stack([truth * 2, truth + 9, truth - 3, truth // 2], axis=1)
+    groups = [str(i) for i in range(100)]
+    assert (tuned(table, truth, groups, seed=0) == truth - 3).all()
+    assert (tuned(table, truth, groups, seed=0, bins=4) == truth - 3).all()  # of equally good ones a middle one
+    table[:50, 2] = 5 * truth[:50]
+    folds = tuned(table, truth, groups, seed=0)
+    assert (folds == truth + 9).all()
+    right = np.where(np.arange(100)[:, None] % 2 == 0, [0, 2], [3, 1])
+    assert tuned(right, right[:, 1], groups, seed=0, bins=2).tolist() == right[:, 1].tolist()
+
+
+def test_guaranteed_intervals_are_judged_by_thirds(cohort, tmp_path):
+    out = tmp_path / "out"
+    options = ["--calibration", cohort / "cal.json", "--interval", "conformal", "--quiet"]
+    assert run("count", cohort / "maps", "-o", out, *options) == 0
+    assert run("evaluate", out, "--truth", cohort / "masks", "-o", tmp_path / "e", "--counts-only", "--quiet") == 0
+    content = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    truth, median = ({row["scan"]: row[name] for row in content["scans"]} for name in ("truth", "median"))
+    thirds = content["guaranteed"]
+    assert sum(third["n"] for third in thirds) == 60
+    for third in thirds:
+        inside, width = [], []
+        for row in rows(out / "counts.tsv"):
+            low, high = int(row["interval90_low_conformal"]), int(row["interval90_high_conformal"])
+            if third["low"] <= median[row["scan"]] <= third["high"]:
+                inside.append(low <= truth[row["scan"]] <= high)
+                width.append(high - low)
+        assert third["n"] == len(inside)
+        assert third["coverage"]["estimate"] == pytest.approx(np.mean(inside))
+        assert third["width"]["estimate"] == pytest.approx(np.mean(width))
+    assert any("their mean width is" in note for note in content["notes"])
 
 
 def test_lesions_are_compared_where_there_are_masks(cohort, tmp_path):

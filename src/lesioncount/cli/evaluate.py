@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from lesioncount.runs.evaluation import Evaluation
     from lesioncount.trust.scores.estimate import Estimate
 
-# What is printed; all scores are in scores.tsv.
-_WIDTH = 100
-_WITH_INTERVAL = {"rps": "RPS", "accuracy": "accuracy"}
-_SHOWN = {"f1": "F1", "ece": "ECE", "coverage90": "covered"}
+# What is printed, in 80 columns; all scores are in scores.tsv.
+_SHOWN = {"mae": "error", "bias": "bias", "accuracy": "right", "within_10_percent": "in 10 %", "coverage90": "covered"}
+_SHARES = {"accuracy", "within_10_percent", "coverage90"}
+
+# More classes than anyone can read a confusion matrix of.
+_MOST_CLASSES = 50
+_NOT_CLASSES = (
+    "{!r} does not name classes of counts: write all from 0 on, with a plus after the last, such as 0,1,2,3,4+"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_truth_arguments(parser)
     work = parser.add_argument_group("the run")
+    work.add_argument(
+        "--bins",
+        type=last_class,
+        metavar="CLASSES",
+        help="score classes instead of counts, such as 0,1,2,3,4+ as the paper does (default: counts as they are)",
+    )
     work.add_argument("--counts-only", action="store_true", help="compare counts only; do not read the maps again")
     work.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument(
@@ -49,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
         options.results,
         options.output,
         truth_options(options),
+        bins=options.bins,
         counts_only=options.counts_only,
         jobs=options.jobs,
         seed=options.seed,
@@ -63,29 +75,56 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print(evaluation: Evaluation, page: str, out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def last_class(text: str) -> int:
+    """The last of classes 0,1,2,3,4+: 4."""
+    *before, last = (part.strip() for part in text.split(","))
+    number = last.removesuffix("+")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= len(str(_MOST_CLASSES))
+    if not (last.endswith("+") and is_number and 1 <= int(number) <= _MOST_CLASSES):
+        raise argparse.ArgumentTypeError(_NOT_CLASSES.format(text[:60]))
+    if before != [str(count) for count in range(int(number))]:
+        raise argparse.ArgumentTypeError(_NOT_CLASSES.format(text[:60]))
+    return int(number)
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("method", no_wrap=True)
-    for title in (*_WITH_INTERVAL.values(), *_SHOWN.values()):
-        table.add_column(title, justify="right", no_wrap=True)
-    for method in evaluation.methods.values():
-        intervals = (_with_interval(method.score(name)) for name in _WITH_INTERVAL)
-        table.add_row(method.name, *intervals, *(f"{method.score(name).value:.3f}" for name in _SHOWN))
-    console = Console(soft_wrap=True)
-    console.print(table, width=max(console.width, _WIDTH))
-    for note in evaluation.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
+
+def _print(evaluation: Evaluation, page: str, out: Path) -> None:
+    """Print plain lines: they look the same in a terminal, a pipe and a file."""
+    from lesioncount.report.evaluation_words import headline
+    from lesioncount.runs.evaluation.systematic import systematically_off
+
+    wrong = systematically_off(evaluation)
+    lines = [] if wrong is None else [f"WARNING: {wrong}"]
+    lines += [*(sentence.replace("\u00a0", " ") for sentence in headline(evaluation)), "", *_table(evaluation), ""]
+    if evaluation.bins is not None:
+        lines.append(f"Counts from {evaluation.bins} on are one class in RPS and right, as asked (--bins).")
+    lines += [f"note: {note}" for note in evaluation.notes]
     n, groups = evaluation.n_scans, evaluation.n_groups
     of = "" if n == groups else f" of {groups} group{'' if groups == 1 else 's'}"
-    console.print(
-        f"{n} scans{of}, 95 % intervals from {evaluation.n_resamples} resamples. Results: {out}", markup=False,
-        highlight=False,
-    )  # fmt: skip
-    console.print(page, markup=False, highlight=False)
+    lines += [f"{n} scans{of}, 95 % intervals from {evaluation.n_resamples} resamples. Results: {out}", page]
+    print("\n".join(lines))
+
+
+def _table(evaluation: Evaluation) -> list[str]:
+    rows = [["method", "RPS, in lesions", *_SHOWN.values()]]
+    for method in evaluation.methods.values():
+        shown = [_percent(method.score(s).value) if s in _SHARES else _number(method.score(s).value) for s in _SHOWN]
+        rows.append([method.name, _with_interval(method.score("rps")), *shown])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
 
 
 def _with_interval(score: Estimate) -> str:
-    return f"{score.value:.3f} [{score.low:.3f}, {score.high:.3f}]"
+    return f"{_number(score.value)} [{_number(score.low)}, {_number(score.high)}]"
+
+
+def _number(value: float) -> str:
+    """Three digits or so, whether it is a tenth of a lesion or hundreds of them."""
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f} %"

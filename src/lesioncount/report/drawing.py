@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
+import numpy as np
+
 from lesioncount.optional import optional
 
 # Okabe and Ito's palette, which people with any colour vision tell apart.
@@ -38,6 +40,9 @@ _STYLE: dict[str, Any] = {
 
 # Narrow, so that letters keep a readable size when the figure is as wide as a phone.
 WIDTH_INCH = 5.0
+
+# Of an axis of ratios: ticks, and the largest logarithm whose ratio is a number.
+_MOST_TICKS, _LARGEST_LOG = 9, 700.0
 
 # Letters that fit beside a line of the legend.
 _LONGEST_LINE = 40
@@ -67,6 +72,33 @@ def whole_numbers(axes: Any, *, y: bool = False) -> None:
     ticker = optional("matplotlib.ticker", "report", "Writing the report")
     for axis in (axes.xaxis, axes.yaxis) if y else (axes.xaxis,):
         axis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+
+
+def count_axis(axes: Any, name: str, *, is_log: bool) -> None:
+    """Counts on an axis, "x" or "y": as they are, or by log(count + 1), which has room for 0 and for hundreds."""
+    ticker = optional("matplotlib.ticker", "report", "Writing the report")
+    axis = getattr(axes, f"{name}axis")
+    if not is_log:
+        axis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+        return
+    last = float(axis.get_view_interval()[1])
+    getattr(axes, f"set_{name}scale")("function", functions=(_log_of_count, np.expm1))
+    ticks = [0, *(float(f"{digit}e{power}") for power in range(16) for digit in (1, 3))]
+    axis.set_ticks([tick for tick in ticks if tick <= last])
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def ratio_axis(axis: Any) -> None:
+    """Logarithms of ratios on an axis, named by the ratios: powers of 2, or of 10 where they span many."""
+    low, high = (float(end) for end in axis.get_view_interval())
+    step = np.log(2) if high - low < np.log(200) else np.log(10)
+    step *= max(1, np.ceil((high - low) / step / _MOST_TICKS))
+    axis.set_ticks(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step)
+    axis.set_major_formatter(lambda value, _: f"×{np.exp(min(value, _LARGEST_LOG)):.3g}")
+
+
+def _log_of_count(values: Any) -> Any:
+    return np.log1p(np.maximum(values, -0.9))
 
 
 def legend(figure: Any) -> None:

@@ -9,13 +9,16 @@ from pathlib import Path
 
 from lesioncount.files.output import OutputFolder
 from lesioncount.optional import optional
+from lesioncount.report.agreement_figures import shown_scans
 from lesioncount.report.charts import THIN
 from lesioncount.report.drawing import COLOURS, Figure
 from lesioncount.report.evaluation_figures import figures_of
-from lesioncount.report.evaluation_words import SCORES, comparisons, conclusion
+from lesioncount.report.evaluation_scores import SCORES
+from lesioncount.report.evaluation_words import comparisons, conclusion, headline
 from lesioncount.report.templates import template
 from lesioncount.runs.evaluation import Evaluation, read_evaluation
 from lesioncount.runs.evaluation.scan_row import ScanRow
+from lesioncount.runs.evaluation.systematic import systematically_off
 from lesioncount.version import __version__
 
 # Scans listed as the most wrong: enough to learn from, few enough to look at.
@@ -61,10 +64,13 @@ def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
     text: str = template("evaluation.html.j2").render(
         evaluation=evaluation,
         figures=figures,
-        scores={name: score for name, score in SCORES.items() if name in evaluation.ours.scores},
+        scores={name: score for name, score in SCORES.items() if _is_defined(evaluation, name)},
         all_scores=SCORES,
         most_wrong=_most_wrong(evaluation.scans),
         comparisons=found,
+        headline=" ".join(headline(evaluation)),
+        systematic=systematically_off(evaluation),
+        n_shown=len(shown_scans(evaluation)),
         conclusion=conclusion(evaluation, found),
         colours=COLOURS,
         thin=THIN,
@@ -72,6 +78,11 @@ def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
     return text
+
+
+def _is_defined(evaluation: Evaluation, name: str) -> bool:
+    """Whether a score has a value for our counts: calibration error, say, has none where no count can be hit."""
+    return evaluation.ours.score(name).is_defined
 
 
 def _most_wrong(scans: Sequence[ScanRow]) -> list[ScanRow]:

@@ -1,4 +1,4 @@
-"""An evaluation → its figures: reliability, confusion, certainty, threshold. One method has one colour in all."""
+"""An evaluation → all its figures. One method has one colour in all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lesioncount.report.agreement_figures import bland_altman, scatter
 from lesioncount.report.charts import Look, draw_certainty, draw_confusion
+from lesioncount.report.coverage_figures import coverage, pit
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.report.reliability_figures import WIDTH_INCH, existence, reliability
 from lesioncount.runs.evaluation.evaluation import Evaluation
@@ -20,7 +22,8 @@ _TITLE_LINE = 36
 
 def figures_of(evaluation: Evaluation) -> dict[str, Figure]:
     """All figures that have something to show, by name."""
-    drawn = [reliability(evaluation), existence(evaluation), _certainty(evaluation), _threshold(evaluation)]
+    drawn = [scatter(evaluation), bland_altman(evaluation), pit(evaluation), coverage(evaluation)]
+    drawn += [reliability(evaluation), existence(evaluation), _certainty(evaluation), _threshold(evaluation)]
     drawn += [
         _confusion(method, method.confusion)
         for method in evaluation.methods.values()
@@ -50,7 +53,7 @@ def _certainty(evaluation: Evaluation) -> Figure | None:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        _level(axes, evaluation.methods.get("cc"))
+        _level(axes, evaluation.methods.get("cc"), "accuracy")
         for look, curve in curves:
             draw_certainty(axes, curve.share, curve.accuracy, look, n_scans=evaluation.n_scans)
         axes.set(xlabel="share of scans kept, the most certain first", ylabel="count accuracy among them", xlim=(0, 1))
@@ -66,32 +69,33 @@ def _threshold(evaluation: Evaluation) -> Figure | None:
     if curve is None:
         return None
     look = Look.of("cc", "connected components above τ")
-    tau, accuracy = np.array(curve.threshold), np.array(curve.cc_accuracy)
+    tau, error = np.array(curve.threshold), np.array(curve.cc_mae)
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         for method in evaluation.methods.values():
             if method.is_ours:
-                _level(axes, method)
-        axes.plot(tau, accuracy, color=look.colour, linewidth=2, marker=".", label=look.label)
+                _level(axes, method, "mae")
+        axes.plot(tau, error, color=look.colour, linewidth=2, marker=".", label=look.label)
         at = int(np.abs(tau - 0.5).argmin())
-        axes.plot(tau[at], accuracy[at], "D", color=look.colour, markersize=8, fillstyle="none", markeredgewidth=1.5)
-        axes.annotate(f"{tau[at]:g}", (tau[at], accuracy[at]), (0, -16), textcoords="offset points", ha="center")
-        axes.set(xlabel="threshold τ (probability)", ylabel="count accuracy", xlim=(0, 1))
-        _accuracy_axis(figure, axes)
+        axes.plot(tau[at], error[at], "D", color=look.colour, markersize=8, fillstyle="none", markeredgewidth=1.5)
+        axes.annotate(f"{tau[at]:g}", (tau[at], error[at]), (0, -16), textcoords="offset points", ha="center")
+        axes.set(xlabel="threshold τ (probability)", ylabel="mean absolute error, in lesions", xlim=(0, 1))
+        axes.set_ylim(bottom=0)
+        legend(figure)
 
-    label = "Count accuracy of connected components by threshold, beside our counts, for which none must be chosen."
+    label = "Mean error of connected components by threshold, beside our counts, for which none must be chosen."
     return Figure("threshold", label, svg(draw, height_inch=3.4, width_inch=WIDTH_INCH))
 
 
-def _level(axes: Any, method: EvaluatedMethod | None) -> None:
-    """The accuracy of a method over all scans as a line, with its interval as a band."""
-    if method is None or not method.score("accuracy").is_defined:
+def _level(axes: Any, method: EvaluatedMethod | None, name: str) -> None:
+    """A score of a method over all scans as a line, with its interval as a band."""
+    if method is None or not method.score(name).is_defined:
         return
-    accuracy, look = method.score("accuracy"), Look.of(method.key, method.name)
-    axes.axhline(accuracy.value, **look.line, linewidth=1.5, label=look.label)
-    if accuracy.has_interval and method.is_ours:
-        axes.axhspan(accuracy.low, accuracy.high, color=look.colour, alpha=0.15, linewidth=0)
+    score, look = method.score(name), Look.of(method.key, method.name)
+    axes.axhline(score.value, **look.line, linewidth=1.5, label=look.label)
+    if score.has_interval and method.is_ours:
+        axes.axhspan(score.low, score.high, color=look.colour, alpha=0.15, linewidth=0)
 
 
 def _accuracy_axis(figure: Any, axes: Any) -> None:

@@ -1,11 +1,11 @@
-"""Scores → plain words: what each of them means, and who is better, worse, or not clearly either."""
+"""Scores → plain words: how far counts are off, and who is better, worse, or not clearly either."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
+from lesioncount.report.evaluation_scores import SCORES
 from lesioncount.runs.evaluation.evaluation import Evaluation
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.trust.scores.estimate import Estimate
@@ -15,106 +15,35 @@ _PERCENT = "\u00a0%"
 
 Verdict = Literal["better", "no clear difference", "worse"]
 
-
-@dataclass(frozen=True)
-class ScoreMeaning:
-    """What a score means, which direction is better, and whether it is a share of something."""
-
-    name: str
-    meaning: str
-    better: str
-    is_share: bool = False
-    digits: int = 2
-
-    def text(self, value: float, *, signed: bool = False) -> str:
-        """A value as it is written: shares in percent, a dash when it is undefined."""
-        if math.isnan(value):
-            return "–"
-        if self.is_share:
-            number = f"{100 * abs(value):.1f}" if signed else f"{100 * abs(value):.0f}"
-        else:
-            number = f"{abs(value):.{self.digits}f}"
-        is_zero = not number.strip("0.")
-        sign = "" if is_zero else "\u2212" if value < 0 else "+" if signed else ""
-        return sign + number + (_PERCENT if self.is_share and not signed else "")
-
-    def interval(self, estimate: Estimate, *, signed: bool = False) -> str:
-        """Both ends of the interval; nothing when there is none."""
-        if not estimate.has_interval:
-            return ""
-        low, high = (self.text(value, signed=signed) for value in (estimate.low, estimate.high))
-        return f"{low.removesuffix(_PERCENT)} to {high}"
+# What else methods are compared by: the error in lesions or, with bins, how often the class is right.
+_BY_ERROR, _BY_ACCURACY = ("mae", "mean error", -1), ("accuracy", "count accuracy", 1)
 
 
-_SAME_WEIGHT = "averaged over the true and predicted counts that occur, each with the same weight"
+def headline(evaluation: Evaluation) -> tuple[str, ...]:
+    """How far counts are off, in lesions, and how often they are right or near: a few sentences."""
+    ours, n = evaluation.ours, len(evaluation.scans)
+    mean = f"; a scan has {sum(scan.truth for scan in evaluation.scans) / n:.3g} lesions" if n else ""
+    together = f" (counts from {evaluation.bins} on as one class)" if evaluation.bins is not None else ""
+    return (
+        f"The count of {ours.name} is off by {_said(ours, 'mae', unit=' lesions')} on average{mean}.",
+        f"Its bias is {_said(ours, 'bias', unit=' lesions')}: {_direction(ours.score('bias'))}.",
+        f"The most probable count is right in {_said(ours, 'accuracy')} of scans{together}.",
+        f"The median is within 10{_PERCENT} of the truth in {_said(ours, 'within_10_percent')} and within 1 lesion in "
+        f"{_said(ours, 'within_1')}.",
+        f"The 90{_PERCENT} interval holds the truth in {_said(ours, 'coverage90')}.",
+    )
 
-SCORES = {
-    "rps": ScoreMeaning(
-        "Ranked probability score (RPS)",
-        "How far the distribution is from the true count, in lesions: being wrong by one costs less than by three, and "
-        "justified doubt costs less than unjustified certainty.",
-        "lower is better, 0 is perfect",
-        digits=3,
-    ),
-    "accuracy": ScoreMeaning(
-        "Count accuracy",
-        "Share of scans whose predicted count, the most probable one, is right.",
-        "higher is better",
-        True,
-    ),
-    "f1": ScoreMeaning("F1", f"Harmonic mean of precision and recall, {_SAME_WEIGHT}.", "higher is better"),
-    "precision": ScoreMeaning(
-        "Precision",
-        f"Of the scans predicted to have a count, the share that has it, {_SAME_WEIGHT}.",
-        "higher is better",
-    ),
-    "recall": ScoreMeaning(
-        "Recall", f"Of the scans that have a count, the share predicted to have it, {_SAME_WEIGHT}.", "higher is better"
-    ),
-    "mae": ScoreMeaning(
-        "Mean absolute error", "By how many lesions the count is wrong, on average.", "lower is better"
-    ),
-    "bias": ScoreMeaning(
-        "Bias", "Expected minus true number of lesions, on average: above 0, the count is too high.", "near 0 is best"
-    ),
-    "nll": ScoreMeaning(
-        "Negative log-likelihood (NLL)",
-        "How surprising the true count is to the distribution: −log of its probability.",
-        "lower is better",
-        digits=3,
-    ),
-    "zero_mass": ScoreMeaning(
-        "Truth held impossible", "Share of scans whose true count had probability 0.", "lower is better", True
-    ),
-    "ece": ScoreMeaning(
-        "Calibration error, mean (ECE)",
-        "How far the probability of the predicted count is from how often it is right, on average over scans.",
-        "lower is better",
-        digits=3,
-    ),
-    "mce": ScoreMeaning(
-        "Calibration error, largest (MCE)",
-        "The same in the worst bin of the reliability figure, however few scans are in it.",
-        "lower is better",
-        digits=3,
-    ),
-    "coverage90": ScoreMeaning(
-        f"Coverage of 90{_PERCENT} intervals",
-        f"Share of scans whose true count lies in the 90{_PERCENT} interval.",
-        f"90{_PERCENT} or a little more is right, less is overconfident",
-        True,
-    ),
-    "width90": ScoreMeaning(
-        f"Width of 90{_PERCENT} intervals",
-        "Highest minus lowest count of the interval, in lesions, on average.",
-        "smaller is better where coverage is right",
-    ),
-    "auroc": ScoreMeaning(
-        "Uncertainty finds errors (AUROC)",
-        "Probability that a scan with a wrong count was less certain than one with a right count.",
-        "higher is better, 0.5 is chance",
-    ),
-}
+
+def _direction(bias: Estimate) -> str:
+    if not bias.has_interval or bias.low <= 0 <= bias.high:
+        return "neither clearly too high nor too low"
+    return "too low" if bias.value < 0 else "too high"
+
+
+def _said(method: EvaluatedMethod, name: str, *, unit: str = "") -> str:
+    score, found = SCORES[name], method.score(name)
+    interval = f" [{score.interval(found)}]" if found.has_interval and found.low < found.high else ""
+    return f"{score.text(found.value, signed=name == 'bias')}{unit}{interval}"
 
 
 @dataclass(frozen=True)
@@ -124,16 +53,18 @@ class Comparison:
     one: EvaluatedMethod
     other: EvaluatedMethod
     verdict: Verdict
-    accuracy_verdict: Verdict
+    second_verdict: Verdict
+    second_name: str
     sentence: str
-    accuracy_sentence: str
+    second_sentence: str
 
 
 def compare(evaluation: Evaluation, one: EvaluatedMethod, other: EvaluatedMethod) -> Comparison:
-    """Compare two methods by RPS, where lower is better, and by accuracy."""
+    """Compare two methods by RPS, where lower is better, and by mean error or, with bins, by accuracy."""
     rps, rps_words = _by_score(evaluation, one, other, "rps", sign=-1)
-    accuracy, accuracy_words = _by_score(evaluation, one, other, "accuracy", sign=1)
-    return Comparison(one, other, rps, accuracy, f"RPS {rps_words}", f"Count accuracy {accuracy_words}")
+    key, name, sign = _BY_ERROR if evaluation.bins is None else _BY_ACCURACY
+    second, words = _by_score(evaluation, one, other, key, sign=sign)
+    return Comparison(one, other, rps, second, name, f"RPS {rps_words}", f"{name.capitalize()} {words}")
 
 
 def comparisons(evaluation: Evaluation) -> list[Comparison]:
@@ -186,13 +117,13 @@ def _of_two_intervals(mine: Estimate, yours: Estimate, sign: int) -> Verdict:
     return "no clear difference"
 
 
-# The bad news first. That accuracy is better needs no sentence of its own: the table says it.
+# The bad news first. That the second score is better needs no sentence of its own: the table says it.
 _CONCLUSIONS: tuple[tuple[str, Verdict, str], ...] = (
     ("verdict", "worse", "By RPS, {} is worse than {}."),
     ("verdict", "no clear difference", "By RPS, {} shows no clear difference from {}."),
     ("verdict", "better", "By RPS, {} is better than {}."),
-    ("accuracy_verdict", "worse", "In count accuracy, {} is worse than {}."),
-    ("accuracy_verdict", "no clear difference", "In count accuracy, {} shows no clear difference from {}."),
+    ("second_verdict", "worse", "By {second}, {} is worse than {}."),
+    ("second_verdict", "no clear difference", "By {second}, {} shows no clear difference from {}."),
 )
 
 
@@ -205,7 +136,8 @@ def conclusion(evaluation: Evaluation, found: list[Comparison]) -> str:
             if getattr(comparison, kind) == verdict and not comparison.other.is_ours:
                 who = "it" if comparison.one is evaluation.ours else "the count before calibration"
                 others.setdefault(who, []).append(comparison.other.name)
-        sentences += [sentence.format(who, _listed(names)) for who, names in others.items()]
+        second = (_BY_ERROR if evaluation.bins is None else _BY_ACCURACY)[1]
+        sentences += [sentence.format(who, _listed(names), second=second) for who, names in others.items()]
     return " ".join(sentences)
 
 

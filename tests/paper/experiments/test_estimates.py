@@ -30,7 +30,8 @@ def drawn(seen, resampling=None):
 
 def counted(rng, patients):
     truth = rng.integers(0, 6, len(patients))
-    return Counted(Predictions.of_counts(np.maximum(truth - rng.integers(0, 2, len(truth)), 0), truth), patients)
+    predicted = np.maximum(truth - rng.integers(0, 2, len(truth)), 0)
+    return Counted(Predictions.of_counts(predicted, truth, bins=4), patients)
 
 
 def test_an_estimate_is_a_mean_over_seeds_with_the_interval_of_its_resamples():

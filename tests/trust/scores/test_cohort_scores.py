@@ -20,13 +20,13 @@ from lesioncount.trust.scores import (
 )
 
 
-def predictions(n=200, seed=0):
+def predictions(n=200, seed=0, bins=None):
     truth = cohort(n, seed=seed)
-    return Predictions.of_distributions([lc.PoissonBinomial(p) for p in truth.existence], truth.counts)
+    return Predictions.of_distributions([lc.PoissonBinomial(p) for p in truth.existence], truth.counts, bins=bins)
 
 
 def test_estimates_are_those_of_the_plain_functions():
-    method = predictions()
+    method = predictions(bins=4)
     scores, _ = score_all({"ours": method}, groups=range(200), n_resamples=10)
     matrix = confusion(method.predicted, method.truth)
     assert scores["ours"]["accuracy"].estimate == pytest.approx(matrix.accuracy)
@@ -57,13 +57,14 @@ class Table(CountDistribution):
         return float(self.p @ (np.arange(len(self.p)) - self.mean()) ** 2)
 
     def logpmf(self, k):
-        return np.log(self.p[k])
+        with np.errstate(divide="ignore"):
+            return np.log(self.p[k])
 
 
 def test_the_count_that_is_shown_is_the_count_that_is_judged():
     """The most probable count is 3, although 4 or more is more probable: 3 is predicted, with its own probability."""
     spread = Table(0.02, 0.03, 0.05, 0.3, 0.2, 0.2, 0.2)
-    method = Predictions.of_distributions([spread] * 2, [3, 5])
+    method = Predictions.of_distributions([spread] * 2, [3, 5], bins=4)
     assert method.predicted.tolist() == [3, 3]
     assert method.hits.tolist() == [True, False]
     assert method.confidence.tolist() == pytest.approx([0.3, 0.3])
@@ -76,10 +77,49 @@ def test_the_count_that_is_shown_is_the_count_that_is_judged():
 
 def test_classes_of_the_paper_can_be_predicted_instead():
     spread = Table(0.02, 0.03, 0.05, 0.3, 0.2, 0.2, 0.2)
-    method = Predictions.of_distributions([spread] * 2, [3, 5], by_class=True)
+    method = Predictions.of_distributions([spread] * 2, [3, 5], bins=4, by_class=True)
     assert method.predicted.tolist() == [4, 4]
     assert method.hits.tolist() == [False, True]
     assert method.confidence.tolist() == pytest.approx([0.6, 0.6])
+
+
+def test_without_bins_each_count_is_what_it_is():
+    """Nine lesions are not five: what bins would call right is wrong by four."""
+    sure = Table(*[0.0] * 9, 1.0)
+    whole, binned = (Predictions.of_distributions([sure], [5], bins=bins) for bins in (None, 4))
+    once = np.ones((1, 1))
+    assert whole.scores(once)["rps"] == whole.scores(once)["mae"] == whole.scores(once)["bias"] == 4
+    assert whole.scores(once)["accuracy"] == 0
+    assert binned.scores(once)["rps"] == 0
+    assert binned.scores(once)["accuracy"] == 1
+    assert binned.rps == 4  # what scans are ranked by
+    assert "f1" not in whole.scores(once)
+    with pytest.raises(ScoreError, match="with bins"):
+        _ = whole.confusion
+    with pytest.raises(ScoreError, match="Expected bins"):
+        Predictions.of_distributions([sure], [5], by_class=True)
+    with pytest.raises(ScoreError, match="from 1 to 50, such as 4, but got 51"):
+        Predictions.of_counts([1], [1], bins=51)
+
+
+def test_near_misses_are_counted():
+    method = Predictions.of_counts([0, 1, 21, 89, 110, 111], [0, 0, 20, 100, 100, 100])
+    found = method.scores(np.ones((1, 6)))
+    assert found["within_1"] == pytest.approx(3 / 6)
+    assert found["within_10_percent"] == pytest.approx(3 / 6)  # of a truth of 0, only 0 is near
+    assert found["relative_bias"] == pytest.approx((1 + 1 - 11 + 10 + 11) / 320)
+
+
+def test_calibration_error_of_single_counts_needs_counts_that_can_be_hit():
+    rng = np.random.default_rng(0)
+    few, many = ([rng.random(n) for _ in range(50)] for n in (4, 300))
+    for existence, is_sharp in ((few, True), (many, False)):
+        counts = [int((rng.random(len(p)) < p).sum()) for p in existence]
+        method = Predictions.of_distributions([lc.PoissonBinomial(p) for p in existence], counts)
+        found = method.scores(np.ones((1, 50)))
+        assert method.is_sharp == is_sharp
+        assert np.isfinite(found["ece"]) == np.isfinite(found["auroc"]) == is_sharp
+        assert np.isfinite(found["rps"])
 
 
 def test_resamples_score_what_was_drawn():
@@ -88,10 +128,10 @@ def test_resamples_score_what_was_drawn():
     distributions = [lc.PoissonBinomial(p) for p in truth.existence]
     weights = next(resampled_weights(range(40), n_resamples=3, seed=7))
     assert weights.sum(axis=1).tolist() == [40] * 3
-    by_weight = Predictions.of_distributions(distributions, truth.counts).scores(weights)
+    by_weight = Predictions.of_distributions(distributions, truth.counts, bins=4).scores(weights)
     for row, drawn in enumerate(weights.astype(int)):
         rows = np.repeat(np.arange(40), drawn)
-        repeated = Predictions.of_distributions([distributions[i] for i in rows], truth.counts[rows])
+        repeated = Predictions.of_distributions([distributions[i] for i in rows], truth.counts[rows], bins=4)
         for name, values in repeated.scores(np.ones((1, 40))).items():
             assert by_weight[name][row] == pytest.approx(values[0]), name
 
@@ -130,10 +170,11 @@ def test_point_counts_score_their_error():
     method = Predictions.of_counts([0, 2, 9], [0, 1, 5])
     scores, _ = score_all({"cc": method}, groups=range(3))
     found = {name: score.estimate for name, score in scores["cc"].items()}
-    assert found["rps"] == pytest.approx(1 / 3)  # 9 and 5 are both 4 or more
-    assert found["mae"] == pytest.approx(5 / 3)
+    assert found["rps"] == found["mae"] == pytest.approx(5 / 3)
     assert found["zero_mass"] == pytest.approx(2 / 3)
     assert np.isnan(found["auroc"])
+    binned, _ = score_all({"cc": Predictions.of_counts([0, 2, 9], [0, 1, 5], bins=4)}, groups=range(3))
+    assert binned["cc"]["rps"].value == pytest.approx(1 / 3)  # 9 and 5 are both 4 or more
 
 
 def test_bins_score_as_the_distributions_they_come_from():
@@ -142,11 +183,12 @@ def test_bins_score_as_the_distributions_they_come_from():
     existence = [rng.random(rng.integers(0, 5)) for _ in range(300)]
     counts = [int((rng.random(len(p)) < p).sum()) for p in existence]
     counts[:5] = [4, 3, 4, 0, 2]  # some are held impossible
-    whole = Predictions.of_distributions([lc.PoissonBinomial(p) for p in existence], counts)
+    whole = Predictions.of_distributions([lc.PoissonBinomial(p) for p in existence], counts, bins=4)
     binned = Predictions.of_bins(whole.bins, counts)
     assert (whole.low < whole.high).any()
     assert whole.impossible.any()
-    for name in ("bins", "predicted", "expected", "low", "high", "p_truth", "impossible", "entropy", "truth"):
+    names = ("bins", "predicted", "median", "expected", "intervals", "below", "p_truth", "impossible", "rps", "entropy")
+    for name in names:
         np.testing.assert_allclose(getattr(binned, name), getattr(whole, name), atol=1e-12, err_msg=name)
     weights = next(resampled_weights(range(300), n_resamples=4))
     expected = whole.scores(weights)

@@ -17,7 +17,7 @@ from lesioncount.paper.experiments.estimates import Resampling, Samples, estimat
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.paper.experiments.result import Column, Result, Table
-from lesioncount.paper.experiments.stats import ScanStats
+from lesioncount.paper.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount.paper.experiments.study import Study
 from lesioncount.paper.experiments.ways_to_count import (
     NAMES,
@@ -28,9 +28,8 @@ from lesioncount.paper.experiments.ways_to_count import (
     fold_stats,
     post_hoc,
 )
-from lesioncount.runs.comparison import THRESHOLDS
+from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.reliability import Reliability, reliability
-from lesioncount.trust.scores.summary import Predictions
 
 _OURS = ("ours_post_hoc", "ours_unweighted", "ours_fitted")
 _COLUMNS = {

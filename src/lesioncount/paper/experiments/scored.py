@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lesioncount.paper.experiments.stats import VOXEL_BINS, ScanStats
 from lesioncount.trust.scores.classification import ratio
+from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.reliability import Reliability
-from lesioncount.trust.scores.summary import Predictions
 
 # The part of the scans that a method is most certain of.
 CERTAIN_SHARE = 0.25

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from lesioncount.candidates import find_candidates
 from lesioncount.paper.experiments.kept_files import kept_arrays, save_arrays
 from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.comparison import THRESHOLDS
 from lesioncount.trust.scores.lesions import match_lesions
 from lesioncount.trust.scores.reliability import reliability
+
+# At which connected components are counted, and candidates found.
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 # Bins of the probabilities of voxels, from which their F1 at any threshold follows.
 VOXEL_BINS = 100

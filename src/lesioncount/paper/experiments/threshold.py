@@ -16,12 +16,11 @@ from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.paper.experiments.result import Cell, Column, Result, Table
 from lesioncount.paper.experiments.scored import Counted
-from lesioncount.paper.experiments.stats import ScanStats
+from lesioncount.paper.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount.paper.experiments.study import Study
 from lesioncount.paper.experiments.threshold_figures import accuracy_figure, confusion_figure, two_candidates_figure
 from lesioncount.paper.experiments.ways_to_count import at_thresholds, components_at, ours_at
 from lesioncount.report.drawing import Figure
-from lesioncount.runs.comparison import THRESHOLDS
 
 # Where connected components change, and where both should agree.
 _LOW, _HIGH = (0.1, 0.2, 0.3, 0.4, 0.5), (0.6, 0.7, 0.8, 0.9)

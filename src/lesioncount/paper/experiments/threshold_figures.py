@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.paper.experiments.look import LOOKS, SHORT, percent_up, with_band
+from lesioncount.paper.experiments.stats import THRESHOLDS
 from lesioncount.report.charts import draw_confusion
 from lesioncount.report.drawing import Figure, legend, svg, whole_numbers
-from lesioncount.runs.comparison import THRESHOLDS
 from lesioncount.trust.scores.estimate import Estimate
 
 

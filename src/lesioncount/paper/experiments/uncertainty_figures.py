@@ -8,10 +8,10 @@ import numpy as np
 
 from lesioncount.paper.experiments.look import LOOKS, SHORT, percent_up
 from lesioncount.paper.experiments.scored import SHARES, Counted
+from lesioncount.paper.experiments.ways_to_count import MAX_COUNT
 from lesioncount.report.charts import draw_certainty
 from lesioncount.report.drawing import MARK, Figure, in_percent, legend, svg
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.trust.scores.summary import MAX_COUNT
 
 _BINS = np.linspace(0, 1, 11)
 

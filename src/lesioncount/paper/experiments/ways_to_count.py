@@ -12,12 +12,14 @@ from lesioncount.errors import CalibrationError
 from lesioncount.paper.experiments.arms import LOSS, SEGMENTATION
 from lesioncount.paper.experiments.jobs import Predicted
 from lesioncount.paper.experiments.scored import Counted, Segmented, best_voxel_threshold
-from lesioncount.paper.experiments.stats import ScanStats
+from lesioncount.paper.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount.paper.experiments.study import Study
-from lesioncount.runs.comparison import THRESHOLDS
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
-from lesioncount.trust.scores.summary import MAX_COUNT, Predictions
+from lesioncount.trust.scores.predictions import Predictions
+
+# Counts from here on are one class, as in the paper.
+MAX_COUNT = 4
 
 # The threshold of candidates, and that of connected components, of the paper.
 OURS_AT, CC_AT = 0.1, 0.5
@@ -60,12 +62,14 @@ def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
             name: Predictions.of_distributions(
                 [one for test, calibration in parts for one in _counted(test, calibration)],
                 tests.counts,
+                bins=MAX_COUNT,
                 by_class=True,
             )
             for name, parts in calibrated(folds).items()
         }
         predictions |= {
-            name: Predictions.of_counts(np.concatenate(counts), tests.counts) for name, counts in numbers.items()
+            name: Predictions.of_counts(np.concatenate(counts), tests.counts, bins=MAX_COUNT)
+            for name, counts in numbers.items()
         }
         for name, of in predictions.items():
             found.setdefault(name, []).append(Counted(of, tests.patients))
@@ -94,7 +98,7 @@ def constant_seeds(study: Study, head: str, *, share: float = 1.0) -> list[int]:
     return [
         seed
         for seed, one in zip(study.seeds, learned(study, head, share=share), strict=True)
-        if len(np.unique(one.predictions.bins.argmax(axis=1))) == 1
+        if len(np.unique(one.predictions.predicted)) == 1
     ]
 
 
@@ -121,12 +125,13 @@ def at_thresholds(study: Study, predictions: Callable[[ScanStats, float], Predic
 
 def ours_at(stats: ScanStats, threshold: float) -> Predictions:
     """Our counts, of candidates above a threshold."""
-    return Predictions.of_distributions(_counted(stats, Calibration(), threshold), stats.counts, by_class=True)
+    counted = _counted(stats, Calibration(), threshold)
+    return Predictions.of_distributions(counted, stats.counts, bins=MAX_COUNT, by_class=True)
 
 
 def components_at(stats: ScanStats, threshold: float) -> Predictions:
     """Counts of connected components above a threshold."""
-    return Predictions.of_counts(stats.components(threshold), stats.counts)
+    return Predictions.of_counts(stats.components(threshold), stats.counts, bins=MAX_COUNT)
 
 
 def tuned_threshold(validation: ScanStats) -> float:

@@ -10,35 +10,51 @@ from numpy.typing import NDArray
 from lesioncount.runs.comparison import Compared
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth
-from lesioncount.trust.scores.summary import MAX_COUNT, Predictions
+from lesioncount.trust.scores.predictions import Predictions
 
 N_FOLDS = 5
 
 
-def methods_of(compared: Compared, seed: int) -> dict[str, Predictions]:
-    """What each method predicts, by its key."""
+def methods_of(compared: Compared, seed: int, bins: int | None = None) -> dict[str, Predictions]:
+    """What each method predicts, by its key; with ``bins``, counts from there on are one class."""
     scans, truth = compared.scans, true_counts(compared)
-    raw = Predictions.of_distributions([scan.distribution(Calibration()) for scan in scans], truth)
-    methods = {"raw": raw}
+    raw = [scan.distribution(Calibration()) for scan in scans]
+    methods = {"raw": Predictions.of_distributions(raw, truth, bins=bins)}
     applied = compared.results.calibration
     if applied is not None:
-        methods["calibrated"] = Predictions.of_distributions([scan.distribution(applied) for scan in scans], truth)
-    methods["cc"] = Predictions.of_counts([scan.counted.candidates.cc_count for scan in scans], truth)
+        calibrated = [scan.distribution(applied) for scan in scans]
+        methods["calibrated"] = Predictions.of_distributions(calibrated, truth, bins=bins)
+    numbers = {"cc": np.array([scan.counted.candidates.cc_count for scan in scans], dtype=np.int64)}
     table = cc_table(compared)
     if table is not None and len(set(compared.groups)) >= N_FOLDS:
-        methods["cc_tuned"] = Predictions.of_counts(_tuned(table, truth, compared.groups, seed), truth)
-    methods["all_zero"] = Predictions.of_counts(np.zeros(len(truth), dtype=np.int64), truth)
-    return methods
+        numbers["cc_tuned"] = tuned(table, truth, compared.groups, seed=seed, bins=bins)
+    numbers["all_zero"] = np.zeros(len(truth), dtype=np.int64)
+    return methods | {key: Predictions.of_counts(of, truth, bins=bins) for key, of in numbers.items()}
 
 
-def _tuned(table: NDArray[np.int64], truth: NDArray[np.int64], groups: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """The connected-component count of each scan, at the threshold that is most accurate on the other folds."""
-    rows = KnownTruth.of([np.empty(0)] * len(truth), truth, groups=groups).parts(N_FOLDS, seed=seed)
-    right = np.minimum(table, MAX_COUNT) == np.minimum(truth, MAX_COUNT)[:, None]
+def tuned(
+    table: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    groups: Sequence[str],
+    /,
+    *,
+    seed: int,
+    bins: int | None = None,
+) -> NDArray[np.int64]:
+    """The connected-component count of each scan, at the threshold that is best on the other folds.
+
+    Best is the least mean absolute error, which is the RPS of a number; with bins, the most accurate classes. Of
+    equally good thresholds it is the middle one.
+    """
+    if bins is None:
+        cost = np.abs(table - truth[:, None]).astype(np.float64)
+    else:
+        cost = (np.minimum(table, bins) != np.minimum(truth, bins)[:, None]).astype(np.float64)
     picked = np.zeros(len(truth), dtype=np.int64)
-    for part in rows:
-        others = np.delete(right, part, axis=0)
-        picked[part] = table[part, int(others.mean(axis=0).argmax())]
+    for part in KnownTruth.of([np.empty(0)] * len(truth), truth, groups=groups).parts(N_FOLDS, seed=seed):
+        mean = np.delete(cost, part, axis=0).mean(axis=0)
+        best = np.flatnonzero(mean == mean.min())
+        picked[part] = table[part, best[len(best) // 2]]
     return picked
 
 

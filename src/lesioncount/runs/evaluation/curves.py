@@ -1,4 +1,4 @@
-"""Accuracy as a curve: by the share of certain scans, and by the threshold of connected components."""
+"""Scores as a curve: by the share of certain scans, and by the threshold of connected components."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from lesioncount.runs.comparison import THRESHOLDS, Compared
 from lesioncount.runs.evaluation.compared_methods import cc_table, true_counts
 from lesioncount.runs.plain import number_of, typed
-from lesioncount.trust.scores.classification import confusion
+from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.selective import certainty_curve
-from lesioncount.trust.scores.summary import MAX_COUNT, Predictions
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class CertaintyCurve:
 
     @classmethod
     def of(cls, predictions: Predictions) -> Self | None:
-        """From predictions; None if they are numbers without uncertainty."""
-        if predictions.entropy is None:
+        """From predictions; None if they are numbers without uncertainty, or hits are too rare to tell anything."""
+        if predictions.entropy is None or not predictions.is_sharp:
             return None
         shares, accuracy = certainty_curve(predictions.entropy, predictions.hits)
         return cls(tuple(shares.tolist()), tuple(accuracy.tolist()))
@@ -41,20 +42,21 @@ class CertaintyCurve:
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """Accuracy and F1 of the connected-component count, by its threshold."""
+    """Mean error and accuracy of the connected-component count, by its threshold."""
 
     threshold: tuple[float, ...]
+    cc_mae: tuple[float, ...]
     cc_accuracy: tuple[float, ...]
-    cc_f1: tuple[float, ...]
 
     @classmethod
-    def of(cls, compared: Compared) -> Self | None:
-        """From scans with their truth; None if their maps were not read."""
+    def of(cls, compared: Compared, bins: int | None = None) -> Self | None:
+        """From scans with their truth; None if their maps were not read. Bins are those of the accuracy."""
         table = cc_table(compared)
         if table is None:
             return None
-        at = [confusion(column, true_counts(compared), max_count=MAX_COUNT) for column in table.T]
-        return cls(THRESHOLDS, tuple(float(one.accuracy) for one in at), tuple(float(one.f1) for one in at))
+        truth, once = true_counts(compared), np.ones((1, len(table)))
+        at = [Predictions.of_counts(column, truth, bins=bins).scores(once) for column in table.T]
+        return cls(THRESHOLDS, *(tuple(float(of[name][0]) for of in at) for name in ("mae", "accuracy")))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, as ``evaluation.json`` has them."""
@@ -63,7 +65,7 @@ class ThresholdCurve:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """From what `to_dict` gave, read back from a file."""
-        return cls(*_columns(content, "threshold", "cc_accuracy", "cc_f1"))
+        return cls(*_columns(content, "threshold", "cc_mae", "cc_accuracy"))
 
 
 def _columns(content: Mapping[str, Any], *names: str) -> list[tuple[float, ...]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.comparison import Compared, TruthOptions, compare
+from lesioncount.runs.evaluation.agreement import agreement_of, guaranteed_of
 from lesioncount.runs.evaluation.compared_methods import methods_of
 from lesioncount.runs.evaluation.curves import ThresholdCurve
 from lesioncount.runs.evaluation.evaluation import Evaluation, TruthSource
@@ -29,6 +30,7 @@ def evaluate(
     truth: TruthOptions,
     /,
     *,
+    bins: int | None = None,
     counts_only: bool = False,
     jobs: int = 1,
     seed: int = 0,
@@ -44,6 +46,8 @@ def evaluate(
         Folder for the evaluation; made if it is not there.
     truth : TruthOptions
         Masks, or a table of counts.
+    bins : int, optional
+        Score classes 0, 1, … ``bins`` or more, as the paper does with 4. Default: score counts as what they are.
     counts_only : bool, default False
         Compare counts only. Otherwise the maps are read again, to compare single lesions and to tune the threshold of
         the connected-component count.
@@ -62,7 +66,8 @@ def evaluate(
     folder = OutputFolder(out)
     check_folder(folder, overwrite=overwrite)
     compared = compare(read_counted(results), truth, read_maps=not counts_only, jobs=jobs)
-    methods = methods_of(compared, seed)
+    methods = methods_of(compared, seed, bins)
+    ours = methods.get("calibrated", methods["raw"])
     scores, differences = score_all(methods, groups=compared.groups, seed=seed)
     evaluation = Evaluation(
         results=str(results),
@@ -72,12 +77,15 @@ def evaluate(
         group_by=truth.group_by,
         protocol=compared.results.protocol,
         seed=seed,
-        methods={key: EvaluatedMethod.of(key, methods[key], scores[key]) for key in methods},
+        methods={key: EvaluatedMethod.of(key, methods[key], scores[key], seed=seed) for key in methods},
         differences={pair: differences[pair] for pair in _PAIRS if pair in differences},
+        agreement=agreement_of(compared, ours, seed=seed),
+        guaranteed=guaranteed_of(compared, ours, seed=seed),
         lesions=LesionLevel.of(compared, seed=seed),
-        threshold_curve=ThresholdCurve.of(compared),
+        threshold_curve=ThresholdCurve.of(compared, bins),
         notes=notes_on(compared, methods["raw"]),
-        scans=scan_rows(compared, methods.get("calibrated", methods["raw"])),
+        scans=scan_rows(compared, ours),
+        bins=bins,
     )
     write_evaluation(evaluation, folder)
     return evaluation

@@ -12,13 +12,13 @@ from lesioncount.runs.evaluation.lesion_level import LesionLevel
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.runs.evaluation.scan_row import ScanRow
 from lesioncount.runs.plain import estimates_of, number_of, typed
+from lesioncount.trust.scores.agreement import Agreement, Tercile
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.proper import NLL_FLOOR
-from lesioncount.trust.scores.summary import MAX_COUNT
 from lesioncount.version import __version__
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _MINUS = " - "
 
@@ -60,6 +60,10 @@ class Evaluation:
         By key; "raw" is always among them.
     differences : dict of (str, str) to dict of str to Estimate
         Paired differences of scores, the first method minus the second.
+    agreement : Agreement or None
+        Of the method that is judged, with the truth.
+    guaranteed : tuple of Tercile
+        Of conformal intervals, by thirds of the predicted count; empty where scans have none.
     lesions : LesionLevel or None
         Where there are masks, and maps were read.
     threshold_curve : ThresholdCurve or None
@@ -67,7 +71,9 @@ class Evaluation:
     notes : tuple of str
         What a reader must know.
     scans : tuple of ScanRow
-    max_count, n_resamples, confidence, nll_floor, version
+    bins : int or None
+        Counts from here on were scored as one class; None if each count was scored as what it is.
+    n_resamples, confidence, nll_floor, version
         What it was made with.
     """
 
@@ -80,11 +86,13 @@ class Evaluation:
     seed: int
     methods: dict[str, EvaluatedMethod]
     differences: dict[tuple[str, str], dict[str, Estimate]]
+    agreement: Agreement | None
+    guaranteed: tuple[Tercile, ...]
     lesions: LesionLevel | None
     threshold_curve: ThresholdCurve | None
     notes: tuple[str, ...]
     scans: tuple[ScanRow, ...]
-    max_count: int = MAX_COUNT
+    bins: int | None = None
     n_resamples: int = N_RESAMPLES
     confidence: float = CONFIDENCE
     nll_floor: float = NLL_FLOOR
@@ -119,7 +127,7 @@ class Evaluation:
             "n_groups": self.n_groups,
             "group_by": self.group_by,
             "protocol": self.protocol.to_dict(),
-            "max_count": self.max_count,
+            "bins": self.bins,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
             "confidence": self.confidence,
@@ -129,6 +137,8 @@ class Evaluation:
                 _MINUS.join(pair): {name: score.to_dict() for name, score in of.items()}
                 for pair, of in self.differences.items()
             },
+            "agreement": None if self.agreement is None else self.agreement.to_dict(),
+            "guaranteed": [third.to_dict() for third in self.guaranteed],
             "lesions": None if self.lesions is None else self.lesions.to_dict(),
             "threshold_curve": None if self.threshold_curve is None else self.threshold_curve.to_dict(),
             "notes": list(self.notes),
@@ -149,6 +159,7 @@ class Evaluation:
             for key, of in typed(content["methods"], dict[str, Any]).items()
         }
         lesions, curve, group_by = (content.get(name) for name in ("lesions", "threshold_curve", "group_by"))
+        agreement, bins = content.get("agreement"), content.get("bins")
         evaluation = cls(
             n_scans=typed(content["n_scans"], int),
             results=typed(content["results"], str),
@@ -161,11 +172,13 @@ class Evaluation:
             differences={
                 _pair(name): estimates_of(of) for name, of in typed(content["differences"], dict[str, Any]).items()
             },
+            agreement=None if agreement is None else Agreement.from_dict(typed(agreement, dict[str, Any])),
+            guaranteed=tuple(Tercile.from_dict(third) for third in typed(content["guaranteed"], list[dict[str, Any]])),
             lesions=None if lesions is None else LesionLevel.from_dict(typed(lesions, dict[str, Any])),
             threshold_curve=None if curve is None else ThresholdCurve.from_dict(typed(curve, dict[str, Any])),
             notes=tuple(typed(note, str) for note in typed(content["notes"], list[Any])),
             scans=tuple(ScanRow.from_dict(typed(scan, dict[str, Any])) for scan in typed(content["scans"], list[Any])),
-            max_count=typed(content["max_count"], int),
+            bins=None if bins is None else typed(bins, int),
             n_resamples=typed(content["n_resamples"], int),
             confidence=number_of(content["confidence"]),
             nll_floor=number_of(content["nll_floor"]),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from lesioncount.runs.evaluation.curves import CertaintyCurve
 from lesioncount.runs.plain import estimates_of, typed
 from lesioncount.trust.scores.classification import Confusion
 from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.pit import CoverageCurve, PitHistogram, randomised_pit
+from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.reliability import Reliability
-from lesioncount.trust.scores.summary import Predictions
+
+T = TypeVar("T")
 
 _ABOUT = {
     "raw": ("lesioncount", "the distribution of the count, straight from the maps"),
@@ -35,17 +38,24 @@ class EvaluatedMethod:
     name, about : str
         For people.
     scores : mapping of str to Estimate
+    pit : PitHistogram or None
+        Where the truth lies in the distributions; None for a method that gives one number and no distribution.
+    coverage : CoverageCurve or None
+        How often intervals hold the truth; None likewise.
     confusion : Confusion or None
+        Of classes, where there are bins.
     reliability : Reliability or None
-        Confidence and hits of the predicted count.
+        Confidence and hits of the predicted count, where exact hits tell anything.
     certainty : CertaintyCurve or None
-        None for a method that gives one number and no distribution.
+        None likewise, and for a method that gives one number.
     """
 
     key: str
     name: str
     about: str
     scores: Mapping[str, Estimate]
+    pit: PitHistogram | None
+    coverage: CoverageCurve | None
     confusion: Confusion | None
     reliability: Reliability | None
     certainty: CertaintyCurve | None
@@ -60,35 +70,52 @@ class EvaluatedMethod:
         return self.scores.get(name, Estimate())
 
     @classmethod
-    def of(cls, key: str, predictions: Predictions, scores: Mapping[str, Estimate]) -> Self:
-        """From what it predicted, and the scores of that."""
-        certainty = CertaintyCurve.of(predictions)
-        return cls(key, *_ABOUT[key], scores, predictions.confusion, predictions.reliability, certainty)
+    def of(cls, key: str, predictions: Predictions, scores: Mapping[str, Estimate], *, seed: int = 0) -> Self:
+        """From what it predicted, and the scores of that; the seed is that of the randomised transform."""
+        # What bins hide, P(C < truth) among "4 or more", is known here: the transform is that of the whole support.
+        pit = None if predictions.entropy is None else randomised_pit(predictions.below, predictions.p_truth, seed=seed)
+        return cls(
+            key,
+            *_ABOUT[key],
+            scores,
+            None if pit is None else PitHistogram.of(pit),
+            None if pit is None else CoverageCurve.of(pit),
+            None if predictions.bins is None else predictions.confusion,
+            predictions.reliability if predictions.is_sharp else None,
+            CertaintyCurve.of(predictions),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, as ``evaluation.json`` has them."""
+        parts = {name: getattr(self, name) for name in ("pit", "coverage", "reliability", "certainty")}
         return {
             "name": self.name,
             "about": self.about,
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
             "confusion": None if self.confusion is None else self.confusion.matrix.tolist(),
-            "reliability": None if self.reliability is None else self.reliability.to_dict(),
-            "certainty": None if self.certainty is None else self.certainty.to_dict(),
+            **{name: None if part is None else part.to_dict() for name, part in parts.items()},
         }
 
     @classmethod
     def from_dict(cls, key: str, content: Mapping[str, Any]) -> Self:
         """From what `to_dict` gave, read back from a file."""
-        matrix, reliability, certainty = (content.get(name) for name in ("confusion", "reliability", "certainty"))
+        matrix = content.get("confusion")
         return cls(
             key,
             typed(content["name"], str),
             typed(content["about"], str),
             estimates_of(content["scores"]),
+            _part(content, "pit", PitHistogram.from_dict),
+            _part(content, "coverage", CoverageCurve.from_dict),
             None if matrix is None else _confusion(matrix),
-            None if reliability is None else Reliability.from_dict(typed(reliability, dict[str, Any])),
-            None if certainty is None else CertaintyCurve.from_dict(typed(certainty, dict[str, Any])),
+            _part(content, "reliability", Reliability.from_dict),
+            _part(content, "certainty", CertaintyCurve.from_dict),
         )
+
+
+def _part(content: Mapping[str, Any], name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+    value = content.get(name)
+    return None if value is None else read(typed(value, dict[str, Any]))
 
 
 def _confusion(value: Any) -> Confusion:

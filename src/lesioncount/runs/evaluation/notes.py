@@ -8,8 +8,8 @@ import numpy as np
 
 from lesioncount.runs.comparison import Compared
 from lesioncount.runs.evaluation.compared_methods import N_FOLDS, cc_table
+from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.proper import NLL_FLOOR
-from lesioncount.trust.scores.summary import Predictions
 
 # If more candidates than this are so near 0 or 1, the map is sure of nearly everything.
 _POLARISED_SHARE, _NEAR_CERTAIN = 0.8, 0.02
@@ -63,7 +63,11 @@ def _guaranteed(compared: Compared) -> Iterator[str]:
     intervals = [(scan.counted.guaranteed, truth) for scan, truth in zip(compared.scans, compared.truths, strict=True)]
     held = [interval[0] <= truth.count <= interval[1] for interval, truth in intervals if interval is not None]
     if held:
-        yield f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} scans ({np.mean(held):.0%})."
+        width = np.mean([interval[1] - interval[0] for interval, _ in intervals if interval is not None])
+        yield (
+            f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} scans ({np.mean(held):.0%}); "
+            f"their mean width is {width:.3g}."
+        )
 
 
 def _not_read(compared: Compared) -> Iterator[str]:

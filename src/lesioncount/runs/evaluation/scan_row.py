@@ -11,7 +11,7 @@ import numpy as np
 
 from lesioncount.runs.comparison import Compared
 from lesioncount.runs.plain import typed
-from lesioncount.trust.scores.summary import Predictions
+from lesioncount.trust.scores.predictions import Predictions
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,16 @@ class ScanRow:
     Attributes
     ----------
     scan, group : str
-    truth, predicted : int
-        True and most probable count.
+    truth, predicted, median : int
+        True and most probable count, and the median: the best single number where the error is counted in lesions.
     expected : float
         Expected count.
     interval90_low, interval90_high : int
     p_truth : float
         Probability of the true count.
-    rps, entropy : float
+    rps : float
+        In lesions, on the whole support.
+    entropy : float
     cc : int
         Connected components above 0.5.
     """
@@ -37,6 +39,7 @@ class ScanRow:
     group: str
     truth: int
     predicted: int
+    median: int
     expected: float
     interval90_low: int
     interval90_high: int
@@ -64,11 +67,12 @@ def scan_rows(compared: Compared, predictions: Predictions) -> tuple[ScanRow, ..
             group=compared.groups[i],
             truth=int(predictions.truth[i]),
             predicted=int(predictions.predicted[i]),
+            median=int(predictions.median[i]),
             expected=float(predictions.expected[i]),
             interval90_low=int(predictions.low[i]),
             interval90_high=int(predictions.high[i]),
             p_truth=float(predictions.p_truth[i]),
-            rps=float(predictions.means["rps"][i]),
+            rps=float(predictions.rps[i]),
             entropy=float(entropy[i]),
             cc=scan.counted.candidates.cc_count,
         )

@@ -7,6 +7,9 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.trust.scores.classification import ratio
+from lesioncount.trust.scores.estimate import Estimate
+
 N_RESAMPLES = 1000
 CONFIDENCE = 0.95
 
@@ -38,3 +41,16 @@ def interval_of(resamples: NDArray[np.float64], /) -> tuple[float, float]:
         return float("nan"), float("nan")
     low, high = np.quantile(finite, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
+
+
+def resampled_ratios(
+    parts: NDArray[np.float64], wholes: NDArray[np.float64], groups: Sequence[Hashable], /, *, seed: int = 0
+) -> list[Estimate]:
+    """The sum of each column of parts over that of wholes, both (n, m), with intervals from the same resamples.
+
+    With a whole of 1 it is the mean over all scans, with one of 0 and 1 the mean over some of them.
+    """
+    values = np.asarray(ratio(parts.sum(axis=0), wholes.sum(axis=0)))
+    drawn = [ratio(weights @ parts, weights @ wholes) for weights in resampled_weights(groups, seed=seed)]
+    samples = np.concatenate(drawn)
+    return [Estimate(float(value), *interval_of(of)) for value, of in zip(values, samples.T, strict=True)]

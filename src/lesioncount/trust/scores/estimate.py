@@ -57,6 +57,8 @@ class Estimate:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """From what `to_dict` gave, read back from a file; null is NaN, and version 0.1 wrote "value"."""
+        if not isinstance(content, Mapping):
+            raise TypeError("expected an estimate with its interval")
         numbers = (content.get("estimate", content.get("value")), content.get("low"), content.get("high"))
         value, low, high = map(_number, numbers)
         return cls(value, low, high, tuple(_number(one) for one in content.get("seeds", ())))
