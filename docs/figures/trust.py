@@ -7,7 +7,7 @@ import numpy as np
 
 import lesioncount as lc
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.distributions.with_missed import CountWithMissed
+from lesioncount.distributions.with_extra import CountWithExtra
 
 INK, FAINT, PALE = "#1b2a38", "#5b6b7a", "#dfe5ea"
 BLUE, MARK = "#0072b2", "#d55e00"  # of the Okabe-Ito palette: safe for all eyes
@@ -76,7 +76,7 @@ def dishonest() -> None:
         ("polarised map", "is too sure",
          lc.PoissonBinomial(sure.existence([0.75, 0.7, 0.35])), lc.PoissonBinomial([0.75, 0.7, 0.35])),
         ("lesions without a candidate", "rules out more than two lesions",
-         lc.PoissonBinomial([0.9, 0.8]), CountWithMissed(lc.PoissonBinomial([0.9, 0.8]), 0.4)),
+         lc.PoissonBinomial([0.9, 0.8]), CountWithExtra(lc.PoissonBinomial([0.9, 0.8]), 0.4)),
     ]  # fmt: skip
     body, base, step = [], 232.0, 64.0
     for i, (title, effect, says, true) in enumerate(cases):

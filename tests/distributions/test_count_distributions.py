@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import lesioncount as lc
-from lesioncount.distributions.with_missed import CountWithMissed
+from lesioncount.distributions.sum_of_counts import SumOfCounts
+from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.errors import DistributionError
 
 probabilities = st.lists(st.floats(0, 1), max_size=8)
@@ -19,7 +20,7 @@ rates = st.floats(1e-4, 30)
 @given(probabilities, rates)
 def test_missed_lesions_add_a_poisson(p, rate):
     found = lc.PoissonBinomial(p)
-    count = CountWithMissed(found, rate)
+    count = CountWithExtra(found, rate)
     k = np.arange(60)
     expected = np.convolve(found.pmf(), stats.poisson.pmf(np.arange(120), rate))[:60]
     np.testing.assert_allclose(count.pmf(k), expected, rtol=1e-10, atol=1e-300)
@@ -30,7 +31,7 @@ def test_missed_lesions_add_a_poisson(p, rate):
 
 @given(probabilities, rates)
 def test_no_larger_count_is_impossible(p, rate):
-    count = CountWithMissed(lc.PoissonBinomial(p), rate)
+    count = CountWithExtra(lc.PoissonBinomial(p), rate)
     low, high = count.support()
     assert (low, high) == (sum(value == 1 for value in p), math.inf)
     assert np.isfinite(count.logpmf([low, low + 10, 500, 5000])).all()
@@ -41,7 +42,7 @@ def test_no_larger_count_is_impossible(p, rate):
 
 
 def test_methods_agree_with_the_table():
-    count = CountWithMissed(lc.PoissonBinomial([0.3, 0.9, 1.0]), 0.7)
+    count = CountWithExtra(lc.PoissonBinomial([0.3, 0.9, 1.0]), 0.7)
     pmf = count.pmf()
     assert count.mode() == pmf.argmax()
     assert count.median() == np.searchsorted(np.cumsum(pmf), 0.5)
@@ -55,27 +56,63 @@ def test_methods_agree_with_the_table():
     assert count.interval(1.0) == (1, len(pmf) - 1)
     drawn = count.rvs(20_000, random_state=0)
     assert drawn.mean() == pytest.approx(count.mean(), abs=0.03)
-    assert "missed_rate=0.7" in repr(count)
+    assert "extra=0.7" in repr(count)
 
 
-def test_counts_with_missed_lesions_add():
-    a, b = CountWithMissed(lc.PoissonBinomial([0.3]), 0.2), CountWithMissed(lc.PoissonBinomial([0.5]), 0.4)
-    assert sum([a, b]) == CountWithMissed(lc.PoissonBinomial([0.3, 0.5]), 0.2 + 0.4)
-    assert lc.PoissonBinomial([0.5]) + a == CountWithMissed(lc.PoissonBinomial([0.3, 0.5]), 0.2)
-    with pytest.raises(TypeError):
-        a + 1
+@given(probabilities, rates, st.floats(0.1, 50))
+def test_extra_lesions_are_negative_binomial(p, mean, shape):
+    count = CountWithExtra(lc.PoissonBinomial(p), mean, shape)
+    extra = stats.nbinom.pmf(np.arange(400), shape, shape / (shape + mean))
+    expected = np.convolve(lc.PoissonBinomial(p).pmf(), extra)[:40]
+    np.testing.assert_allclose(count.pmf(np.arange(40)), expected, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(np.exp(count.logpmf(np.arange(40))), expected, rtol=1e-8, atol=1e-300)
+    assert count.var() == pytest.approx(lc.PoissonBinomial(p).var() + mean + mean**2 / shape)
+
+
+def test_a_long_tail_is_in_the_table():
+    count = CountWithExtra(lc.PoissonBinomial([0.5] * 10), 40.0, 0.2)
+    pmf, k = count.pmf(), np.arange(len(count.pmf()))
+    assert pmf.sum() == pytest.approx(1, abs=1e-12)
+    assert pmf @ k == pytest.approx(count.mean())
+    assert pmf @ (k - count.mean()) ** 2 == pytest.approx(count.var(), rel=1e-6)
+
+
+def test_a_total_is_the_convolution_of_its_scans():
+    scans = [
+        lc.PoissonBinomial([0.3, 1.0]),
+        CountWithExtra(lc.PoissonBinomial([0.5]), 0.4, 1.5),
+        lc.PoissonBinomial([]),
+    ]
+    total = SumOfCounts(scans)
+    expected = np.convolve(scans[0].pmf(), scans[1].pmf())
+    np.testing.assert_allclose(total.pmf()[: len(expected)], expected, rtol=1e-12)
+    assert total.mean() == pytest.approx(sum(scan.mean() for scan in scans))
+    assert total.var() == pytest.approx(sum(scan.var() for scan in scans))
+    assert total.support() == (1, math.inf)
+    assert total.pmf(0) == 0
+    np.testing.assert_allclose(total.logpmf([1, 3]), np.log(expected[[1, 3]]))
+    assert "3 members" in repr(total)
+
+
+def test_the_total_of_many_scans_is_that_of_all_their_candidates(rng):
+    p = rng.random((301, 4))
+    total, all_at_once = SumOfCounts([lc.PoissonBinomial(row) for row in p]), lc.PoissonBinomial(p.ravel())
+    np.testing.assert_allclose(total.pmf(np.arange(500, 700)), all_at_once.pmf(np.arange(500, 700)), rtol=1e-9)
+    assert total.interval(0.9) == all_at_once.interval(0.9)
 
 
 @pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf, "some"])
 def test_rates_that_are_none_are_refused(rate):
-    with pytest.raises(DistributionError, match="rate of missed lesions above 0"):
-        CountWithMissed(lc.PoissonBinomial([0.5]), rate)
+    with pytest.raises(DistributionError, match="extra lesions above 0"):
+        CountWithExtra(lc.PoissonBinomial([0.5]), rate)
+    with pytest.raises(DistributionError, match="shape above 0"):
+        CountWithExtra(lc.PoissonBinomial([0.5]), 1.0, 0.0)
 
 
 def some_members():
     return [
         lc.PoissonBinomial([0.9, 0.2]),
-        CountWithMissed(lc.PoissonBinomial([0.5]), 0.3),
+        CountWithExtra(lc.PoissonBinomial([0.5]), 0.3),
         lc.PoissonBinomial([1.0] * 4),
     ]
 

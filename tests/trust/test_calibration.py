@@ -1,5 +1,6 @@
 """A calibration: what it does, what it refuses, and how it is kept."""
 
+import json
 import math
 
 import numpy as np
@@ -39,15 +40,61 @@ def test_inverse_leads_back(slope, offset, p):
 
 
 def test_missed_lesions_are_part_of_the_count():
-    count = lc.Calibration(missed_rate=0.2).distribution([0.5])
+    count = lc.Calibration(extra_rate=0.2).distribution([0.5])
     assert count.mean() == pytest.approx(0.7)
     assert count.pmf(5) > 0
 
 
 def test_fields_survive_a_round_trip():
-    calibration = lc.Calibration(0.5, -1.0, 0.1, lc.CountingProtocol(min_voxels=3), "a test")
-    assert lc.Calibration.from_dict(calibration.to_dict()) == calibration
-    assert "a test" in str(calibration)
+    protocol = lc.CountingProtocol(min_voxels=3)
+    for calibration in (
+        lc.Calibration(0.5, -1.0, 0.1, protocol=protocol, origin="a test"),
+        lc.Calibration(0.5, -1.0, 0.1, 0.3, 0.8, 0.4, origin="a test"),
+    ):
+        plain = json.loads(json.dumps(calibration.to_dict(), allow_nan=False))
+        assert lc.Calibration.from_dict(plain) == calibration
+        assert "a test" in str(calibration)
+
+
+def test_files_of_the_first_version_are_read():
+    assert lc.Calibration.from_dict({"slope": 0.5, "offset": -1.0, "missed_rate": 0.1}) == lc.Calibration(0.5, -1, 0.1)
+
+
+def test_spread_between_scans_is_an_integral_over_what_they_share(rng):
+    calibration, p = lc.Calibration(0.7, -0.5, 0.2, 0.3, 1.5, 0.8), rng.random(30)
+    count = calibration.distribution(p)
+    z = rng.normal(size=4000)
+    drawn = 1 / (1 + np.exp(-(0.7 * np.log(p / (1 - p)) - 0.5 + 0.8 * z[:, None])))
+    extra = 0.2 + 0.3 * drawn.sum(axis=1)
+    counts = (rng.random(drawn.shape) < drawn).sum(axis=1) + rng.negative_binomial(1.5, 1.5 / (1.5 + extra))
+    assert count.mean() == pytest.approx(counts.mean(), abs=4 * counts.std() / 60)
+    assert count.std() == pytest.approx(counts.std(), rel=0.08)
+    assert count.cdf(15) == pytest.approx((counts <= 15).mean(), abs=0.03)
+    np.testing.assert_allclose(calibration.existence(p), drawn.mean(axis=0), atol=0.02)
+    assert calibration.existence(p).sum() * 1.3 + 0.2 == pytest.approx(count.mean(), rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [3, 40, 300])
+def test_no_count_falls_between_the_nodes(n):
+    pmf = lc.Calibration(spread=1.0).distribution([0.5] * n).pmf()
+    middle = pmf[n // 4 : n - n // 4 + 1]
+    assert (np.abs(np.diff(middle)) < 0.1 * middle[1:]).all() or n < 10
+
+
+def test_a_peak_counts_for_what_it_rises_above_its_saddle():
+    raw = lc.Calibration()
+    np.testing.assert_allclose(raw.existence([0.9, 0.8], saddles=[0.0, 0.5]), [0.9, 0.3])
+    weight = lc.Calibration.for_positive_weight(3)
+    expected = weight.existence([0.9, 0.8]) - [0, weight.existence([0.5])[0]]
+    np.testing.assert_allclose(weight.existence([0.9, 0.8], saddles=[0.0, 0.5]), expected)
+    assert weight.distribution([0.9, 0.8], saddles=[0.0, 0.5]).mean() == pytest.approx(expected.sum())
+
+
+def test_words_name_what_is_corrected():
+    assert "nothing is corrected" in str(lc.Calibration())
+    words = str(lc.Calibration(0.5, -1, 0.1, 0.3, 0.8, 0.4))
+    assert "spread 0.4 between scans" in words
+    assert "0.3 for each that has one" in words
 
 
 def test_another_protocol_is_refused():
@@ -65,11 +112,16 @@ def test_another_protocol_is_refused():
         {"slope": -1},
         {"slope": math.inf},
         {"offset": math.nan},
-        {"missed_rate": -0.1},
+        {"extra_rate": -0.1},
         {"slope": "steep"},
-        {"missed_rate": 3e8},
-        {"missed_rate": 10**400},
+        {"extra_rate": 3e8},
+        {"extra_rate": 10**400},
         {"offset": 10**400},
+        {"spread": -1},
+        {"spread": 1e9},
+        {"extra_share": 1e3},
+        {"extra_shape": 0},
+        {"extra_shape": math.nan},
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(values):
@@ -78,7 +130,7 @@ def test_numbers_that_make_no_sense_are_refused(values):
 
 
 def test_unknown_fields_and_weights_are_refused():
-    with pytest.raises(CalibrationError, match="slope, offset, missed_rate"):
+    with pytest.raises(CalibrationError, match="slope, offset, extra_rate"):
         lc.Calibration.from_dict({"steepness": 1})
     with pytest.raises(CalibrationError, match="positive weight"):
         lc.Calibration.for_positive_weight(0)

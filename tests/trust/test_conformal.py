@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lesioncount import PoissonBinomial
 from lesioncount.distributions.mixture import MixtureOfCounts
-from lesioncount.distributions.with_missed import CountWithMissed
+from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.conformal import ConformalCounts
 
@@ -27,7 +27,7 @@ def distributions(draw):
     found = PoissonBinomial(draw(st.lists(probabilities, max_size=7)))
     shape = draw(st.sampled_from(["plain", "missed", "mixture"]))
     if shape == "missed":
-        return CountWithMissed(found, draw(st.sampled_from([1e-9, 0.2, 30.0])))
+        return CountWithExtra(found, draw(st.sampled_from([1e-9, 0.2, 30.0])))
     if shape == "mixture":
         return MixtureOfCounts([found, PoissonBinomial([1.0] * draw(st.integers(0, 12)))])
     return found
@@ -106,7 +106,7 @@ def test_set_that_would_be_empty_holds_the_mode():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_endless_tail_gives_a_finite_answer_even_after_impossible_counts(kind):
-    endless = CountWithMissed(PoissonBinomial([0.5]), 40.0)
+    endless = CountWithExtra(PoissonBinomial([0.5]), 40.0)
     conformal = fitted([(CERTAIN, 10)] * 9, kind)
     low, high = conformal.interval(endless, 0.9)
     assert low == 0

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from lesioncount import PoissonBinomial
-from lesioncount.distributions.with_missed import CountWithMissed
+from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.trust.conformal import ConformalCounts
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ NETWORKS = {
     "over-confident": lambda p: PoissonBinomial(shifted(p, 6, 0)),
     "biased": lambda p: PoissonBinomial(shifted(p, 1, 2.5)),
     "wrong point mass": lambda p: PoissonBinomial(np.ones(int(3 * p.sum()) % 7)),
-    "endless tail": lambda p: CountWithMissed(PoissonBinomial(shifted(p, 3, -2)), 0.05),
+    "endless tail": lambda p: CountWithExtra(PoissonBinomial(shifted(p, 3, -2)), 0.05),
 }
 # Lesions per scan that leave no candidate: with them, other networks than the last hold true counts impossible.
 MISSED = {"honest": 0.0, "over-confident": 0.4, "biased": 0.4, "wrong point mass": 0.4, "endless tail": 0.4}
@@ -46,7 +46,7 @@ def kinds_of_scan(network, rng):
     """Distributions predicted, and a row of true probabilities of each count for each of them."""
     p = [rng.uniform(0.02, 0.98, rng.integers(1, 9)) for _ in range(N_KINDS_OF_SCAN)]
     rate = MISSED[network]
-    true = [CountWithMissed(PoissonBinomial(each), rate) if rate else PoissonBinomial(each) for each in p]
+    true = [CountWithExtra(PoissonBinomial(each), rate) if rate else PoissonBinomial(each) for each in p]
     return [NETWORKS[network](each) for each in p], np.array([d.cdf(np.arange(HIGHEST_COUNT)) for d in true])
 
 

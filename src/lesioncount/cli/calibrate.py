@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
 
+# What is printed of the scores on held-out scans, in lesions but for the shares.
+_SHOWN = {
+    "rps": "RPS",
+    "mae": "mean error",
+    "bias": "bias",
+    "coverage90": "90 % coverage",
+    "width90": "width of 90 %",
+}
+
 # A guaranteed interval of 90 % needs 1 / 0.1 - 1 scans.
 _SCANS_FOR_90 = 9
 
@@ -44,6 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="W",
         help="undo the weight of lesion voxels in the loss, without a fit; needs no truth",
+    )
+    fit.add_argument(
+        "--interval-groups",
+        type=_edges,
+        default=(),
+        metavar="N,N",
+        help="guaranteed intervals by group of the predicted count: 10,40 makes the groups 0 to 9, 10 to 39, and 40 or "
+        "more, each with its own guarantee and at least 9 scans of its own",
     )
     fit.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     fit.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of folds and halves (default: 0)")
@@ -84,28 +101,44 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
     truth, compared = known_truth(
         options.results, truth_options(options), from_lesions=options.fit_from == "lesions", jobs=options.jobs
     )
-    return CalibrationFit.fit(truth, protocol=compared.results.protocol, seed=options.seed)
+    if not options.quiet:
+        for note in compared.notes:
+            print(f"note: {note}")
+    return CalibrationFit.fit(
+        truth, protocol=compared.results.protocol, seed=options.seed, group_edges=options.interval_groups
+    )
+
+
+def _edges(text: str) -> tuple[int, ...]:
+    """Ascending counts, with commas between them."""
+    try:
+        edges = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        edges = ()
+    if not edges or edges[0] < 1 or list(edges) != sorted(set(edges)):
+        raise argparse.ArgumentTypeError(f"expected ascending counts of at least 1, such as 10,40, but got {text!r}")
+    return edges
 
 
 def _print(fit: CalibrationFit, path: Path) -> None:
     print(f"Calibration: {fit.calibration}")
     if fit.held_out is not None:
         print(f"On held-out scans, {fit.held_out.n_folds} folds:")
-        for name, title in (("rps", "RPS"), ("ece", "ECE"), ("nll", "NLL"), ("coverage90", "90 % coverage")):
+        for name, title in _SHOWN.items():
             before, after, change = (
                 part[name] for part in (fit.held_out.before, fit.held_out.after, fit.held_out.change)
             )
             print(
-                f"  {title:<14}{before.value:.3f} -> {after.value:.3f}   "
-                f"change {change.value:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
+                f"  {title:<17}{before.value:>7.3g} -> {after.value:<7.3g} "
+                f"change {change.value:+.3g} [{change.low:+.3g}, {change.high:+.3g}]"
             )
         print(fit.held_out.verdict)
     elif fit.conformal is not None:
         print("There are too few scans to test the calibration on held-out scans.")
     if fit.conformal is not None:
-        n = sum(map(len, fit.conformal.conformal.scores))
-        use = (
-            "for count --interval conformal" if n >= _SCANS_FOR_90 else f"too few for 90 %, which needs {_SCANS_FOR_90}"
-        )
-        print(f"Guaranteed intervals (with a calibration of their own): from {n} scans, {use}.")
+        sizes = [len(scores) for scores in fit.conformal.conformal.scores]
+        few = "" if min(sizes) >= _SCANS_FOR_90 else f", too few for 90 %, which needs {_SCANS_FOR_90}"
+        use = few or ", for count --interval conformal"
+        groups = f" in {len(sizes)} groups ({', '.join(map(str, sizes))})" if len(sizes) > 1 else ""
+        print(f"Guaranteed intervals (with a calibration of their own): from {sum(sizes)} scans{groups}{use}.")
     print(f"Written: {path}")

@@ -20,8 +20,8 @@ def changes(n_fit, n_judge, kind, **truth):
         fitted = fit_calibration(kind(cohort(n_fit, seed=2 * seed, **truth)))
         judged = cohort(n_judge, seed=2 * seed + 1, **truth)
         methods = {
-            "raw": Predictions.of_distributions([lc.PoissonBinomial(p) for p in judged.existence], judged.counts),
-            "fitted": Predictions.of_distributions([fitted.distribution(p) for p in judged.existence], judged.counts),
+            "raw": Predictions.of_distributions([lc.PoissonBinomial(p) for p in judged.peaks], judged.counts),
+            "fitted": Predictions.of_distributions([fitted.distribution(p) for p in judged.peaks], judged.counts),
         }
         scores, differences = score_all(methods, groups=range(n_judge), n_resamples=300, seed=seed)
         change = differences["fitted", "raw"]
@@ -47,7 +47,7 @@ def everything(truth):
     [
         {"offset": -1.1},  # a positive weight of 3
         {"slope": 0.3},  # polarised
-        {"slope": 0.5, "offset": -1.0, "missed_rate": 0.2},
+        {"slope": 0.5, "offset": -1.0, "extra_rate": 0.2},
     ],
 )
 def test_calibration_helps_cohorts_that_need_it(kind, truth):

@@ -37,7 +37,7 @@ def minimum(
     curvature : array, shape (d, d)
         A guess of the second derivatives at the start, positive definite.
     """
-    point, inverse = start, np.linalg.inv(curvature)
+    point, inverse = start, np.asarray(np.linalg.inv(curvature), dtype=np.float64)
     value, gradient = objective(point)
     for _ in range(_MOST_STEPS):
         free = ~(((point <= lowest) & (gradient > 0)) | ((point >= highest) & (gradient < 0)))

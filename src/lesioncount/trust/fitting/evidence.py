@@ -148,6 +148,7 @@ class CalibrationFit:
             Of the folds and halves.
         group_edges : sequence of int, optional
             Of guaranteed intervals: the smallest predicted count of each group but the first, see `ConformalCounts`.
+            Default: one group.
         """
         calibration = fit_calibration(truth, protocol=protocol)
         held_out = _held_out(truth, calibration, seed)

@@ -45,7 +45,7 @@ _STARTS = (
 
 # The truth must be this much more probable (a difference of logarithms, after the prior) before anything is corrected,
 # and this much more before all of it is. A network that is honest gains about 1 by chance, and more than 2 rarely.
-_GAIN_TO_BEGIN, _GAIN_FOR_ALL = 1.0, 2.5
+_GAIN_TO_BEGIN, _GAIN_FOR_ALL = 0.7, 2.2
 
 _AS_IT_IS = Numbers(1.0, 0.0, 0.0, 1e-12, 0.0, 1.0)
 
@@ -72,7 +72,7 @@ def fit_calibration(
     weight: P is mixed with 5 % of a spread over all counts.
 
     With few scans, six numbers follow the sample. So the fit is also compared with "as it is": with g the gain in log
-    posterior, log slope, offset, spread and the extra lesions are multiplied by (g - 1) / 1.5, cut off at 0 and 1.
+    posterior, log slope, offset, spread and the extra lesions are multiplied by (g - 0.7) / 1.5, cut off at 0 and 1.
     """
     n_scans, n_lesions = len(truth), int(truth.counts.sum())
     if n_scans < MIN_SCANS or n_lesions < MIN_LESIONS:
@@ -140,7 +140,7 @@ def _check_inside(point: NDArray[np.float64]) -> None:
         values = numbers_of(point)._asdict()
         which = ", ".join(f"{name} ({values[name]:.3g})" for name in names)
         raise CalibrationError(
-            f"The fit ran to the bound of {which}: no correction of these maps explains the true counts. Do the truth "
+            f"The fit ran to the bound of {which}, and is no calibration. Do the truth "
             "and the maps belong together, and do both count the same kind of lesion? (lesioncount evaluate shows them "
             "side by side.)"
         )

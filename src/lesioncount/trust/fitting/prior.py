@@ -16,11 +16,16 @@ _IS_LOG = np.array([True, False, True, True, True, True])
 # Around "as it is": slope 1, offset 0, hardly any spread, hardly any lesion without a candidate. How far from there is
 # nothing unusual (in the same units; of a weight of 3, the offset is 1.1).
 _CENTRE = np.array([0.0, 0.0, math.log(0.08), math.log(0.03), math.log(0.01), 0.0])
-_WIDTH = np.array([0.5, 0.6, 1.0, 1.5, 1.2, 1.0])
+_WIDTH = np.array([0.5, 0.9, 1.0, 1.5, 1.2, 1.0])
 
 # Log posterior log(1 + u²) instead of u²/2: chance is pulled back to the centre, while a network that is far off
 # (forty times too many lesions, or twenty times too sure) is corrected nearly as if there were no prior.
 _HAS_HEAVY_TAILS = np.array([True, True, True, False, True, False])
+
+# Where all candidates of a scan share a shift of this size or more, hardly anything is left that they tell: a normal
+# prior on the spread itself keeps few scans from running there.
+_LARGE_SPREAD = 2.0
+_SPREAD = Numbers._fields.index("spread")
 
 LOWEST = np.array([math.log(0.02), -10.0, math.log(1e-4), math.log(1e-6), math.log(1e-5), math.log(0.1)])
 HIGHEST = np.array([math.log(20.0), 10.0, math.log(10.0), math.log(1e3), math.log(10.0), math.log(1e4)])
@@ -51,7 +56,10 @@ def penalty(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
     """Negative logarithm of the prior, and its gradient."""
     u = (point - _CENTRE) / _WIDTH
     values = np.where(_HAS_HEAVY_TAILS, np.log1p(u**2), u**2 / 2)
-    return float(values.sum()), np.where(_HAS_HEAVY_TAILS, 2 * u / (1 + u**2), u) / _WIDTH
+    gradient = np.where(_HAS_HEAVY_TAILS, 2 * u / (1 + u**2), u) / _WIDTH
+    large = math.exp(2 * point[_SPREAD]) / _LARGE_SPREAD**2
+    gradient[_SPREAD] += large
+    return float(values.sum()) + large / 2, gradient
 
 
 def curvature() -> NDArray[np.float64]:
