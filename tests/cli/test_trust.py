@@ -294,7 +294,7 @@ def test_calibration_makes_held_out_counts_better_and_says_so(cohort, tmp_path, 
     out = tmp_path / "cal.json"
     assert run("calibrate", cohort / "out", "--truth-counts", cohort / "counts.tsv", "-o", out) == 0
     shown = capsys.readouterr().out
-    assert "The calibration made held-out counts better" in shown
+    assert "The calibration makes held-out counts better" in shown
     assert "Guaranteed intervals" in shown
     assert CalibrationFit.load(out).calibration.slope == pytest.approx(1 / 3, abs=0.2)
     assert (

@@ -79,7 +79,7 @@ def test_calibration_is_named_at_the_top(maps, out):
     text = report(maps, out, calibration=WITH_MISSED).text
     assert "Slope 0.8 on the logit" in text
     assert "Offset −0.5 on the logit" in text
-    assert "Missed 0.25 lesions per scan" in text
+    assert "Extra 0.25 lesions per scan" in text
     assert "From the counts of <20> scans" in text
     assert f"Fingerprint {WITH_MISSED.fingerprint} ," in text
 

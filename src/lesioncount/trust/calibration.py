@@ -30,6 +30,7 @@ _SMALLEST_SHAPE = 0.05
 # Nodes of the integral over what a whole scan shares, from -3.5 to 3.5 standard deviations. Each node is a distribution
 # of its own, about √(K / 8) wide for K candidates; more nodes are needed where these would lie apart.
 _REACH = 3.5
+_WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are alike
 _FEWEST_NODES, _MOST_NODES = 9, 41
 
 
@@ -207,7 +208,7 @@ class Calibration:
         if self.is_identity:
             return f"nothing is corrected (from {self.origin})"
         parts = [f"slope {self.slope:.3g}, offset {self.offset:+.3g} on the logit"]
-        if self.spread:
+        if self.spread >= _WORTH_A_WORD:
             parts.append(f"spread {self.spread:.3g} between scans")
         if self.has_extra:
             share = f" and {self.extra_share:.2g} for each that has one" if self.extra_share else ""

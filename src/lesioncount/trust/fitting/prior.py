@@ -15,7 +15,7 @@ _IS_LOG = np.array([True, False, True, True, True, True])
 
 # Around "as it is": slope 1, offset 0, hardly any spread, hardly any lesion without a candidate. How far from there is
 # nothing unusual (in the same units; of a weight of 3, the offset is 1.1).
-_CENTRE = np.array([0.0, 0.0, math.log(0.08), math.log(0.03), math.log(0.01), 0.0])
+_CENTRE = np.array([0.0, 0.0, math.log(0.03), math.log(0.03), math.log(0.01), 0.0])
 _WIDTH = np.array([0.5, 0.9, 1.0, 1.5, 1.2, 1.0])
 
 # Log posterior log(1 + u²) instead of u²/2: chance is pulled back to the centre, while a network that is far off
