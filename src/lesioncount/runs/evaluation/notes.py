@@ -53,9 +53,9 @@ def _impossible(raw: Predictions) -> Iterator[str]:
     share = float(raw.impossible.mean())
     if share > 0:
         yield (
-            f"In {share:.1%} of the scans the true count has probability 0: there are more lesions than candidates, or "
-            f"fewer than candidates with probability 1. The negative log-likelihood uses {NLL_FLOOR:g} instead of 0. A "
-            "calibration allows for missed lesions and makes nothing certain."
+            f"As counted, the true count has probability 0 in {share:.1%} of the scans: there are more lesions than "
+            f"candidates, or fewer than candidates with probability 1. The negative log-likelihood uses {NLL_FLOOR:g} instead of 0. A "
+            "calibration allows for lesions without a candidate, and makes nothing certain."
         )
 
 
