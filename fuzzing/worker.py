@@ -65,8 +65,7 @@ def _judged(target: Target, folder: Path, plan: dict[str, Any]) -> tuple[Outcome
         numbers = target.handle(folder, plan)
         outcome = Outcome("accepted")
     except (LesionCountError, RefusedError, OSError) as error:  # the command line prints these
-        said = str(error).strip()
-        outcome = Outcome("refused", detail=said[:500]) if said else Outcome("traceback", "an error without a word")
+        outcome = _refused(error)
     except MemoryError:
         outcome = Outcome("memory", _place("MemoryError"), traceback.format_exc()[-3000:])
     except BaseException as error:  # noqa: BLE001 - SystemExit and others are findings too
@@ -75,6 +74,22 @@ def _judged(target: Target, folder: Path, plan: dict[str, Any]) -> tuple[Outcome
     if peak > MOST_BYTES:
         outcome = Outcome("memory", f"{peak / 2**30:.1f} GB at most", outcome.detail)
     return outcome, numbers
+
+
+def _refused(error: Exception) -> Outcome:
+    """A sentence is as it should be, unless only our limit of memory made it one: elsewhere, the process would die."""
+    said = str(error).strip()
+    if not said:
+        return Outcome("traceback", "an error without a word")
+    if _has_run_out(error) or "memory" in said.lower():  # in words, where a command has printed them
+        return Outcome("memory", f"over {_HARD_LIMIT >> 30} GB asked for", said[:500])
+    return Outcome("refused", detail=said[:500])
+
+
+def _has_run_out(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__context__
+    return error is not None
 
 
 def _compared(target: Target, folder: Path, plan: dict[str, Any], numbers: Numbers | None) -> Outcome | None:

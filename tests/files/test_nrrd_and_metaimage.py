@@ -200,6 +200,10 @@ def test_long_fields_of_nrrd(tmp_path):
         ({"ElementSpacing": "1 1 inf"}, "numbers as ElementSpacing"),
         ({"ElementSpacing": "1 1 0"}, "does not place"),
         ({"NDims ": "3"}, "two fields"),
+        ({"Comment": "a\nline of its own"}, "a line without a field, 'line of its own'"),
+        ({"CompressedData": "True", "CompressedDataSize": "12"}, "take 12 bytes, but there are 96"),
+        ({"CompressedData": "True", "CompressedDataSize": "0"}, "take 0 bytes, but there are 96"),
+        ({"CompressedData": "True", "CompressedDataSize": "96 1 0 0"}, "expected 1 numbers"),
     ],
 )
 def test_metaimage_headers_that_cannot_be(tmp_path, fields, message):
@@ -252,6 +256,16 @@ def test_damaged_streams(tmp_path, rng):
                 open_map(write(tmp_path / name, damaged, **fields)).array()
         with pytest.raises(MapFileError, match="truncated"):
             open_map(write(tmp_path / name, data[:-3], **fields)).array()
+
+
+@pytest.mark.parametrize("size", [None, "{}", "{:.6g}"])
+def test_compressed_size_of_metaimage_may_be_left_out_or_rounded(tmp_path, rng, size):
+    voxels = rng.random((50, 60, 70))
+    data = zlib.compress(voxels.tobytes())
+    fields = {"DimSize": "70 60 50", "ElementType": "MET_DOUBLE", "CompressedData": "True"}
+    said = None if size is None else size.format(len(data))
+    path = meta(tmp_path / "map.mha", data, CompressedDataSize=said, **fields)
+    np.testing.assert_array_equal(open_map(path).array(), voxels.T)
 
 
 @pytest.mark.parametrize("ending", [".nrrd", ".nhdr", ".mha", ".mhd"])
