@@ -11,7 +11,7 @@ from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
-from lesioncount.runs.scan_files import FileFacts, ScanFiles, file_states
+from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
 from lesioncount.runs.settings import Settings
 
 
@@ -63,8 +63,7 @@ def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[Sca
     try:
         files, before = FileFacts.of(scan), file_states(scan)
         counts = [_counted(path, scan, settings) for path in scan.maps]
-        if file_states(scan) != before:  # the record would tell of files that were not counted
-            raise MapFileError(f"{scan.path} was changed while it was counted. Count it again.")
+        check_states(scan, before)
         return ScanRecord.of(scan.name, counts, files, settings), counts
     except (LesionCountError, OSError, MemoryError) as error:
         why = str(error) or type(error).__name__
