@@ -171,6 +171,19 @@ def test_zarr_that_promises_more_than_it_holds(tmp_path, chunks):
         open_map(zarr_of_version_2(tmp_path / "map.zarr", shape=[2**40, 5, 5], chunks=chunks))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": [64, 4096, 4096], "chunks": [64, 4096, 4096], "remark": "x" * 5000},  # nearly all of it not stored
+        {"chunks": [1024, 1024, 1024]},  # far larger than the array
+    ],
+)
+def test_zarr_of_which_gigabytes_must_be_read_at_once(tmp_path, changes):
+    pytest.importorskip("zarr")
+    with pytest.raises(MapFileError, match="must be read at once"):
+        open_map(zarr_of_version_2(tmp_path / "map.zarr", **changes))
+
+
 def test_zarr_never_unpickles(tmp_path):
     pytest.importorskip("zarr")
 

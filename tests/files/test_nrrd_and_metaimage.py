@@ -258,6 +258,14 @@ def test_damaged_streams(tmp_path, rng):
             open_map(write(tmp_path / name, data[:-3], **fields)).array()
 
 
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("bzip2", bz2.compress)])
+def test_a_map_without_lesions_may_be_packed_very_small(tmp_path, encoding, pack):
+    empty = pack(bytes(4 * 128 * 256 * 256))
+    path = nrrd(tmp_path / "map.nrrd", empty, encoding=encoding, sizes="256 256 128")
+    assert path.stat().st_size < 40_000
+    assert len(count_file(path).result.candidates) == 0
+
+
 @pytest.mark.parametrize("size", [None, "{}", "{:.6g}"])
 def test_compressed_size_of_metaimage_may_be_left_out_or_rounded(tmp_path, rng, size):
     voxels = rng.random((50, 60, 70))
