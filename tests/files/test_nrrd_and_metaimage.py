@@ -168,6 +168,8 @@ def test_channels_on_any_axis_of_nrrd(tmp_path, kinds):
         ({"spacings": "1 2 -3"}, "above 0"),
         ({"Sizes": "1 1 1"}, "two fields"),
         ({"data file": "map.nrrd/../x"}, "in the same folder"),
+        ({"content": "a\nline of its own"}, "a line that is no field of NRRD, 'line of its own'"),
+        ({"spcings": "1 1 2"}, "a line that is no field of NRRD, 'spcings: 1 1 2'"),
     ],
 )
 def test_nrrd_headers_that_cannot_be(tmp_path, fields, message):

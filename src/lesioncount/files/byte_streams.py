@@ -15,7 +15,7 @@ from isal.igzip_lib import IsalError
 
 from lesioncount.errors import MapFileError
 
-# How far bytes can expand: deflate cannot do more. bzip2 packs 45 MB of zeros into some 40 bytes; for what is more than a
+# How far bytes can expand: deflate cannot do more. bzip2 packs 45 MB of zeros into some 40 bytes; above the size of a
 # map without lesions, a lower ratio keeps a small file from taking minutes.
 HIGHEST_RATIO = {"raw": 1, "gzip": 1032, "zlib": 1032, "bzip2": 30_000}
 _ZEROS_RATIO, _MOST_ZEROS = {"bzip2": 1_500_000}, 1 << 30
