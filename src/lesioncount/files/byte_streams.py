@@ -26,6 +26,9 @@ _BEHIND = 1 << 26
 
 _READ_AT_ONCE = 1 << 18
 
+# Above the size of a piece. A zip archive, which has no `readinto` of its own, holds three times what is asked for.
+_FILLED_AT_ONCE = 1 << 22
+
 _DAMAGED = (igzip.BadGzipFile, cast("type[Exception]", IsalError), EOFError, zlib.error)
 
 
@@ -87,7 +90,7 @@ def fill(path: Path, file: IO[bytes], into: memoryview) -> None:
     """Read as many bytes as there is room for."""
     done = 0
     while done < len(into):
-        got = file.readinto(into[done:])  # type: ignore[attr-defined]  # all our kinds of file have it
+        got = file.readinto(into[done : done + _FILLED_AT_ONCE])  # type: ignore[attr-defined]  # all our kinds of file have it
         if not got:
             raise MapFileError(f"{path} is truncated: its voxels end before the header says they do.")
         done += got
