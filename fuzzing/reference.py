@@ -94,7 +94,8 @@ def read_metaimage(path: Path, channel: int | None) -> NDArray[Any]:
     written into.
     """
     head, last, voxels = path.read_bytes().partition(b"ElementDataFile = LOCAL\n")
-    if not last or b"CompressedData = True" not in head or re.search(rb"^ *CompressedDataSize *=", head, re.MULTILINE):
+    is_compressed = re.search(rb"^ *CompressedData *= *[Tt1]", head, re.MULTILINE)
+    if not last or not is_compressed or re.search(rb"^ *CompressedDataSize *=", head, re.MULTILINE):
         return read_itk(path, channel)
     told = path.with_name("told.mha")
     told.write_bytes(head + b"CompressedDataSize = %d\n" % len(voxels) + last + voxels)

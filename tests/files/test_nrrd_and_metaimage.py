@@ -197,6 +197,7 @@ def test_long_fields_of_nrrd(tmp_path):
         ({"DimSize": "2 3 2 2", "NDims": "4", "ElementNumberOfChannels": "2"}, "got both"),
         ({"BinaryData": "False"}, "stored as text"),
         ({"BinaryData": "perhaps"}, "True or False"),
+        ({"CompressedData": "TruansformMatrix = 1 0 0 1"}, "True or False"),
         ({"HeaderSize": "-7"}, "HeaderSize of -7"),
         ({"ElementSpacing": "1 1"}, "expected 3 numbers"),
         ({"ElementSpacing": "1 1 inf"}, "numbers as ElementSpacing"),
