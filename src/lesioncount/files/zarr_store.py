@@ -126,8 +126,9 @@ def _check_promise(
 
 def _check_piece(path: Path, files: dict[Path, int], n_bytes: int) -> None:
     """Raise if what is read at once is far larger than the store."""
-    if n_bytes > max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(files.values())):
+    most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(files.values()))
+    if n_bytes > most:
         raise MapFileError(
-            f"{path}: its chunks are so large that {n_bytes:,} bytes must be read at once. Its description is damaged, "
-            "or it must be stored in smaller chunks."
+            f"{path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its description is "
+            "damaged, or it must be stored in smaller chunks."
         )
