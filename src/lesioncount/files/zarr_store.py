@@ -129,6 +129,6 @@ def _check_piece(path: Path, files: dict[Path, int], n_bytes: int) -> None:
     most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(files.values()))
     if n_bytes > most:
         raise MapFileError(
-            f"{path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its description is "
-            "damaged, or it must be stored in smaller chunks."
+            f"{path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its description "
+            "is damaged, or it must be stored in smaller chunks."
         )
