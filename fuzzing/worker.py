@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import sys
@@ -21,6 +22,9 @@ TARGETS: dict[str, Target] = {**MAPS, **READ_BACK}
 # What is a finding, and where the system stops a process: above it, so that what is in between is seen.
 MOST_BYTES = 2 << 30
 _HARD_LIMIT = 6 << 30
+
+# How a command prints that there was not enough memory. A decompressor may refuse a file with other words about it.
+_SAID_TO_RUN_OUT = re.compile(r"into memory|enough memory|want of memory|out of memory|MemoryError")
 
 # Peaks this close are equal: a scale may be applied in single or double precision.
 _SAME = 1e-6
@@ -81,7 +85,7 @@ def _refused(error: Exception) -> Outcome:
     said = str(error).strip()
     if not said:
         return Outcome("traceback", "an error without a word")
-    if _has_run_out(error) or "memory" in said.lower():  # in words, where a command has printed them
+    if _has_run_out(error) or (isinstance(error, RefusedError) and _SAID_TO_RUN_OUT.search(said)):
         return Outcome("memory", f"over {_HARD_LIMIT >> 30} GB asked for", said[:500])
     return Outcome("refused", detail=said[:500])
 
