@@ -167,7 +167,7 @@ def _make_itk(rng: Rng, folder: Path, names: tuple[str, str]) -> Plan:
 
 
 def make_dicom(rng: Rng, home: Path, folder: Path) -> Plan:
-    """A DICOM segmentation: an element changed or left out, or its bytes damaged."""
+    """A DICOM segmentation, now and then deflated: an element changed or left out, or its bytes damaged."""
     import pydicom
 
     path = folder / "map.dcm"
@@ -175,10 +175,14 @@ def make_dicom(rng: Rng, home: Path, folder: Path) -> Plan:
         path.write_bytes(damaged(rng, (home / "seg.dcm").read_bytes()))
         return {"path": path.name, "channel": None}
     data = pydicom.dcmread(home / "seg.dcm")
+    if rng.random() < 0.2:
+        data.file_meta.TransferSyntaxUID = pydicom.uid.DeflatedExplicitVRLittleEndian
     try:
         for _ in range(int(rng.integers(1, 3))):
             _change_element(rng, data)
         data.save_as(path)
+        if data.file_meta.TransferSyntaxUID.is_deflated and rng.random() < 0.3:
+            path.write_bytes(damaged(rng, path.read_bytes()))
     except Exception:  # noqa: BLE001 - what pydicom does not write is written as bytes
         path.write_bytes(damaged(rng, (home / "seg.dcm").read_bytes()))
     return {"path": path.name, "channel": None}

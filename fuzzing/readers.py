@@ -59,6 +59,6 @@ MAPS = {
     "nnunet": _target(map_files.make_nnunet, reference.read_numpy),
     "zarr": _target(map_files.make_zarr, reference.read_zarr),
     "nrrd": _target(map_files.make_nrrd, reference.read_itk),
-    "metaimage": _target(map_files.make_metaimage, reference.read_itk),
+    "metaimage": _target(map_files.make_metaimage, reference.read_metaimage),
     "dicom": _target(map_files.make_dicom, reference.read_dicom),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,21 @@ def read_itk(path: Path, channel: int | None) -> NDArray[Any]:
     if image.GetNumberOfComponentsPerPixel() > 1:
         return values[..., channel or 0]
     return values[channel or 0] if values.ndim == 4 else values
+
+
+def read_metaimage(path: Path, channel: int | None) -> NDArray[Any]:
+    """Through SimpleITK, which must be told how many compressed bytes there are in the file of the header.
+
+    Where the header does not say so, it inflates from the wrong place, fails, and gives memory that nothing was
+    written into.
+    """
+    head, last, voxels = path.read_bytes().partition(b"ElementDataFile = LOCAL\n")
+    is_compressed = re.search(rb"^ *CompressedData *= *[Tt1]", head, re.MULTILINE)
+    if not last or not is_compressed or re.search(rb"^ *CompressedDataSize *=", head, re.MULTILINE):
+        return read_itk(path, channel)
+    told = path.with_name("told.mha")
+    told.write_bytes(head + b"CompressedDataSize = %d\n" % len(voxels) + last + voxels)
+    return read_itk(told, channel)
 
 
 def read_dicom(path: Path, _: int | None) -> NDArray[Any]:

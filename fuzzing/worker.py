@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import sys
@@ -21,6 +22,9 @@ TARGETS: dict[str, Target] = {**MAPS, **READ_BACK}
 # What is a finding, and where the system stops a process: above it, so that what is in between is seen.
 MOST_BYTES = 2 << 30
 _HARD_LIMIT = 6 << 30
+
+# How a command prints that there was not enough memory. A decompressor may refuse a file with other words about it.
+_SAID_TO_RUN_OUT = re.compile(r"into memory|enough memory|want of memory|out of memory|MemoryError")
 
 # Peaks this close are equal: a scale may be applied in single or double precision.
 _SAME = 1e-6
@@ -65,8 +69,7 @@ def _judged(target: Target, folder: Path, plan: dict[str, Any]) -> tuple[Outcome
         numbers = target.handle(folder, plan)
         outcome = Outcome("accepted")
     except (LesionCountError, RefusedError, OSError) as error:  # the command line prints these
-        said = str(error).strip()
-        outcome = Outcome("refused", detail=said[:500]) if said else Outcome("traceback", "an error without a word")
+        outcome = _refused(error)
     except MemoryError:
         outcome = Outcome("memory", _place("MemoryError"), traceback.format_exc()[-3000:])
     except BaseException as error:  # noqa: BLE001 - SystemExit and others are findings too
@@ -75,6 +78,22 @@ def _judged(target: Target, folder: Path, plan: dict[str, Any]) -> tuple[Outcome
     if peak > MOST_BYTES:
         outcome = Outcome("memory", f"{peak / 2**30:.1f} GB at most", outcome.detail)
     return outcome, numbers
+
+
+def _refused(error: Exception) -> Outcome:
+    """A sentence is as it should be, unless only our limit of memory made it one: elsewhere, the process would die."""
+    said = str(error).strip()
+    if not said:
+        return Outcome("traceback", "an error without a word")
+    if _has_run_out(error) or (isinstance(error, RefusedError) and _SAID_TO_RUN_OUT.search(said)):
+        return Outcome("memory", f"over {_HARD_LIMIT >> 30} GB asked for", said[:500])
+    return Outcome("refused", detail=said[:500])
+
+
+def _has_run_out(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__context__
+    return error is not None
 
 
 def _compared(target: Target, folder: Path, plan: dict[str, Any], numbers: Numbers | None) -> Outcome | None:

@@ -171,6 +171,19 @@ def test_zarr_that_promises_more_than_it_holds(tmp_path, chunks):
         open_map(zarr_of_version_2(tmp_path / "map.zarr", shape=[2**40, 5, 5], chunks=chunks))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": [64, 4096, 4096], "chunks": [64, 4096, 4096], "remark": "x" * 5000},  # nearly all of it not stored
+        {"chunks": [1024, 1024, 1024]},  # far larger than the array
+    ],
+)
+def test_zarr_of_which_gigabytes_must_be_read_at_once(tmp_path, changes):
+    pytest.importorskip("zarr")
+    with pytest.raises(MapFileError, match="must be read at once"):
+        open_map(zarr_of_version_2(tmp_path / "map.zarr", **changes))
+
+
 def test_zarr_never_unpickles(tmp_path):
     pytest.importorskip("zarr")
 
@@ -323,3 +336,69 @@ def test_dicom_whose_bytes_are_said_to_be_something_else(tmp_path, probabilities
     segmentation.save_as(tmp_path / "odd.dcm")
     with pytest.raises(MapFileError, match="unsigned bytes"):
         open_map(tmp_path / "odd.dcm")
+
+
+def changed_dicom(folder, probabilities, change):
+    """A segmentation after a change to its elements."""
+    pytest.importorskip("highdicom")
+    from dicom_files import fractional_segmentation
+    from pydicom import dcmread
+
+    path, _ = fractional_segmentation(folder, probabilities)
+    data = dcmread(path)
+    change(data)
+    data.save_as(folder / "changed.dcm")
+    return folder / "changed.dcm"
+
+
+def test_dicom_frames_of_a_segment_that_is_not_there(tmp_path, probabilities):
+    """They were left out without a word, and a scan full of lesions had none."""
+
+    def change(data):
+        data.SharedFunctionalGroupsSequence[0].SegmentIdentificationSequence[0].ReferencedSegmentNumber = 2
+
+    with pytest.raises(MapFileError, match=r"belongs to segment 2, but the file has \[1\]"):
+        open_map(changed_dicom(tmp_path, probabilities, change))
+
+
+def test_dicom_that_says_more_frames_than_it_describes(tmp_path, probabilities):
+    """Room for all of them took 16 GB."""
+
+    def change(data):
+        data.NumberOfFrames = 2**31 - 1
+
+    with pytest.raises(MapFileError, match="2147483647 frames, but describes 6"):
+        open_map(changed_dicom(tmp_path, probabilities, change))
+
+
+def test_dicom_values_above_their_maximum(tmp_path, probabilities):
+    def change(data):
+        data.MaximumFractionalValue = 100
+
+    with pytest.raises(MapFileError, match="the header says that it is 100"):
+        open_map(changed_dicom(tmp_path, probabilities, change))
+
+
+def test_dicom_frames_with_gigabytes_between_them(tmp_path):
+    def change(data):
+        data.PerFrameFunctionalGroupsSequence[-1].PlanePositionSequence[0].ImagePositionPatient = [10.0, 20.0, 1230.0]
+
+    with pytest.raises(MapFileError, match="as far apart as 600 slices"):
+        open_map(changed_dicom(tmp_path, np.full((2, 1500, 1500), 0.5, np.float32), change))
+
+
+def test_deflated_dicom_is_read_unless_it_is_a_bomb(tmp_path, probabilities, monkeypatch):
+    def deflate(data):
+        data.file_meta.TransferSyntaxUID = "1.2.840.10008.1.2.1.99"
+
+    def explode(data):
+        deflate(data)
+        data.add_new(0x00420011, "OB", bytes(1 << 20))  # an encapsulated document
+
+    path = changed_dicom(tmp_path, probabilities, deflate)
+    np.testing.assert_array_equal(open_map(path).array(), open_map(tmp_path / "seg.dcm").array())
+    monkeypatch.setattr("lesioncount.files.dicom._MOST_INFLATED", 1 << 19)
+    path = changed_dicom(tmp_path, probabilities, explode)
+    assert path.stat().st_size < 1 << 14
+    with pytest.raises(MapFileError, match="when it is inflated"):
+        open_map(path)

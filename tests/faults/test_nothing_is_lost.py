@@ -18,7 +18,9 @@ from nifti_files import save
 from lesioncount.cli import main
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
-from lesioncount.runs import count_batch
+from lesioncount.runs import Settings, count_batch, count_file
+from lesioncount.runs.scan_counting import count_scan
+from lesioncount.runs.scan_files import ScanFiles
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals, locks and pipes of POSIX")
 
@@ -164,12 +166,47 @@ class TestRunsThatMeet:
         assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
 
     @pytest.mark.parametrize("is_interrupted", [False, True])
-    def test_what_a_killed_worker_was_writing_goes_with_the_run(self, tmp_path, is_interrupted):
-        with suppress(KeyboardInterrupt), OutputFolder(tmp_path).alone(listed_in="run.json"):
-            (tmp_path / ".lesioncount-x1y2.json").write_text("half a rec")
+    @pytest.mark.parametrize("name", ["s0.json", "figures/s0.svg"])
+    def test_what_a_killed_worker_was_writing_goes_with_the_run(self, tmp_path, is_interrupted, name):
+        folder, left = OutputFolder(tmp_path), tmp_path / "left"
+        with folder.replacing(name) as temporary:
+            temporary.write_text("half a file")
+            os.link(temporary, left)
+        with suppress(KeyboardInterrupt), folder.alone(listed_in="run.json"):
+            left.rename(temporary)
             if is_interrupted:
                 raise KeyboardInterrupt
-        assert not list(tmp_path.iterdir())
+        assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [Path(name).name]
+
+    def test_hidden_files_of_the_user_stay(self, maps, tmp_path):
+        out = tmp_path / "out"
+        (out / ".lesioncount-unfinished-work").mkdir(parents=True)
+        (out / ".lesioncount-notes").write_text("mine")
+        (out / ".lesioncount-unfinished-link").symlink_to(maps / "s0.nii.gz")
+        assert main(["count", str(maps), "-o", str(out), "--quiet"]) == 0
+        hidden = sorted(path.name for path in out.iterdir() if path.name.startswith("."))
+        assert hidden == [".lesioncount-notes", ".lesioncount-unfinished-link", ".lesioncount-unfinished-work"]
+
+
+class TestFilesThatChange:
+    """What a record tells is what was counted."""
+
+    @pytest.mark.parametrize("which", ["map", "mask"])
+    @pytest.mark.parametrize("is_replaced", [False, True])
+    def test_a_file_that_is_changed_between_hashing_and_counting(self, maps, tmp_path, monkeypatch, which, is_replaced):
+        mask = save(tmp_path / "mask.nii.gz", np.ones((8, 9, 10), np.uint8))
+        scan = ScanFiles("s0", maps / "s0.nii.gz", mask)
+        changed = scan.path if which == "map" else mask
+
+        def change_and_count(*arguments, **options):
+            new = save(tmp_path / "new.nii.gz", np.full((8, 9, 10), 0.3, np.float32))
+            new.replace(changed) if is_replaced else changed.write_bytes(new.read_bytes())
+            return count_file(*arguments, **options)
+
+        monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", change_and_count)
+        assert "was changed while it was counted" in count_scan(scan, Settings(), tmp_path / "out").error
+        monkeypatch.undo()
+        assert count_scan(scan, Settings(), tmp_path / "out").is_counted
 
 
 class TestRunsThatEndEarly:

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import nibabel
@@ -44,6 +45,21 @@ def test_probabilities_that_do_not_fit_their_segmentation_are_refused(tmp_path):
     shutil.copy(FIXTURES / "normal" / "test_001.nii.gz", tmp_path / "test_001.nii.gz")
     with pytest.raises(MapFileError, match="do not reproduce the segmentation"):
         open_map(tmp_path / "test_001.npz", channel=1)
+
+
+def test_what_is_beside_the_probabilities_takes_less_memory_than_they_do(tmp_path):
+    lesion = np.zeros((128, 128, 128), np.float32)
+    lesion[8:12, 8:12, 8:12] = 0.9
+    probabilities = np.stack([1 - lesion, lesion])
+    np.savez_compressed(tmp_path / "map.npz", probabilities=probabilities)
+    nibabel.save(nibabel.Nifti1Image((lesion > 0.5).astype(np.uint8).T, np.eye(4)), tmp_path / "map.nii.gz")
+    open_map(tmp_path / "map.npz", channel=1)  # imports
+    tracemalloc.start()
+    source = open_map(tmp_path / "map.npz", channel=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(source.array(), lesion.T)
+    assert peak < 2 * probabilities.nbytes
 
 
 def test_without_segmentation_there_is_no_place_in_space(tmp_path):

@@ -168,6 +168,8 @@ def test_channels_on_any_axis_of_nrrd(tmp_path, kinds):
         ({"spacings": "1 2 -3"}, "above 0"),
         ({"Sizes": "1 1 1"}, "two fields"),
         ({"data file": "map.nrrd/../x"}, "in the same folder"),
+        ({"content": "a\nline of its own"}, "a line that is no field of NRRD, 'line of its own'"),
+        ({"spcings": "1 1 2"}, "a line that is no field of NRRD, 'spcings: 1 1 2'"),
     ],
 )
 def test_nrrd_headers_that_cannot_be(tmp_path, fields, message):
@@ -195,11 +197,16 @@ def test_long_fields_of_nrrd(tmp_path):
         ({"DimSize": "2 3 2 2", "NDims": "4", "ElementNumberOfChannels": "2"}, "got both"),
         ({"BinaryData": "False"}, "stored as text"),
         ({"BinaryData": "perhaps"}, "True or False"),
+        ({"CompressedData": "TruansformMatrix = 1 0 0 1"}, "True or False"),
         ({"HeaderSize": "-7"}, "HeaderSize of -7"),
         ({"ElementSpacing": "1 1"}, "expected 3 numbers"),
         ({"ElementSpacing": "1 1 inf"}, "numbers as ElementSpacing"),
         ({"ElementSpacing": "1 1 0"}, "does not place"),
         ({"NDims ": "3"}, "two fields"),
+        ({"Comment": "a\nline of its own"}, "a line without a field, 'line of its own'"),
+        ({"CompressedData": "True", "CompressedDataSize": "12"}, "take 12 bytes, but there are 96"),
+        ({"CompressedData": "True", "CompressedDataSize": "0"}, "take 0 bytes, but there are 96"),
+        ({"CompressedData": "True", "CompressedDataSize": "96 1 0 0"}, "expected 1 numbers"),
     ],
 )
 def test_metaimage_headers_that_cannot_be(tmp_path, fields, message):
@@ -252,6 +259,24 @@ def test_damaged_streams(tmp_path, rng):
                 open_map(write(tmp_path / name, damaged, **fields)).array()
         with pytest.raises(MapFileError, match="truncated"):
             open_map(write(tmp_path / name, data[:-3], **fields)).array()
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("bzip2", bz2.compress)])
+def test_a_map_without_lesions_may_be_packed_very_small(tmp_path, encoding, pack):
+    empty = pack(bytes(4 * 128 * 256 * 256))
+    path = nrrd(tmp_path / "map.nrrd", empty, encoding=encoding, sizes="256 256 128")
+    assert path.stat().st_size < 40_000
+    assert len(count_file(path).result.candidates) == 0
+
+
+@pytest.mark.parametrize("size", [None, "{}", "{:.6g}"])
+def test_compressed_size_of_metaimage_may_be_left_out_or_rounded(tmp_path, rng, size):
+    voxels = rng.random((50, 60, 70))
+    data = zlib.compress(voxels.tobytes())
+    fields = {"DimSize": "70 60 50", "ElementType": "MET_DOUBLE", "CompressedData": "True"}
+    said = None if size is None else size.format(len(data))
+    path = meta(tmp_path / "map.mha", data, CompressedDataSize=said, **fields)
+    np.testing.assert_array_equal(open_map(path).array(), voxels.T)
 
 
 @pytest.mark.parametrize("ending", [".nrrd", ".nhdr", ".mha", ".mhd"])

@@ -206,6 +206,17 @@ def test_dicom_segmentation_lies_where_its_slices_do(tmp_path, probabilities):
     assert len(count_file(path).result.candidates) > 0
 
 
+def test_dicom_values_are_those_of_highdicom_in_pieces(tmp_path, probabilities, monkeypatch):
+    highdicom = pytest.importorskip("highdicom")
+    from dicom_files import fractional_segmentation
+
+    monkeypatch.setattr("lesioncount.files.source.PIECE_BYTES", 1000)
+    path, _ = fractional_segmentation(tmp_path, probabilities)
+    whole = highdicom.seg.segread(path).get_volume(segment_numbers=[1], rescale_fractional=True).array[..., 0]
+    np.testing.assert_array_equal(open_map(path).array(), whole)
+    assert len(list(open_map(path).pieces())) > 1
+
+
 def test_missing_optional_package_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "map.dcm").write_bytes(b"DICM")
     monkeypatch.setitem(__import__("sys").modules, "highdicom", None)

@@ -238,6 +238,18 @@ def test_map_that_changed_is_not_shown(maps, out, other):
     assert page.text.count("No pictures, because") == 1
 
 
+@pytest.mark.parametrize("shape", [(4, 4, 2), (4, 4, 300)])
+def test_mask_that_changed_is_not_used(tmp_path, out, shape):
+    probabilities = np.zeros((4, 4, 300), np.float32)
+    probabilities[..., 290] = 0.8
+    path = save(tmp_path / "map.nii.gz", probabilities)
+    mask = save(tmp_path / "mask.nii.gz", np.ones((4, 4, 300), np.uint8))
+    count_batch([path], out, mask=mask)
+    save(mask, np.zeros(shape, np.uint8))
+    page = Page(write_report(out).read_text("utf-8"))
+    assert page.text.count("No pictures, because") == 1
+
+
 def test_limits_are_stated(tmp_path, out):
     probabilities = np.zeros((16, 40, 36), dtype=np.float32)
     probabilities[::4, ::4, ::8] = 0.5

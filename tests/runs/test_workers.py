@@ -94,6 +94,13 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     assert (tmp_path / "touched").read_text() == last
 
 
+def test_a_worker_watches_its_parent_before_it_imports_what_takes_long():
+    """Else the workers of a run that is killed as it begins stay for as long as that takes."""
+    code = "import sys, lesioncount.worker_start; print([name for name in sys.modules if 'lesioncount.runs' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 CRASH = """
 import os
 import lesioncount.runs.comparison as comparison

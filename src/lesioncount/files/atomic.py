@@ -11,20 +11,29 @@ from pathlib import Path
 from lesioncount.errors import MapFileError
 
 # Of temporary names. What a run leaves behind that was killed can be told from everything else by it.
-_PREFIX = ".lesioncount-"
+_PREFIX = ".lesioncount-unfinished-"
 
 
 def remove_left_overs(folder: Path) -> None:
     """Remove what an earlier run was writing when it was killed."""
     for path in folder.glob(f"{_PREFIX}*"):
-        path.unlink(missing_ok=True)
+        if path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside the final one; it takes its place when all went well, and is removed when not."""
+def replacing(path: Path, *, made_in: Path | None = None) -> Iterator[Path]:
+    """A temporary path; it takes the place of the final one when all went well, and is removed when not.
+
+    Parameters
+    ----------
+    path : Path
+        The final one.
+    made_in : Path, optional
+        Folder of the temporary one, on the same disk. Default: that of the final one.
+    """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_ending(path))
+        handle, name = tempfile.mkstemp(dir=made_in or path.parent, prefix=_PREFIX, suffix=_ending(path))
         os.close(handle)
         temporary = Path(name)
     except OSError as error:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.source import MapSource, chosen_channel
+from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.optional import optional
 
 ENDINGS = (".dcm",)
@@ -23,12 +25,18 @@ _BYTES = (8, 8, 7, 0)
 # Frames without lesions may be left out of a file, and come back as slices of zeros: so many for each that is there.
 _FEW_SLICES, _SLICES_PER_FRAME = 1000, 100
 
+# What a small file may become, as a volume of bytes and where all of it is deflated: pydicom then holds it three times.
+_MOST_VOXELS, _MOST_INFLATED = 1 << 30, 1 << 28
+
+# The preamble, the letters DICM, and the element that says how long the rest of the file's own header is.
+_BEFORE_META = 128 + 4 + 12
+
 
 def open_dicom(path: Path, channel: int | None = None) -> MapSource:
     """A DICOM SEG of type FRACTIONAL; a channel is a segment, counted from 0."""
     highdicom = optional("highdicom", "dicom", "Reading DICOM")
     with _explained(path, "is not a DICOM segmentation"):
-        seg = highdicom.seg.segread(str(path))
+        seg = highdicom.seg.Segmentation.from_dataset(_dataset(path), copy=False)
         kind, n_segments = seg.segmentation_type, int(seg.number_of_segments)
         is_occupancy = seg.get("SegmentationFractionalType") == "OCCUPANCY"
     if kind != highdicom.seg.SegmentationTypeValues.FRACTIONAL:
@@ -36,36 +44,94 @@ def open_dicom(path: Path, channel: int | None = None) -> MapSource:
     if is_occupancy:
         raise MapFileError(f"{path} says how much of a voxel is filled (OCCUPANCY), not how probable it is.")
     chosen = chosen_channel(path, n_segments, channel, "segments")
-    _check_promise(path, seg)
     with _explained(path, "has frames that do not make a volume"):
+        _check_bytes(path, seg)
+        _check_segments(path, seg)
+        _check_slices(path, seg)
         # The affine of the volume, not of the file: highdicom may reverse the slices, or add those that are empty.
         volume = seg.get_volume(
-            segment_numbers=[seg.segment_numbers[chosen]], combine_segments=False, rescale_fractional=True
+            segment_numbers=[seg.segment_numbers[chosen]],
+            combine_segments=False,
+            rescale_fractional=False,
+            dtype=np.uint8,
         )
-        values = np.asarray(volume.array)[..., 0].astype(np.float32)
+        stored, highest = np.asarray(volume.array)[..., 0], int(seg.MaximumFractionalValue)
+    if not max(1, int(stored.max())) <= highest:
+        raise MapFileError(f"{path}: the highest value is {stored.max()}, but the header says that it is {highest}.")
     affine = np.array(volume.affine, dtype=np.float64)
     affine[:2] *= -1  # LPS → RAS
-    grid = VoxelGrid.placed(path, values.shape, affine)
-    return MapSource(grid, "DICOM SEG", values.dtype, 0, lambda: iter([values]), n_channels=n_segments)
+    grid = VoxelGrid.placed(path, stored.shape, affine)
+    return MapSource(
+        grid, "DICOM SEG", np.dtype(np.float32), 0, lambda: _pieces(stored, highest), n_channels=n_segments
+    )
 
 
-def _check_promise(path: Path, seg: Any) -> None:
-    """Raise if the header promises more voxels than the file can hold, before there is room made for them."""
-    stored = tuple(seg.get(name) for name in ("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation"))
-    if stored != _BYTES:
-        raise MapFileError(f"{path}: a FRACTIONAL segmentation has unsigned bytes, but its header says otherwise.")
-    with _explained(path, "has frames that do not make a volume"):
-        n_frames, bits = int(seg.number_of_frames), int(seg.BitsAllocated)
-        promised = int(seg.Rows) * int(seg.Columns) * n_frames * bits // 8
-        held = len(seg.PixelData) * (HIGHEST_RATIO["gzip"] if seg.file_meta.TransferSyntaxUID.is_encapsulated else 1)
-        geometry = seg.get_volume_geometry()
-        n_slices = 0 if geometry is None else int(geometry.spatial_shape[0])
+def _pieces(stored: NDArray[np.uint8], highest: int) -> Iterator[NDArray[np.float32]]:
+    """Probabilities, some planes at a time: as a whole, they would take several times the memory of the bytes."""
+    n = planes_per_piece(stored.shape, 0, 4)
+    for begin in range(0, len(stored), n):
+        yield stored[begin : begin + n].astype(np.float32) / np.float32(highest)
+
+
+def _dataset(path: Path) -> Any:
+    """All elements of a file, which is known to hold what it promises, before there is room made for it."""
+    pydicom = optional("pydicom", "dicom", "Reading DICOM")
+    meta = pydicom.filereader.read_file_meta_info(path)
+    if meta.TransferSyntaxUID.is_deflated:
+        _check_inflated(path, _BEFORE_META + int(meta.FileMetaInformationGroupLength))
+    data = pydicom.dcmread(path)
+    n_frames = int(data.get("NumberOfFrames") or 1)
+    n_described = len(data.PerFrameFunctionalGroupsSequence)
+    if n_frames != n_described:
+        raise MapFileError(f"{path}: the header says {n_frames} frames, but describes {n_described}. It is damaged.")
+    promised = int(data.Rows) * int(data.Columns) * n_frames * int(data.BitsAllocated) // 8
+    held = len(data.PixelData)
+    if data.file_meta.TransferSyntaxUID.is_encapsulated:
+        held = min(held * HIGHEST_RATIO["gzip"], max(held, _MOST_VOXELS))
     if promised > held:
         raise MapFileError(
             f"{path}: the header promises {promised:,} bytes, but the file cannot hold more than {held:,}, so that its "
             "frames do not make a volume. It is truncated, or its header is damaged."
         )
-    if n_slices > max(_FEW_SLICES, _SLICES_PER_FRAME * n_frames):
+    return data
+
+
+def _check_inflated(path: Path, start: int) -> None:
+    """Raise if a deflated file becomes far larger than it is, which is known only by inflating it."""
+    inflating, n_bytes = zlib.decompressobj(-zlib.MAX_WBITS), 0
+    with path.open("rb") as file:
+        file.seek(start)
+        while not inflating.eof and (block := inflating.unconsumed_tail or file.read(1 << 16)):
+            n_bytes += len(inflating.decompress(block, 1 << 20))
+            if n_bytes > max(_MOST_INFLATED, path.stat().st_size):
+                raise MapFileError(f"{path} becomes more than {_MOST_INFLATED >> 20} MB when it is inflated.")
+
+
+def _check_bytes(path: Path, seg: Any) -> None:
+    stored = tuple(seg.get(name) for name in ("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation"))
+    if stored != _BYTES:
+        raise MapFileError(f"{path}: a FRACTIONAL segmentation has unsigned bytes, but its header says otherwise.")
+
+
+def _check_segments(path: Path, seg: Any) -> None:
+    """Raise if a frame is of a segment that the file does not have: it would be missing in all of them."""
+    shared = seg.SharedFunctionalGroupsSequence[0]
+    known = set(seg.segment_numbers)
+    for frame in seg.PerFrameFunctionalGroupsSequence:
+        group = frame if "SegmentIdentificationSequence" in frame else shared
+        number = group.SegmentIdentificationSequence[0].ReferencedSegmentNumber
+        if number not in known:
+            raise MapFileError(
+                f"{path}: a frame belongs to segment {number}, but the file has {sorted(known)}. It is damaged."
+            )
+
+
+def _check_slices(path: Path, seg: Any) -> None:
+    """Raise if frames lie so far apart that what is between them is no part of a scan, or takes too much room."""
+    geometry, n_frames = seg.get_volume_geometry(), int(seg.number_of_frames)
+    n_slices = 0 if geometry is None else int(geometry.spatial_shape[0])
+    n_voxels = n_slices * int(seg.Rows) * int(seg.Columns)
+    if n_slices > max(_FEW_SLICES, _SLICES_PER_FRAME * n_frames) or n_voxels > max(_MOST_VOXELS, len(seg.PixelData)):
         raise MapFileError(
             f"{path}: its {n_frames} frames lie as far apart as {n_slices:,} slices. Their positions are damaged."
         )
@@ -75,5 +141,7 @@ def _check_promise(path: Path, seg: Any) -> None:
 def _explained(path: Path, what: str) -> Iterator[None]:
     try:
         yield
+    except (MapFileError, MemoryError):
+        raise
     except Exception as error:  # noqa: BLE001 - incomplete files fail in many ways
         raise MapFileError(f"{path} {what}: {str(error)[:300].rstrip('.') or type(error).__name__}.") from None

@@ -22,6 +22,9 @@ _TYPES = {
     "MET_DOUBLE": "f8",
 }  # fmt: skip
 
+# Old versions of ITK write the size of compressed voxels with six digits.
+_ROUNDED = 1e-5
+
 # The last field of a header; where its voxels are in the same file, they begin on the next line.
 _LAST = re.compile(rb"^[ \t]*ElementDataFile[ \t]*=([^\n]*)(\n|\Z)", re.MULTILINE)
 
@@ -64,13 +67,14 @@ def _read_header(path: Path) -> _Header:
     if last is None:
         raise MapFileError(f"{path} is not a MetaImage file: its header has no ElementDataFile.")
     fields: dict[str, str] = {}
-    for line in head[: last.end()].decode("utf-8", "replace").splitlines():
+    for line in head[: last.end()].decode("utf-8", "replace").split("\n"):
         name, equals, value = line.partition("=")
-        if not equals:
-            continue
+        if not equals and line.strip():  # other readers take it for the beginning of the next field
+            raise MapFileError(f"{path}: the header has a line without a field, {line.strip()[:40]!r}. It is damaged.")
         if name.strip() in fields:
             raise MapFileError(f"{path}: the header has two fields {name.strip()[:40]!r}. It is damaged.")
-        fields[name.strip()] = value.strip()
+        if equals:
+            fields[name.strip()] = value.strip()
     return _Header(path, fields, last.end())
 
 
@@ -102,6 +106,7 @@ def _voxels(header: _Header) -> StoredVoxels:
     voxels = StoredVoxels(file, dtype, axes, channel_axis, start, encoding=encoding)
     voxels = StoredVoxels(file, dtype, axes, channel_axis, _start(header, voxels), encoding=encoding)
     voxels.check()
+    _check_compressed_size(header, voxels)
     return voxels
 
 
@@ -113,6 +118,17 @@ def _start(header: _Header, voxels: StoredVoxels) -> int:
     if size == -1:
         return max(0, voxels.path.stat().st_size - voxels.n_bytes)
     return voxels.start if size == 0 else size
+
+
+def _check_compressed_size(header: _Header, voxels: StoredVoxels) -> None:
+    """Raise if there are more or fewer compressed bytes than the header says, if it does."""
+    held = voxels.path.stat().st_size - voxels.start
+    [said] = header.reals(1, held, "CompressedDataSize")
+    if voxels.encoding != "raw" and abs(said - held) > _ROUNDED * held:
+        raise MapFileError(
+            f"{header.path}: the header says that the compressed voxels take {said:g} bytes, but there are {held:,}. "
+            "It is damaged, or they are truncated."
+        )
 
 
 def _grid(header: _Header, voxels: StoredVoxels) -> VoxelGrid:

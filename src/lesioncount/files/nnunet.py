@@ -92,14 +92,16 @@ def _orientations(path: Path, affine: NDArray[np.float64] | None) -> list[Callab
 def _labels_of(path: Path, probabilities: NDArray[Any]) -> NDArray[Any]:
     """The segmentation that nnU-Net makes of its probabilities: (z, y, x)."""
     order = _beside(path, "dataset.json").get("regions_class_order")
+    labels = np.zeros(probabilities.shape[1:], dtype=np.int32)
     if order is None:
-        return np.asarray(probabilities.argmax(axis=0))
+        for z, plane in enumerate(labels):  # of all at once, numpy makes 64 bits per voxel
+            plane[:] = probabilities[:, z].argmax(axis=0)
+        return labels
     if not isinstance(order, list) or len(order) != len(probabilities) or not all(map(_is_label, order)):
         raise MapFileError(
             f"{path}: dataset.json has the order of regions {str(order)[:80]}, but there are {len(probabilities)} "
             "channels, and each must have the number of a label."
         )
-    labels = np.zeros(probabilities.shape[1:], dtype=np.int64)
     for label, region in zip(order, probabilities, strict=True):
         labels[region > 0.5] = label
     return labels

@@ -34,6 +34,14 @@ _TYPES = {
 }
 _ENCODINGS = {"raw": "raw", "gzip": "gzip", "gz": "gzip", "bzip2": "bzip2", "bz2": "bzip2"}
 
+# All that there are, without spaces.
+_FIELDS = {
+    "axismaxs", "axismins", "blocksize", "byteskip", "centerings", "centers", "content", "datafile", "dimension",
+    "encoding", "endian", "kinds", "labels", "lineskip", "max", "measurementframe", "min", "number", "oldmax", "oldmin",
+    "sampleunits", "sizes", "space", "spacedimension", "spacedirections", "spaceorigin", "spaceunits", "spacings",
+    "thicknesses", "type", "units",
+}  # fmt: skip
+
 # Axes of these kinds, or of none said, are axes of space or time; all others hold several values of one voxel.
 _DOMAIN = ("", "???", "domain", "space", "time")
 
@@ -68,14 +76,17 @@ def _read_header(path: Path) -> _Header:
     if end is None and len(head) == HEADER_BYTES:
         raise MapFileError(f"{path} is not a NRRD file: its header does not end within {HEADER_BYTES:,} bytes.")
     fields: dict[str, str] = {}
-    for line in head[: end.start() if end else None].decode("utf-8", "replace").splitlines()[1:]:
-        name, colon, value = line.partition(":")
-        if line.startswith("#") or not colon or value.startswith("="):  # comments, and what programs tell themselves
+    for line in head[: end.start() if end else None].decode("utf-8", "replace").split("\n")[1:]:
+        name, _, value = line.partition(":")
+        if line.startswith("#") or value.startswith("="):  # comments, and what programs tell themselves
             continue
         key = re.sub(r"\s", "", name).lower()
+        if key not in _FIELDS and line.strip():
+            raise MapFileError(f"{path}: the header has a line that is no field of NRRD, {line[:40]!r}. It is damaged.")
         if key in fields:
             raise MapFileError(f"{path}: the header has two fields {name.strip()[:40]!r}. It is damaged.")
-        fields[key] = value.strip()
+        if key:
+            fields[key] = value.strip()
     return _Header(path, fields, end.end() if end else len(head))
 
 

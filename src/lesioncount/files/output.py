@@ -84,7 +84,8 @@ class OutputFolder:
             raise MapFileError(f"The folder {final.parent} cannot be used: {error.strerror}.") from None
         if root not in (inside := final.parent.resolve(), *inside.parents):
             raise MapFileError(f"{final.parent} is a link that leads out of {self.path}. Remove it.")
-        with replacing(final) as temporary:
+        # Not in a folder inside this one: what a killed process leaves is looked for here only.
+        with replacing(final, made_in=self.path) as temporary:
             yield temporary
             if not though_changed:
                 self.check([name])

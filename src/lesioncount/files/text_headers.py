@@ -40,10 +40,10 @@ def real_numbers(path: Path, field: str, text: str) -> tuple[float, ...]:
 
 def flag(path: Path, field: str, text: str) -> bool:
     """A field that is true or false."""
-    first = text.strip()[:1].lower()
-    if first not in ("t", "f", "1", "0", "y", "n"):
+    word = text.strip().lower()
+    if word not in ("true", "t", "1", "false", "f", "0"):
         raise MapFileError(f"{path}: expected {field} to be True or False, but got {text[:60]!r}.")
-    return first in ("t", "1", "y")
+    return word in ("true", "t", "1")
 
 
 def data_file(header: Path, name: str) -> Path:

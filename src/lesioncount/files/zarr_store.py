@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.optional import optional
@@ -24,6 +25,10 @@ METADATA = (".zarray", "zarr.json")
 # what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
 _FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
 _FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
+
+# What is read at once: whole chunks, side by side. A piece of a small store may be so large, one of others as far as
+# compression goes.
+_LARGEST_PIECE = 1 << 29
 
 # Attributes may be many, but a description of an array is text of some hundred characters.
 _LONGEST_METADATA = 1 << 24
@@ -56,6 +61,8 @@ def open_zarr(path: Path, channel: int | None = None) -> MapSource:
     shape, chunk = shape[len(leading) :], chunks[len(leading)]
     # Whole chunks, so that none is decompressed twice; as many as make a piece of a good size.
     n_planes = max(chunk, planes_per_piece(shape, 0, dtype.itemsize) // chunk * chunk)
+    piece = math.prod((min(n_planes, shape[0]), *shape[1:]))
+    _check_piece(path, files, max(piece, math.prod(chunks)) * dtype.itemsize)
 
     def pieces() -> Iterator[NDArray[Any]]:
         for begin in range(0, shape[0], n_planes):
@@ -114,4 +121,14 @@ def _check_promise(
         raise MapFileError(
             f"{path}: an array of shape {shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but there are only "
             f"{len(files):,} files with {stored:,} bytes. Its description is damaged, or most of it is missing."
+        )
+
+
+def _check_piece(path: Path, files: dict[Path, int], n_bytes: int) -> None:
+    """Raise if what is read at once is far larger than the store."""
+    most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(files.values()))
+    if n_bytes > most:
+        raise MapFileError(
+            f"{path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its description "
+            "is damaged, or it must be stored in smaller chunks."
         )

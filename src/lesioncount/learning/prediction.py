@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lesioncount.errors import ConfigError, MapFileError
-from lesioncount.files.atomic import remove_left_overs
 from lesioncount.files.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.cohort import SEQUENCES
@@ -170,8 +169,6 @@ def _write_all(files: OutputFolder, cohort: FolderCohort, members: dict[str, _Me
     """Write all maps, which take their places when the last of them is made: until then, those of before stay."""
     names = [[f"{folder}{row.name}.nii.gz" for folder in members] for row in cohort.rows]
     files.check(name for of_scan in names for name in of_scan)
-    for folder in members:
-        remove_left_overs(files.path / folder)
     with ExitStack() as until_done:
         for of_scan, scan in zip(names, cohort, strict=True):
             given = torch.from_numpy(scan.images)[None]

@@ -101,7 +101,7 @@ def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionR
     for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
         if not abs(probabilities[window.peak_inside] - lesion.existence) <= _SAME_PROBABILITY:
             raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
-    regions = _regions(scan.within, counted_with.protocol, windows, maps)
+    regions = _regions(source, scan.within, counted_with.protocol, windows, maps)
     shown, note = _background(source, windows, maps, images)
     view = View.of(source.affine)
     planes = {
@@ -115,18 +115,25 @@ def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionR
 
 
 def _regions(
-    within: Path | None, protocol: CountingProtocol, windows: Sequence[Window], maps: Sequence[NDArray[Any]]
+    source: MapSource,
+    within: Path | None,
+    protocol: CountingProtocol,
+    windows: Sequence[Window],
+    maps: Sequence[NDArray[Any]],
 ) -> list[NDArray[np.bool_]]:
     """The voxels of each candidate: connected as they were counted, in the window, to its peak."""
     connected = CountingProtocol(threshold=protocol.threshold, connectivity=protocol.connectivity)
     masks: list[NDArray[np.bool_] | None] = [None] * len(windows)
     if within is not None:
         mask = open_map(within)
+        check_same_grid(source.grid, mask.grid, "the mask")
         masks = [mask.to_mask(stored) for stored in read_windows(mask, windows)]
     regions = []
     for window, probabilities, inside in zip(windows, maps, masks, strict=True):
         clipped = probabilities.clip(0, 1)  # scaled numbers may end outside by rounding
         labels = find_candidates(clipped, protocol=connected, mask=inside, warn=False).label_map()
+        if labels[window.peak_inside] == 0:
+            raise MapFileError(f"{within} has changed: it leaves out the candidate at {window.peak}.")
         regions.append(labels == labels[window.peak_inside])
     return regions
 

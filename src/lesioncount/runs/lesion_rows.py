@@ -56,6 +56,14 @@ class LesionRow:
         """Index of the voxel with the highest probability."""
         return (self.peak_i, self.peak_j) if self.peak_k is None else (self.peak_i, self.peak_j, self.peak_k)
 
+    def lies_in(self, shape: tuple[int, ...]) -> bool:
+        """Whether its peak is in its box, and this in a map of that shape. ValueError if the box is not of numbers."""
+        n, box = len(shape), [int(index) for index in self.bbox.split()]
+        if len(self.peak) != n or len(box) != 2 * n:
+            return False
+        axes = zip(box[:n], self.peak, box[n:], shape, strict=True)
+        return all(0 <= first <= peak < end <= size for first, peak, end, size in axes)
+
     @property
     def is_of_first_member(self) -> bool:
         """Whether it is a candidate of the map that pictures are cut from; other members use the same labels."""

@@ -252,6 +252,9 @@ class ScanRecord:
             warnings=typed(content.get("warnings", ()), tuple[str, ...]),
             n_dropped=typed(content.get("n_dropped", 0), int),
         )
+        of_map = [lesion for lesion in lesions if lesion.is_of_first_member]
+        if summary.map is not None and not all(lesion.lies_in(summary.map.shape) for lesion in of_map):
+            raise ValueError("expected candidates inside of the map")
         corrected = typed(content.get("pmf_calibrated", ()), tuple[float, ...])
         if summary.numbers is not None and (summary.numbers.calibrated is None) == bool(corrected):
             raise ValueError("expected calibrated numbers and their distribution, or neither")

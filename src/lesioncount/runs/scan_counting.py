@@ -11,7 +11,7 @@ from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
-from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
 from lesioncount.runs.settings import Settings
 
 
@@ -61,8 +61,9 @@ def label_name(name: str) -> str:
 def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[ScanCount]]:
     files = None
     try:
-        files = FileFacts.of(scan)
+        files, before = FileFacts.of(scan), file_states(scan)
         counts = [_counted(path, scan, settings) for path in scan.maps]
+        check_states(scan, before)
         return ScanRecord.of(scan.name, counts, files, settings), counts
     except (LesionCountError, OSError, MemoryError) as error:
         why = str(error) or type(error).__name__

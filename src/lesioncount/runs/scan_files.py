@@ -83,6 +83,22 @@ class FileFacts:
         return present(asdict(self))
 
 
+FileStates = dict[Path, tuple[int, int, int]]
+
+
+def file_states(scan: ScanFiles) -> FileStates:
+    """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
+    maps = scan.maps if scan.mask is None else (*scan.maps, scan.mask)
+    found = {file: file.stat() for path in maps for file in files_of(path)}
+    return {file: (status.st_size, status.st_mtime_ns, status.st_ino) for file, status in found.items()}
+
+
+def check_states(scan: ScanFiles, before: FileStates) -> None:
+    """Raise if a file of a scan was changed: its record would tell of what was not counted."""
+    if file_states(scan) != before:
+        raise MapFileError(f"{scan.path} was changed while it was counted. Count it again.")
+
+
 def fingerprint(path: Path) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too."""
     digest = hashlib.sha256()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from lesioncount import worker_start
 from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.optional import optional
 
@@ -115,7 +115,9 @@ class Workers(Executor):
     def _new_pool(self) -> ProcessPoolExecutor:
         # A fresh interpreter per worker: forking one that has threads may lock up.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._n, mp_context=context, initializer=_begin, initargs=(self._prepare,))
+        return ProcessPoolExecutor(
+            self._n, mp_context=context, initializer=worker_start.begin, initargs=(self._prepare,)
+        )
 
     def _hand_out(self) -> None:
         """Give tasks to the pool: suspects one at a time, others one more than there are processes."""
@@ -157,21 +159,6 @@ class Workers(Executor):
             task.future.set_exception(error)
         else:
             task.future.set_result(under_way.result())
-
-
-def _begin(prepare: Callable[[], None] | None) -> None:
-    """In each worker, before its first task."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    if prepare is not None:
-        prepare()
-
-
-def _end_with_parent() -> None:
-    """Two runs must not write to one folder: no worker outlives the run it belongs to."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 @contextmanager

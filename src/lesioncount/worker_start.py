@@ -1,0 +1,23 @@
+"""What a worker process does first. Not in `runs`: a killed run must not wait for its workers to import all of that."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+
+
+def begin(prepare: Callable[[], None] | None = None) -> None:
+    """End with the parent from now on, and prepare for the first task."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if prepare is not None:
+        prepare()
+
+
+def _end_with_parent() -> None:
+    """Two runs must not write to one folder: no worker outlives the run it belongs to."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
