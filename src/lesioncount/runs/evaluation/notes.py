@@ -55,7 +55,8 @@ def _impossible(raw: Predictions) -> Iterator[str]:
         yield (
             f"As counted, the true count has probability 0 in {share:.1%} of the scans: there are more lesions than "
             f"candidates, or fewer than candidates with probability 1. The negative log-likelihood uses "
-            f"{NLL_FLOOR:g} instead of 0. A calibration allows for lesions without a candidate, and makes nothing certain."
+            f"{NLL_FLOOR:g} instead of 0. A calibration allows for lesions without a candidate, and makes nothing "
+            "certain."
         )
 
 
