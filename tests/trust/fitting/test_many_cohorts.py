@@ -122,8 +122,9 @@ def test_few_scans_do_no_harm_where_maps_are_honest(candidates, n_scans):
     assert np.mean(ratios) <= 1.02
 
 
-@pytest.mark.parametrize("n_scans", [25, 50, 100])
-@pytest.mark.parametrize("name", ["leaves", "nuclei"])
+@pytest.mark.parametrize(
+    ("name", "n_scans"), [*(("leaves", n) for n in (25, 50, 100, 200)), *(("nuclei", n) for n in (25, 50, 100))]
+)
 def test_few_real_scans_do_no_harm(name, n_scans, shared_data):
     truth, _ = real_maps(shared_data, name)
     ratios = []
