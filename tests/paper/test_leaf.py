@@ -28,8 +28,8 @@ def test_calibration_from_counts_makes_unseen_leaves_better(leaves):
     fit = CalibrationFit.fit(KnownTruth.of(*leaves["val"]))
     existence, counts = leaves["test"]
     methods = {
-        "raw": Predictions.of_distributions([lc.PoissonBinomial(p) for p in existence], counts, bins=4),
-        "fitted": Predictions.of_distributions([fit.calibration.distribution(p) for p in existence], counts, bins=4),
+        "raw": Predictions.of_distributions([lc.PoissonBinomial(p) for p in existence], counts),
+        "fitted": Predictions.of_distributions([fit.calibration.distribution(p) for p in existence], counts),
     }
     scores, differences = score_all(methods, groups=range(50))
     change = differences["fitted", "raw"]
