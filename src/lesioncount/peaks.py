@@ -25,6 +25,9 @@ from lesioncount.slabs import REGION, RUN, SweepPlan
 PEAK: np.dtype[Any] = np.dtype(PEAK_FIELDS)
 SADDLE: np.dtype[Any] = np.dtype(SADDLE_FIELDS)
 
+# The columns of saddles that hold numbers of rows.
+_ROWS = ("parent", "into", "side")
+
 # So many more voxels than are open come together before complete regions are split: ten megabytes, more or less.
 _ENOUGH_VOXELS = 1 << 18
 
@@ -121,9 +124,7 @@ def split_into_peaks(slab: Slab, plan: SweepPlan) -> Found:
     if len(peaks) == 0:
         return _regions_of(slab)
     regions, saddles, runs = tree.cut(_is_ripple(peaks, plan))
-    return Found(
-        np.frombuffer(regions, REGION), np.frombuffer(saddles, SADDLE), np.frombuffer(runs, RUN), is_in_order=False
-    )
+    return Found(np.frombuffer(regions, REGION), np.frombuffer(saddles, SADDLE), np.frombuffer(runs, RUN))
 
 
 def _regions_of(slab: Slab) -> Found:
@@ -144,8 +145,8 @@ def _is_ripple(peaks: NDArray[Any], plan: SweepPlan) -> NDArray[np.uint8]:
 def _joined(parts: Sequence[Found]) -> Found:
     """What was found in parts of a map that share no region."""
     shifts = np.cumsum([0, *(len(part.table) for part in parts)]).tolist()
-    saddles = [_shifted(_saddles_of(part), "into", by) for part, by in zip(parts, shifts, strict=False)]
-    runs = [_shifted(part.runs, "region", by) for part, by in zip(parts, shifts, strict=False) if part.runs is not None]
+    saddles = [_shifted(_saddles_of(part), by, *_ROWS) for part, by in zip(parts, shifts, strict=False)]
+    runs = [_shifted(part.runs, by, "region") for part, by in zip(parts, shifts, strict=False) if part.runs is not None]
     return Found(
         np.concatenate([part.table for part in parts]),
         np.concatenate(saddles),
@@ -158,16 +159,17 @@ def _saddles_of(part: Found) -> NDArray[Any]:
     if part.saddles is not None:
         return part.saddles
     saddles = np.zeros(len(part.table), SADDLE)
-    for name in ("at", "into", "died"):
+    for name in ("at", *_ROWS, "died"):
         saddles[name] = -1
     return saddles
 
 
-def _shifted(rows: NDArray[Any], name: str, by: int) -> NDArray[Any]:
-    """The same, for rows that come after so many others; -1 is no row."""
-    rows = rows.copy()
-    rows[name] += np.where(rows[name] < 0, 0, by).astype(np.int32)
-    return rows
+def _shifted(table: NDArray[Any], by: int, *names: str) -> NDArray[Any]:
+    """A copy where rows, in the columns of these names, come after so many others; -1 is no row."""
+    table = table.copy()
+    for name in names:
+        table[name] += np.where(table[name] < 0, 0, by).astype(np.int32)
+    return table
 
 
 def join_small_peaks(found: Found, size: SmallestSize) -> Found:
@@ -179,6 +181,7 @@ def join_small_peaks(found: Found, size: SmallestSize) -> Found:
     join_small(
         table.view(np.uint8),
         np.ascontiguousarray(found.saddles["into"]),
+        np.ascontiguousarray(found.saddles["side"]),
         _in_turn(found.saddles["died"]),
         size.n_voxels(int(table["n_voxels"].sum())),
         size.length_mm,

@@ -1,9 +1,9 @@
 """The merge trees of regions: as the threshold falls, components appear at peaks and join at saddles.
 
-Voxels are ranked by their keys, equal ones by C order. Each looks up to the highest of its neighbours: those that find
-none above themselves are peaks, all others lie in the basin of the peak that the way up leads to. Components can join only
-where two basins meet. So no voxel has to be sorted but those at which basins meet, few in a smooth map; from the highest
-down, they join what they touch. Regions that have one peak are left as the sweep has found them.
+Voxels are ranked by their keys, equal ones by C order. Those without a higher neighbour are peaks. Regions that have one
+are left as the sweep has found them. In the others, each voxel looks up to the highest of its neighbours, and lies in the
+basin of the peak that the way up leads to. Components can join only where two basins meet. So no voxel has to be sorted but
+those at which basins meet, few in a smooth map; from the highest down, they join what they touch.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
@@ -16,41 +16,48 @@ cdef extern from "blocks.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 PEAK_FIELDS = [
-    ("key", "u8"), ("saddle_key", "u8"), ("at", "i8"), ("saddle_at", "i8"), ("into", "i4"), ("died", "i4"),
-    ("voxel", "i4"), ("region", "i4"),
+    ("key", "u8"), ("saddle_key", "u8"), ("at", "i8"), ("saddle_at", "i8"), ("parent", "i4"), ("into", "i4"),
+    ("side", "i4"), ("died", "i4"), ("voxel", "i4"), ("region", "i4"),
 ]  # fmt: skip
 
-SADDLE_FIELDS = [("key", "u8"), ("at", "i8"), ("into", "i4"), ("died", "i4")]
+SADDLE_FIELDS = [("key", "u8"), ("at", "i8"), ("parent", "i4"), ("into", "i4"), ("side", "i4"), ("died", "i4")]
 
 cdef enum:
     MOST_NEIGHBOURS = 26
     FEWEST_VOXELS = 3    # of a region that can have two peaks
+    FOR_PEAKS = 0        # what to look for
+    UP = 1
+    ACROSS = 2
 
 cdef struct Peak:
     uint64_t key
     uint64_t saddle_key  # 0 where there is no saddle above the threshold
     int64_t at           # position in the caller's C order, as are all `_at`
     int64_t saddle_at    # -1 where there is none
-    int32_t into         # the peak whose basin lies across the saddle; -1 where there is none
-    int32_t died         # at which turn it joined a higher one; -1 where it did not
+    int32_t parent       # the higher peak that it joins there; -1 where there is none, as in all that follow
+    int32_t into         # the peak whose basin lies across the saddle
+    int32_t side         # the peak whose basin lies on this side of it: itself, or one that has joined it
+    int32_t died         # at which turn it joined
     int32_t voxel        # number among the voxels of the slab, from 1 on
     int32_t region
 
-cdef struct Saddle:      # of a row of the table
+cdef struct Saddle:      # of a row of the table; as of a peak, but with the numbers of rows
     uint64_t key
     int64_t at
-    int32_t into         # the row that lies across it
-    int32_t died
+    int32_t parent, into, side, died
 
 cdef struct Meeting:     # a voxel at which two basins meet: its own, and one that it looks up into as well
     int64_t at
     int32_t voxel
     int32_t across
 
+cdef struct Loud:        # a run of a region that is looked at
+    int32_t run
+    int32_t voxel        # its first
+
 cdef struct Plane:       # the numbers of voxels by place, with a margin of one around the plane
     int32_t* voxels
-    Py_ssize_t begin, end  # its runs
-    int32_t first        # voxel
+    Py_ssize_t begin, end  # its loud runs
 
 cdef struct Steps:       # to the neighbours of a voxel, in the order of their positions
     Py_ssize_t n, n_earlier
@@ -66,6 +73,8 @@ cdef struct Tree:
     int neighbours
     int64_t weights[3]
     uint8_t* quiet       # of each region: nothing to find in it
+    Loud* loud           # the runs of all others
+    Py_ssize_t n_loud
     int32_t* up          # of each voxel: its highest neighbour, later ~ the number of its peak
     Peak* peaks
     Py_ssize_t n_peaks, peak_room
@@ -90,23 +99,35 @@ cdef inline int64_t column_of(Cursor* cursor, const Tree* tree, const Run* run) 
     return run.start - cursor.row_start
 
 
-cdef bint find_uneven(Tree* tree) noexcept nogil:
-    """Regions too small for two peaks, or without a slope, need not be looked at; whether there are others."""
-    cdef Py_ssize_t i, k
+cdef Py_ssize_t find_uneven(Tree* tree) noexcept nogil:
+    """Call regions quiet that are too small for two peaks, or have no slope; the number of runs of the others."""
+    cdef Py_ssize_t i, k, n = 0
     cdef const uint64_t* keys = tree.keys + 1
+    cdef const Region* region
+    cdef const Run* run
     cdef uint64_t differ
-    cdef int32_t region
-    cdef bint is_any = False
     memset(tree.quiet, 1, tree.n_regions)
     for i in range(tree.n_runs):
-        region, differ = tree.runs[i].region, 0
-        if tree.regions[region].n_voxels >= FEWEST_VOXELS:
-            for k in range(tree.runs[i].length):
-                differ |= keys[k] ^ tree.regions[region].peak_key
-            tree.quiet[region] &= differ == 0
-            is_any |= differ != 0
-        keys += tree.runs[i].length
-    return is_any
+        run = &tree.runs[i]
+        region, differ = &tree.regions[run.region], 0
+        if region.n_voxels >= FEWEST_VOXELS:
+            for k in range(run.length):
+                differ |= keys[k] ^ region.peak_key
+            tree.quiet[run.region] &= differ == 0
+        keys += run.length
+    for i in range(tree.n_runs):
+        n += not tree.quiet[tree.runs[i].region]
+    return n
+
+
+cdef void list_loud(Tree* tree) noexcept nogil:
+    cdef int32_t voxel = 1
+    cdef Py_ssize_t i
+    for i in range(tree.n_runs):
+        if not tree.quiet[tree.runs[i].region]:
+            tree.loud[tree.n_loud] = Loud(<int32_t> i, voxel)
+            tree.n_loud += 1
+        voxel += tree.runs[i].length
 
 
 cdef void set_steps(Steps* steps, const Tree* tree) noexcept nogil:
@@ -130,38 +151,37 @@ cdef void set_steps(Steps* steps, const Tree* tree) noexcept nogil:
                 steps.n_earlier += adds < 0
 
 
+cdef inline int64_t start_of(const Tree* tree, Py_ssize_t loud) noexcept nogil:
+    return tree.runs[tree.loud[loud].run].start
+
+
 cdef void find_runs(Plane* plane, const Plane* last, const Tree* tree) noexcept nogil:
     """The runs of the next plane that has some."""
     cdef int64_t size = tree.n_rows * tree.n_columns, end
-    cdef Py_ssize_t i
-    plane.first = last.first
-    for i in range(last.begin, last.end):
-        plane.first += tree.runs[i].length
     plane.begin = plane.end = last.end
-    if plane.begin < tree.n_runs:
-        end = (tree.runs[plane.begin].start // size + 1) * size
-        while plane.end < tree.n_runs and tree.runs[plane.end].start < end:
+    if plane.begin < tree.n_loud:
+        end = (start_of(tree, plane.begin) // size + 1) * size
+        while plane.end < tree.n_loud and start_of(tree, plane.end) < end:
             plane.end += 1
 
 
 cdef bint is_next(const Plane* plane, const Plane* last, const Tree* tree) noexcept nogil:
     cdef int64_t size = tree.n_rows * tree.n_columns
-    return plane.begin < plane.end and tree.runs[plane.begin].start // size == tree.runs[last.begin].start // size + 1
+    return plane.begin < plane.end and start_of(tree, plane.begin) // size == start_of(tree, last.begin) // size + 1
 
 
 cdef void fill(const Plane* plane, const Tree* tree, int32_t times) noexcept nogil:
-    """Write the numbers of voxels to their places, or take them away (0 times). Quiet regions are not there."""
+    """Write the numbers of voxels to their places, or take them away (0 times)."""
     cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
-    cdef int32_t voxel = plane.first
+    cdef const Run* run
     cdef int32_t* place
     cdef Py_ssize_t i, k
     for i in range(plane.begin, plane.end):
-        if not tree.quiet[tree.runs[i].region]:
-            k = column_of(&cursor, tree, &tree.runs[i]) + 1
-            place = plane.voxels + (cursor.row + 1) * (tree.n_columns + 2) + k
-            for k in range(tree.runs[i].length):
-                place[k] = times * <int32_t> (voxel + k)
-        voxel += tree.runs[i].length
+        run = &tree.runs[tree.loud[i].run]
+        k = column_of(&cursor, tree, run) + 1
+        place = plane.voxels + (cursor.row + 1) * (tree.n_columns + 2) + k
+        for k in range(run.length):
+            place[k] = times * <int32_t> (tree.loud[i].voxel + k)
 
 
 cdef int add_peak(Tree* tree, int32_t voxel, int32_t region, int64_t at) noexcept nogil:
@@ -169,13 +189,42 @@ cdef int add_peak(Tree* tree, int32_t voxel, int32_t region, int64_t at) noexcep
         tree.peak_room = 2 * tree.peak_room + 64
         if lc_grow(&tree.peaks, tree.peak_room * sizeof(Peak)) < 0:
             return -1
-    tree.peaks[tree.n_peaks] = Peak(tree.keys[voxel], 0, at, -1, -1, -1, voxel, region)
+    tree.peaks[tree.n_peaks] = Peak(tree.keys[voxel], 0, at, -1, -1, -1, -1, -1, voxel, region)
     tree.n_peaks += 1
     return 0
 
 
-cdef inline int look_up(Tree* tree, const Steps* steps, const int32_t* place, int32_t region, int64_t at) noexcept nogil:
-    """Find the highest neighbour of a voxel. Places without one hold voxel 0, whose key is below all others."""
+cdef inline Py_ssize_t step_up(
+    const Tree* tree, const Steps* steps, const int32_t* place, Py_ssize_t tried_first
+) noexcept nogil:
+    """A step from a voxel to a higher one; -1 if it is a peak. Places without a voxel hold 0, whose key is the lowest."""
+    cdef uint64_t own = tree.keys[place[0]], key = tree.keys[place[steps.to[tried_first]]]
+    cdef Py_ssize_t i
+    if key > own:
+        return tried_first
+    for i in range(steps.n):
+        key = tree.keys[place[steps.to[i]]]
+        if key > own or (key == own and i < steps.n_earlier):
+            return i
+    return -1
+
+
+cdef int find_peaks(
+    Tree* tree, const Steps* steps, const int32_t* place, Py_ssize_t n, int32_t region, int64_t at
+) noexcept nogil:
+    """The peaks in a run of voxels."""
+    cdef Py_ssize_t i, step, last = 0  # the way up is mostly that of the voxel before
+    for i in range(n):
+        step = step_up(tree, steps, place + i, last)
+        if step >= 0:
+            last = step
+        elif add_peak(tree, place[i], region, at + i * tree.weights[2]) < 0:
+            return -1
+    return 0
+
+
+cdef inline void look_up(Tree* tree, const Steps* steps, const int32_t* place) noexcept nogil:
+    """Find the highest neighbour of a voxel, itself if it is a peak."""
     cdef int32_t voxel = place[0], top = voxel, other
     # Of equal voxels those with an earlier position are higher, and come first: at least as high is enough for them.
     cdef uint64_t most = tree.keys[voxel] - 1, key
@@ -192,7 +241,6 @@ cdef inline int look_up(Tree* tree, const Steps* steps, const int32_t* place, in
         top = other if key > most else top
         most = key if key > most else most
     tree.up[voxel] = top
-    return 0 if top != voxel else add_peak(tree, voxel, region, at)
 
 
 cdef inline int look_across(Tree* tree, const Steps* steps, const int32_t* place, int64_t at) noexcept nogil:
@@ -238,41 +286,40 @@ cdef int add_meetings(Tree* tree, const Steps* steps, const int32_t* place, int6
     return 0
 
 
-cdef int visit_plane(Tree* tree, const Steps* steps, const Plane* here, bint across) noexcept nogil:
-    cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
-    cdef const int32_t* place
-    cdef Py_ssize_t i, k, column
-    cdef int64_t at
-    cdef int32_t region
-    cdef int status
-    for i in range(here.begin, here.end):
-        region = tree.runs[i].region
-        if tree.quiet[region]:
-            continue
-        column = column_of(&cursor, tree, &tree.runs[i])
-        place = here.voxels + (cursor.row + 1) * (tree.n_columns + 2) + column + 1
-        for k in range(tree.runs[i].length):
-            at = cursor.row_at + (column + k) * tree.weights[2]
-            if across:
-                status = look_across(tree, steps, place + k, at)
-            else:
-                status = look_up(tree, steps, place + k, region, at)
-            if status < 0:
-                return -1
+cdef int visit_run(
+    Tree* tree, const Steps* steps, const int32_t* place, const Run* run, int64_t at, int look
+) noexcept nogil:
+    cdef Py_ssize_t i
+    if look == FOR_PEAKS:
+        return find_peaks(tree, steps, place, run.length, run.region, at)
+    for i in range(run.length):
+        if look == UP:
+            look_up(tree, steps, place + i)
+        elif look_across(tree, steps, place + i, at + i * tree.weights[2]) < 0:
+            return -1
     return 0
 
 
-cdef int visit(Tree* tree, bint across) noexcept nogil:
-    """Look up, or across, from every voxel, through a window of three planes that goes over the slab."""
-    cdef Py_ssize_t size = (tree.n_rows + 2) * (tree.n_columns + 2), i
-    cdef int32_t* memory = <int32_t*> calloc(3 * size, sizeof(int32_t))
-    cdef Plane before = Plane(memory, 0, 0, 1), here = Plane(memory + size, 0, 0, 1), after
-    cdef Steps steps
+cdef int visit_plane(Tree* tree, const Steps* steps, const Plane* here, int look) noexcept nogil:
+    cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
+    cdef const Run* run
+    cdef int64_t column, at
+    cdef Py_ssize_t i, place
+    for i in range(here.begin, here.end):
+        run = &tree.runs[tree.loud[i].run]
+        column = column_of(&cursor, tree, run)
+        place, at = (cursor.row + 1) * (tree.n_columns + 2) + column + 1, cursor.row_at + column * tree.weights[2]
+        if visit_run(tree, steps, here.voxels + place, run, at, look) < 0:
+            return -1
+    return 0
+
+
+cdef int visit(Tree* tree, Steps* steps, int32_t* window, int look) noexcept nogil:
+    """Look for something from every voxel, through a window of three planes that moves over the slab."""
+    cdef Py_ssize_t size = window_size(tree), i
+    cdef Plane before = Plane(window, 0, 0), here = Plane(window + size, 0, 0)
+    cdef Plane after = Plane(window + 2 * size, 0, 0)
     cdef int status = 0
-    if memory == NULL:
-        return -1
-    after.voxels = memory + 2 * size
-    set_steps(&steps, tree)
     find_runs(&here, &before, tree)
     fill(&here, tree, 1)
     while here.begin < here.end and status == 0:
@@ -283,14 +330,19 @@ cdef int visit(Tree* tree, bint across) noexcept nogil:
             steps.to[i] = steps.within[i]
             if steps.plane[i] != 0:
                 steps.to[i] += (before.voxels if steps.plane[i] < 0 else after.voxels) - here.voxels
-        status = visit_plane(tree, &steps, &here, across)
+        status = visit_plane(tree, steps, &here, look)
         fill(&before, tree, 0)
         if not is_next(&after, &here, tree):
             fill(&here, tree, 0)
             fill(&after, tree, 1)
         before, here, after = here, after, before
-    free(memory)
+    fill(&before, tree, 0)
     return status
+
+
+cdef inline Py_ssize_t window_size(const Tree* tree) noexcept nogil:
+    """Of one plane of it, with its margin."""
+    return (tree.n_rows + 2) * (tree.n_columns + 2)
 
 
 cdef void leave_out_single_peaks(Tree* tree) noexcept nogil:
@@ -305,21 +357,24 @@ cdef void leave_out_single_peaks(Tree* tree) noexcept nogil:
     for i in range(tree.n_peaks):
         if missing[tree.peaks[i].region] == 0:
             tree.peaks[kept] = tree.peaks[i]
-            tree.up[tree.peaks[kept].voxel] = <int32_t> ~kept
             kept += 1
-    tree.n_peaks = kept
+    tree.n_peaks, kept = kept, 0
+    for i in range(tree.n_loud):
+        if not tree.quiet[tree.runs[tree.loud[i].run].region]:
+            tree.loud[kept] = tree.loud[i]
+            kept += 1
+    tree.n_loud = kept
 
 
 cdef void find_basins(Tree* tree) noexcept nogil:
     """Follow each way up to its peak, and make it short."""
     cdef int32_t* up = tree.up
-    cdef int32_t voxel = 1, end, v, peak, above
+    cdef int32_t voxel, v, peak, above
     cdef Py_ssize_t i
-    for i in range(tree.n_runs):
-        end = voxel + tree.runs[i].length
-        if tree.quiet[tree.runs[i].region]:
-            voxel = end
-        while voxel < end:
+    for i in range(tree.n_peaks):
+        up[tree.peaks[i].voxel] = <int32_t> ~i
+    for i in range(tree.n_loud):
+        for voxel in range(tree.loud[i].voxel, tree.loud[i].voxel + tree.runs[tree.loud[i].run].length):
             v = voxel
             while up[v] >= 0:
                 v = up[v]
@@ -328,7 +383,6 @@ cdef void find_basins(Tree* tree) noexcept nogil:
                 above = up[v]
                 up[v] = peak
                 v = above
-            voxel += 1
 
 
 cdef inline uint64_t number_of(const Tree* tree, int32_t meeting, bint by_position) noexcept nogil:
@@ -403,10 +457,10 @@ cdef int join(Tree* tree) noexcept nogil:
         if a == b:
             continue
         if is_higher(&tree.peaks[a], &tree.peaks[b]):
-            a, b, across = b, a, own
+            a, b, own, across = b, a, across, own
         lower = &tree.peaks[a]
         lower.saddle_key, lower.saddle_at = tree.keys[meeting.voxel], meeting.at
-        lower.into, lower.died = across, turn
+        lower.parent, lower.into, lower.side, lower.died = b, across, own, turn
         parent[a] = b
         turn += 1
     free(memory)
@@ -414,23 +468,41 @@ cdef int join(Tree* tree) noexcept nogil:
 
 
 cdef int build(Tree* tree) noexcept nogil:
+    cdef int32_t* window
+    cdef Py_ssize_t n_loud
+    cdef int status = -1
     tree.quiet = <uint8_t*> malloc(tree.n_regions + 1)
     if tree.quiet == NULL:
         return -1
-    if not find_uneven(tree):
+    n_loud = find_uneven(tree)
+    if n_loud == 0:
         return 0
-    tree.up = <int32_t*> malloc(tree.n_keys * sizeof(int32_t))
-    if tree.up == NULL or visit(tree, False) < 0:
+    window = <int32_t*> calloc(3 * window_size(tree), sizeof(int32_t))
+    tree.loud = <Loud*> malloc(n_loud * sizeof(Loud))
+    if window != NULL and tree.loud != NULL:
+        list_loud(tree)
+        status = build_in_window(tree, window)
+    free(window)
+    free(tree.loud)
+    free(tree.meetings)
+    return status
+
+
+cdef int build_in_window(Tree* tree, int32_t* window) noexcept nogil:
+    cdef Steps steps
+    set_steps(&steps, tree)
+    if visit(tree, &steps, window, FOR_PEAKS) < 0:
         return -1
     leave_out_single_peaks(tree)
     if tree.n_peaks == 0:
         return 0
-    find_basins(tree)
-    if visit(tree, True) < 0 or tree.n_meetings > INT32_MAX or join(tree) < 0:
+    tree.up = <int32_t*> malloc(tree.n_keys * sizeof(int32_t))
+    if tree.up == NULL or visit(tree, &steps, window, UP) < 0:
         return -1
-    free(tree.meetings)
-    tree.meetings = NULL
-    return 0
+    find_basins(tree)
+    if visit(tree, &steps, window, ACROSS) < 0 or tree.n_meetings > INT32_MAX:
+        return -1
+    return join(tree)
 
 
 cdef inline void add_piece(Region* row, const Cursor* cursor, int64_t first, int64_t n, int64_t at) noexcept nogil:
@@ -449,29 +521,13 @@ cdef inline void add_piece(Region* row, const Cursor* cursor, int64_t first, int
 
 
 cdef struct Cut:
-    Region* table        # regions that stay as they are, then one row for each peak that stays
+    Region* table        # a row for each region that stays as it is and each peak that stays, in the order of the sweep
     Saddle* saddles
     Run* runs            # cut where basins meet
     Py_ssize_t n_rows, n_runs, run_room
-
-
-cdef int cut_run(
-    Cut* to, const Tree* tree, const Run* run, int32_t voxel, const int32_t* row_of, Cursor* cursor
-) noexcept nogil:
-    """Add the pieces of a run to the rows of the peaks that they belong to."""
-    cdef int64_t column = column_of(cursor, tree, run), begin = 0, end
-    cdef int32_t row
-    while begin < run.length:
-        row, end = row_of[~tree.up[voxel + begin]], begin + 1
-        while end < run.length and row_of[~tree.up[voxel + end]] == row:
-            end += 1
-        add_piece(
-            &to.table[row], cursor, column + begin, end - begin, cursor.row_at + (column + begin) * tree.weights[2]
-        )
-        if add_run(to, run.start + begin, end - begin, row) < 0:
-            return -1
-        begin = end
-    return 0
+    int32_t* stays       # of each peak: itself, or where its voxels go
+    int32_t* row_of_peak
+    int32_t* row_of_region
 
 
 cdef inline int add_run(Cut* to, int64_t start, int64_t length, int32_t row) noexcept nogil:
@@ -484,53 +540,78 @@ cdef inline int add_run(Cut* to, int64_t start, int64_t length, int32_t row) noe
     return 0
 
 
-cdef int32_t peak_that_stays(const Tree* tree, const uint8_t* left_out, int32_t peak) noexcept nogil:
-    while left_out[peak]:
-        peak = tree.peaks[peak].into
-    return peak
+cdef inline int32_t new_row(Cut* to, int32_t* number, Region row) noexcept nogil:
+    number[0] = <int32_t> to.n_rows
+    to.table[to.n_rows], to.saddles[to.n_rows] = row, Saddle(0, -1, -1, -1, -1, -1)
+    to.n_rows += 1
+    return number[0]
 
 
-cdef void add_rows(Cut* to, const Tree* tree, const uint8_t* left_out, int32_t* row_of, int32_t* number) noexcept nogil:
-    """Number the rows: those of regions that stay as they are in `number`, those of peaks in `row_of`."""
+cdef int cut_run(Cut* to, const Tree* tree, const Run* run, int32_t voxel, Cursor* cursor) noexcept nogil:
+    """Add the pieces of a run to the rows of the peaks that they belong to."""
+    cdef int64_t column = column_of(cursor, tree, run), begin = 0, end
+    cdef int32_t peak, row
+    cdef Region empty
+    while begin < run.length:
+        peak, end = to.stays[~tree.up[voxel + begin]], begin + 1
+        while end < run.length and to.stays[~tree.up[voxel + end]] == peak:
+            end += 1
+        row = to.row_of_peak[peak]
+        if row < 0:
+            clear(&empty)
+            empty.peak_key, empty.peak_at = tree.peaks[peak].key, tree.peaks[peak].at
+            row = new_row(to, &to.row_of_peak[peak], empty)
+        add_piece(
+            &to.table[row], cursor, column + begin, end - begin, cursor.row_at + (column + begin) * tree.weights[2]
+        )
+        if add_run(to, run.start + begin, end - begin, row) < 0:
+            return -1
+        begin = end
+    return 0
+
+
+cdef void find_stays(Cut* to, const Tree* tree, const uint8_t* left_out) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int32_t peak
+    for i in range(tree.n_peaks):
+        peak = <int32_t> i
+        while left_out[peak]:
+            peak = tree.peaks[peak].into
+        to.stays[i] = peak
+
+
+cdef void add_saddles(Cut* to, const Tree* tree) noexcept nogil:
     cdef Py_ssize_t i
     cdef const Peak* peak
-    for i in range(tree.n_regions):
-        if tree.quiet[i]:
-            to.table[to.n_rows], to.saddles[to.n_rows] = tree.regions[i], Saddle(0, -1, -1, -1)
-            number[i] = <int32_t> to.n_rows
-            to.n_rows += 1
-    for i in range(tree.n_peaks):
-        if not left_out[i]:
-            row_of[i] = <int32_t> to.n_rows
-            clear(&to.table[to.n_rows])
-            to.table[to.n_rows].peak_key, to.table[to.n_rows].peak_at = tree.peaks[i].key, tree.peaks[i].at
-            to.n_rows += 1
-    for i in range(tree.n_peaks):
-        row_of[i] = row_of[peak_that_stays(tree, left_out, <int32_t> i)]
     for i in range(tree.n_peaks):
         peak = &tree.peaks[i]
-        if not left_out[i]:
-            to.saddles[row_of[i]] = Saddle(
-                peak.saddle_key, peak.saddle_at, row_of[peak.into] if peak.into >= 0 else -1, peak.died
+        if to.stays[i] == i and peak.into >= 0:
+            to.saddles[to.row_of_peak[i]] = Saddle(
+                peak.saddle_key, peak.saddle_at, to.row_of_peak[to.stays[peak.parent]],
+                to.row_of_peak[to.stays[peak.into]], to.row_of_peak[to.stays[peak.side]], peak.died,
             )
 
 
-cdef int cut(Cut* to, const Tree* tree, const uint8_t* left_out, int32_t* row_of, int32_t* number) noexcept nogil:
+cdef int cut(Cut* to, const Tree* tree, const uint8_t* left_out) noexcept nogil:
     cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
     cdef const Run* run
-    cdef int32_t voxel = 1
+    cdef int32_t voxel = 1, row
     cdef Py_ssize_t i
     cdef int status
-    add_rows(to, tree, left_out, row_of, number)
+    find_stays(to, tree, left_out)
     for i in range(tree.n_runs):
         run = &tree.runs[i]
         if tree.quiet[run.region]:
-            status = add_run(to, run.start, run.length, number[run.region])
+            row = to.row_of_region[run.region]
+            if row < 0:
+                row = new_row(to, &to.row_of_region[run.region], tree.regions[run.region])
+            status = add_run(to, run.start, run.length, row)
         else:
-            status = cut_run(to, tree, run, voxel, row_of, &cursor)
+            status = cut_run(to, tree, run, voxel, &cursor)
         if status < 0:
             return -1
         voxel += run.length
+    add_saddles(to, tree)
     return 0
 
 
@@ -574,7 +655,6 @@ cdef class MergeTree:
     def __dealloc__(self):  # the peaks go with their memory
         free(self.tree.quiet)
         free(self.tree.up)
-        free(self.tree.meetings)
 
     def cut(self, const uint8_t[::1] left_out):
         """Cut regions into those of their peaks; what a peak that is left out had goes to the one across its saddle.
@@ -591,18 +671,18 @@ cdef class MergeTree:
         cdef Memory regions = Memory(), saddles = Memory(), runs = Memory()
         cdef Tree* tree = &self.tree
         cdef Py_ssize_t n_rows = tree.n_regions + tree.n_peaks
-        cdef int32_t* numbers = <int32_t*> malloc(n_rows * sizeof(int32_t))
+        cdef int32_t* numbers = <int32_t*> malloc((n_rows + tree.n_peaks) * sizeof(int32_t))
         cdef Cut to
         cdef int status = -1
         memset(&to, 0, sizeof(Cut))
-        with nogil:
-            if (
-                numbers != NULL
-                and lc_grow(&to.table, n_rows * sizeof(Region)) == 0
-                and lc_grow(&to.saddles, n_rows * sizeof(Saddle)) == 0
-            ):
-                status = cut(&to, tree, &left_out[0], numbers, numbers + tree.n_peaks)
-            free(numbers)
+        if numbers != NULL:
+            memset(numbers, -1, n_rows * sizeof(int32_t))
+            to.row_of_region, to.row_of_peak = numbers, numbers + tree.n_regions
+            to.stays = numbers + n_rows
+            if lc_grow(&to.table, n_rows * sizeof(Region)) == 0 and lc_grow(&to.saddles, n_rows * sizeof(Saddle)) == 0:
+                with nogil:
+                    status = cut(&to, tree, &left_out[0])
+        free(numbers)
         regions.data, regions.n_bytes = to.table, to.n_rows * sizeof(Region)
         saddles.data, saddles.n_bytes = to.saddles, to.n_rows * sizeof(Saddle)
         runs.data, runs.n_bytes = to.runs, to.n_runs * sizeof(Run)

@@ -215,6 +215,7 @@ cdef class Slab:
             else:
                 number[i] = <int32_t> done.n_regions
                 done.regions[done.n_regions] = self.regions[i]
+                done.parent[done.n_regions] = number[i]
                 done.n_regions += 1
         self.n_keys = 1
         for i in range(n_runs):

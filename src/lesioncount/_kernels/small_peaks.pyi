@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 def join_small(
     table: NDArray[np.uint8],
     into: NDArray[np.int32],
+    side: NDArray[np.int32],
     turns: NDArray[np.int32],
     n_voxels: int,
     length_mm: float,

@@ -19,21 +19,21 @@ cdef inline bint is_small(const Region* row, const Size* least) noexcept nogil:
 
 
 def join_small(
-    unsigned char[::1] table, const int32_t[::1] into, const int32_t[::1] turns, int64_t n_voxels, double length_mm,
-    tuple spacing_mm, int32_t[::1] row_of,
+    unsigned char[::1] table, const int32_t[::1] into, const int32_t[::1] side, const int32_t[::1] turns,
+    int64_t n_voxels, double length_mm, tuple spacing_mm, int32_t[::1] row_of,
 ):
     """Join rows that are too small with their neighbours, in the order in which peaks have joined higher ones.
 
-    A row whose neighbours below are all part of it goes to the row across its saddle. A row that is too small though
-    one below it is not, a small tip on a broad shoulder, takes that one in: the two become one row with the higher
-    peak. Neighbours stay connected in both cases. A row that has neither is left as it is.
+    A row that is too small goes to the row across its saddle. If a large one has joined it before, it is a small tip on
+    a broad shoulder, and takes the shoulder in: the two become one row with the higher peak. What becomes one row
+    touches in both cases. A row that has neither is left as it is.
 
     Parameters
     ----------
     table : bytes of REGION_FIELDS
         Rows that take others in are changed.
-    into : array of int32
-        The row across the saddle of each row.
+    into, side : array of int32
+        The rows that touch at the saddle of each row: across it, and on this side.
     turns : array of int32
         Rows in the order in which they joined, those last that did not.
     n_voxels, length_mm, spacing_mm
@@ -63,6 +63,6 @@ def join_small(
                 merge_into(&rows[across], &rows[row])
                 row_of[row] = across
             elif below[across] < 0:
-                below[across] = row
+                below[across] = find(&row_of[0], side[row])
         for i in range(row_of.shape[0]):
             row_of[i] = find(&row_of[0], <int32_t> i)
