@@ -1,4 +1,4 @@
-"""Maps to time: lesions as boxes of 3³ voxels over a background below 0.05, and noise as early training makes it."""
+"""Maps to time: lesions as boxes of 3³ voxels or as hills over a background below 0.05, and noise of early training."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,19 @@ def boxes(shape: tuple[int, int, int], n: int) -> NDArray[np.float32]:
     for _ in range(n):
         corner = [int(rng.integers(0, side - 3)) for side in shape]
         p[tuple(slice(at, at + 3) for at in corner)] = rng.uniform(0.2, 1)
+    return p
+
+
+def hills(shape: tuple[int, int, int], n: int) -> NDArray[np.float32]:
+    """So many smooth lesions of 4 to 12 voxels across at random places, some of which touch, over faint noise."""
+    rng = np.random.default_rng(0)
+    p = boxes(shape, 0)
+    reach = 7
+    offsets = np.ogrid[(slice(-reach, reach + 1),) * 3]
+    for _ in range(n):
+        place = tuple(slice(at - reach, at + reach + 1) for at in (rng.integers(reach, side - reach) for side in shape))
+        distance = sum((along / width) ** 2 for along, width in zip(offsets, rng.uniform(1.5, 4, 3), strict=True))
+        p[place] = np.maximum(p[place], rng.uniform(0.3, 1) * np.exp(-distance))
     return p
 
 

@@ -16,6 +16,15 @@ def share_of_array(p: NDArray[np.float32]) -> float:
     return highest_since(before) / p.nbytes
 
 
+def share_of_peaks(p: NDArray[np.float32]) -> float:
+    """The same of peaks, as a share of what they may take: 5 % of the map, and 40 bytes a voxel above the threshold."""
+    lc.count_lesions(p[:2], protocol="peaks")
+    allowed = 0.05 * p.nbytes + 40 * np.count_nonzero(p > 0.1)
+    before = reset_highest()
+    lc.count_lesions(p, protocol="peaks")
+    return highest_since(before) / allowed
+
+
 def megabytes_of_training(way: str) -> float:
     """Memory that the count of a batch of two takes, forward and backward: the gradient of the maps included."""
     import torch

@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import cc3d
+import cripser
 import files
 import numpy as np
 import torch
@@ -31,8 +32,9 @@ from contenders import (
     skimage_regionprops,
 )
 from fast_poibin import PoiBin
-from maps import boxes, noise
+from maps import boxes, hills, noise
 from scipy.stats import poisson_binom
+from skimage.morphology import h_maxima
 
 import lesioncount as lc
 from lesioncount.learning.batches import loader
@@ -163,9 +165,47 @@ def noisy_maps() -> list[Line]:
     return lines
 
 
+def peaks() -> list[Line]:
+    lines = []
+    for case, p, repeats, bar in (
+        ("64×192×192, 20 lesions", boxes((64, 192, 192), 20), 200, "≤1.3"),
+        ("64×192×192, 1000 lesions", boxes((64, 192, 192), 1000), 80, "≤2"),
+        ("64×192×192, 20 hills", hills((64, 192, 192), 20), 80, ""),
+        ("64×192×192, 300 hills", hills((64, 192, 192), 300), 40, ""),
+        ("64×192×192, 10% noise", noise((64, 192, 192), 0.1), 16, "≤8"),
+        ("512×512×512, 100 lesions", boxes((512, 512, 512), 100), 12, "≤1.1"),
+    ):
+        ways = {
+            "regions": lambda p=p: lc.count_lesions(p),
+            "peaks": lambda p=p: lc.count_lesions(p, protocol="peaks"),
+        }
+        t = fastest(ways, repeats)
+        lines.append(Line(case, "peaks / regions", t["peaks"] / t["regions"], bar))
+    return lines + peers_of_peaks()
+
+
+def peers_of_peaks() -> list[Line]:
+    p, case = boxes((64, 192, 192), 20), "64×192×192, 20 lesions"
+    ours = fastest({"peaks": lambda: lc.count_lesions(p, protocol="peaks")}, 40)["peaks"]
+    begin = time.perf_counter()
+    cripser.compute_ph(-p, maxdim=0)
+    middle = time.perf_counter()
+    h_maxima(p, 0.02)
+    end = time.perf_counter()
+    return [
+        Line(case, "cripser, components only / peaks", (middle - begin) / ours, "≥500"),
+        Line(case, "scikit-image h_maxima / peaks", (end - middle) / ours, "≥500"),
+    ]
+
+
 def memory() -> list[Line]:
     share = float(run_alone("import maps, memory; print(memory.share_of_array(maps.boxes((182, 218, 182), 50)))"))
-    return [Line("182×218×182, 50 lesions", "extra memory / array, percent", 100 * share, "≤5")]
+    lines = [Line("182×218×182, 50 lesions", "extra memory / array, percent", 100 * share, "≤5")]
+    for case, made in (("50 lesions", "boxes((182, 218, 182), 50)"), ("300 hills", "hills((182, 218, 182), 300)")):
+        share = float(run_alone(f"import maps, memory; print(memory.share_of_peaks(maps.{made}))"))
+        what = "extra memory of peaks / (5 % of array + 40 bytes a voxel)"
+        lines.append(Line(f"182×218×182, {case}", what, share, "≤1"))
+    return lines
 
 
 def start_up() -> list[Line]:
@@ -352,6 +392,7 @@ def main() -> None:
         many_lesions,
         large_map,
         noisy_maps,
+        peaks,
         memory,
         start_up,
         distributions,
@@ -364,7 +405,7 @@ def main() -> None:
         for line in section():
             lines.append(line)
             print(f"{line.case:<28} {line.what:<56} {line.ratio:>9.2f}  {line.bar:<5} {line.verdict}", flush=True)
-    packages = ("numpy", "scipy", "scikit-image", "connected-components-3d", "fast-poibin", "lesioncount")
+    packages = ("numpy", "scipy", "scikit-image", "connected-components-3d", "cripser", "fast-poibin", "lesioncount")
     about = {
         "machine": platform.machine(),
         "python": platform.python_version(),

@@ -48,15 +48,22 @@ def test_presets_survive_json(name):
 
 
 def test_json_holds_every_field_as_a_plain_value():
-    protocol = CountingProtocol(np.float32(0.25), np.int64(26), np.int32(3), np.float64(4), 5, np.float16(6))
+    sizes = np.int32(3), np.float64(4), 5, np.float16(6)
+    protocol = CountingProtocol(np.float32(0.25), np.int64(26), *sizes, np.str_("peaks"), np.float32(0.125))
     assert json.loads(protocol.to_json()) == {
         "threshold": 0.25, "connectivity": 26, "min_voxels": 3, "min_volume_mm3": 4.0, "min_diameter_mm": 5.0,
-        "min_length_mm": 6.0,
+        "min_length_mm": 6.0, "candidates": "peaks", "min_persistence": 0.125,
     }  # fmt: skip
 
 
 def test_json_may_leave_fields_out():
     assert CountingProtocol.from_json('{"threshold": 0.3}') == CountingProtocol(threshold=0.3)
+    assert CountingProtocol.from_json('{"threshold": 0.3}').candidates == "regions"
+
+
+def test_components_have_no_peaks_but_the_same_size_and_connectivity():
+    protocol = CountingProtocol(connectivity=26, min_voxels=3, candidates="peaks", min_persistence=0.1)
+    assert protocol.components_above(0.5) == CountingProtocol(threshold=0.5, connectivity=26, min_voxels=3)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +97,11 @@ def test_wrong_json_is_explained(text, message):
         ({"min_volume_mm3": -3}, "at least 0"),
         ({"min_diameter_mm": float("inf")}, "at least 0"),
         ({"min_length_mm": -0.1}, "min_length_mm to be a size of at least 0"),
+        ({"candidates": "hills"}, "'hills'"),
+        ({"candidates": None}, 'to be "regions" or "peaks"'),
+        ({"candidates": "peaks", "min_persistence": 1}, r"min_persistence in \[0, 1\)"),
+        ({"candidates": "peaks", "min_persistence": "much"}, "min_persistence to be a number"),
+        ({"min_persistence": 0.1}, "Only peaks have a persistence"),
     ],
 )
 def test_nonsense_is_refused(fields, message):
@@ -101,7 +113,7 @@ def test_nonsense_is_refused(fields, message):
 
 @pytest.mark.parametrize("name", ["nobody", None, []])
 def test_unknown_preset_names_the_known_ones(name):
-    with pytest.raises(ProtocolError, match="Known are paper, faces, corners, ms"):
+    with pytest.raises(ProtocolError, match="Known are paper, faces, corners, ms, peaks"):
         CountingProtocol.named(name)
 
 
@@ -110,4 +122,7 @@ def test_a_protocol_reads_as_a_sentence():
     assert str(CountingProtocol(threshold=0.3, connectivity=26, **sizes)) == (
         "voxels above 0.3, connected through 26 neighbours, at least 2 voxels, at least 3 mm³, at least 1.5 mm across, "
         "at least 4 mm long"
+    )
+    assert str(CountingProtocol(candidates="peaks", min_persistence=0.05)) == (
+        "voxels above 0.1, connected through edges, split into peaks, that stand out by at least 0.05"
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from numpy.typing import ArrayLike
 
 from lesioncount.candidates import find_candidates
@@ -44,7 +42,7 @@ def connected_component_count(
     """
     candidates = find_candidates(
         probabilities,
-        protocol=replace(checked_protocol(protocol), threshold=threshold),
+        protocol=checked_protocol(protocol).components_above(threshold),
         mask=mask,
         spacing_mm=spacing_mm,
         scale=scale,

@@ -1,4 +1,4 @@
-"""Step 1: probability map → candidates, the connected regions above the threshold."""
+"""Step 1: probability map → candidates, the connected regions above the threshold, or the peaks in them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lesioncount._kernels.slab import Slab, paint
+from lesioncount._kernels.slab import paint
 from lesioncount.checks import checked_map, checked_mask, checked_protocol, checked_spacing, checked_threads
 from lesioncount.errors import BinaryMapWarning, CutOffMapWarning, MapWarning, RunsNotKeptError, VoxelTypeError
+from lesioncount.peaks import Found, SlabSum, join_small_peaks
 from lesioncount.protocol import CountingProtocol
-from lesioncount.slabs import REGION, RUN, SweepPlan, sweep_map
+from lesioncount.sizes import SmallestSize, equivalent_diameter
+from lesioncount.slabs import SweepPlan, sweep_map
 from lesioncount.voxels import encoding_of
-
-# Voxel sizes come from files as single precision: a candidate of exactly the smallest size must not be dropped for it.
-_SIZE_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +51,7 @@ class Candidates:
     warning: MapWarning | None
     _voxel_mm3: float
     _table: NDArray[Any]
+    _saddles: NDArray[Any] | None
     _plan: SweepPlan
     _runs: _Runs | None
 
@@ -79,6 +79,28 @@ class Candidates:
         return _read_only(np.ravel_multi_index(tuple(self.peak_index.T), self.shape).astype(np.int64))
 
     @cached_property
+    def saddle_probability(self) -> NDArray[np.float64]:
+        """The highest probability at which a peak joins a higher one; 0 where it does not above the threshold."""
+        if self._saddles is None:
+            return _read_only(np.zeros(len(self)))
+        probability = self._plan.encoding.converted().probability(self._saddles["key"])
+        return _read_only(np.where(self._saddles["at"] < 0, 0.0, probability))
+
+    @cached_property
+    def saddle_index(self) -> NDArray[np.int64]:
+        """Index of the voxel at which a peak joins a higher one; -1 where it does not: (n, ndim)."""
+        if self._saddles is None:
+            return _read_only(np.full((len(self), len(self.shape)), -1))
+        return _read_only(np.where(self._saddles["at"][:, None] < 0, -1, self._unravel(self._saddles["at"])))
+
+    @cached_property
+    def saddle_position(self) -> NDArray[np.int64]:
+        """Position of that voxel in the flattened map (C order); -1 where there is none."""
+        has_saddle = self.saddle_index[:, 0] >= 0
+        position = np.ravel_multi_index(tuple(np.maximum(self.saddle_index, 0).T), self.shape)
+        return _read_only(np.where(has_saddle, position, -1).astype(np.int64))
+
+    @cached_property
     def bbox(self) -> NDArray[np.int64]:
         """Bounding box as scikit-image has it, first index along each axis, then last index plus one: (n, 2 ndim)."""
         low, high = self._in_map_order(self._table["low"]), self._in_map_order(self._table["high"])
@@ -97,7 +119,7 @@ class Candidates:
     @cached_property
     def equivalent_diameter_mm(self) -> NDArray[np.float64]:
         """Diameter of the ball (in 2-D the disc) of the same volume; NaN when the voxel size is unknown."""
-        return _read_only(_diameter(self.volume_mm3, self.spacing_mm, len(self.shape)))
+        return _read_only(equivalent_diameter(self.volume_mm3, self.spacing_mm, len(self.shape)))
 
     def label_map(self, dtype: DTypeLike = np.int32) -> NDArray[Any]:
         """A new array of the map's shape: 0 outside, i + 1 in the voxels of row i."""
@@ -125,7 +147,11 @@ class Candidates:
             "volume_mm3": self.volume_mm3,
             "equivalent_diameter_mm": self.equivalent_diameter_mm,
         }
-        for name in ("peak_index", "centroid", "bbox"):
+        names = ["peak_index", "centroid", "bbox"]
+        if self.protocol.has_peaks:
+            table["saddle_probability"] = self.saddle_probability
+            names.append("saddle_index")
+        for name in names:
             for i, column in enumerate(getattr(self, name).T):
                 table[f"{name}-{i}"] = column
         return table
@@ -229,31 +255,31 @@ def find_candidates(
     spacing = checked_spacing(spacing_mm, voxels.ndim, protocol)
     encoding = encoding_of(voxels.dtype, scale, 0.0, logits)
     plan = SweepPlan(SweepPlan.axes_by_stride(voxels), voxels.shape, encoding, protocol)
-    slab = sweep_map(plan, voxels, inside, checked_threads(threads))
-    candidates = candidates_of(slab, plan, voxels.shape, spacing, keep_runs=True)
+    total = SlabSum(plan, keep_runs=True)
+    sweep_map(plan, voxels, inside, checked_threads(threads), total.add)
+    candidates = candidates_of(total.finish(), plan, voxels.shape, spacing)
     if warn:
         candidates.warn(stacklevel=2)
     return candidates
 
 
 def candidates_of(
-    slab: Slab,
+    found: Found,
     plan: SweepPlan,
     shape: tuple[int, ...],
     spacing_mm: tuple[float, ...] | None,
     *,
     voxel_mm3: float | None = None,
-    keep_runs: bool,
 ) -> Candidates:
-    """The table of a slab that holds the whole map; the slab is empty after."""
-    regions, runs = slab.finish()
-    table = np.frombuffer(regions, REGION)
+    """The candidates of a whole map, given what was found in it."""
     if voxel_mm3 is None:
         voxel_mm3 = math.nan if spacing_mm is None else math.prod(spacing_mm)
-    large_enough = _large_enough(table, plan, voxel_mm3, spacing_mm)
+    size = SmallestSize(plan.protocol, plan.axes, voxel_mm3, spacing_mm)
+    found = join_small_peaks(found, size)
+    table, is_large = found.table, size.is_reached_by(found.table)
     kept: NDArray[np.intp] | slice = slice(None)
-    if large_enough is not None or plan.axes != tuple(sorted(plan.axes)):
-        kept = np.arange(len(table)) if large_enough is None else np.flatnonzero(large_enough)
+    if is_large is not None or not found.is_in_order or plan.axes != tuple(sorted(plan.axes)):
+        kept = np.arange(len(table)) if is_large is None else np.flatnonzero(is_large)
         kept = kept[np.argsort(table["first_at"][kept])]
     rows = table[kept]
     return Candidates(
@@ -263,16 +289,17 @@ def candidates_of(
         n_dropped=len(table) - len(rows),
         _voxel_mm3=voxel_mm3,
         _table=rows,
+        _saddles=None if found.saddles is None else found.saddles[kept],
         _plan=plan,
-        _runs=_Runs(np.frombuffer(runs, RUN), len(table), kept) if keep_runs else None,
-        warning=None if len(table) == 0 else _warning_of(slab),
+        _runs=None if found.runs is None else _Runs(found.runs, len(table), kept),
+        warning=None if len(table) == 0 else _warning_of(found),
     )
 
 
-def _warning_of(slab: Slab) -> MapWarning | None:
-    if slab.has_soft:
+def _warning_of(found: Found) -> MapWarning | None:
+    if found.has_soft:
         return None
-    if slab.has_gray:
+    if found.has_gray:
         return CutOffMapWarning(
             "This map has no values between 0 and 0.5, so that weak candidates were removed before and the count is "
             "likely too certain. Count the unthresholded probabilities if you can."
@@ -281,54 +308,6 @@ def _warning_of(slab: Slab) -> MapWarning | None:
         "This map is binary (only 0 and 1): every candidate exists with probability 1 and the distribution is a single "
         "point. Count the probabilities that the mask was made from if you can."
     )
-
-
-def _large_enough(
-    table: NDArray[Any], plan: SweepPlan, voxel_mm3: float, spacing_mm: tuple[float, ...] | None
-) -> NDArray[np.bool_] | None:
-    """Which regions reach the smallest size; None when there is none to reach."""
-    protocol, axes = plan.protocol, plan.axes
-    if protocol.min_voxels <= 1 and not protocol.needs_spacing:
-        return None
-    columns = (0, 1, 2) if len(axes) == 3 else (0, 2)  # planes, rows and columns of the sweep; 2-D maps have no rows
-    sides = (table["high"] - table["low"] + 1)[:, columns][:, np.argsort(axes)]
-    return large_enough(table["n_voxels"], sides, protocol, voxel_mm3=voxel_mm3, spacing_mm=spacing_mm)
-
-
-def large_enough(
-    n_voxels: NDArray[np.int64],
-    sides: NDArray[np.integer],
-    protocol: CountingProtocol,
-    /,
-    *,
-    voxel_mm3: float,
-    spacing_mm: tuple[float, ...] | None,
-) -> NDArray[np.bool_]:
-    """Which regions reach the smallest size of a protocol.
-
-    Parameters
-    ----------
-    n_voxels : array of int, shape (n,)
-    sides : array of int, shape (n, ndim)
-        Of their bounding boxes along the axes of the map, in voxels.
-    protocol : CountingProtocol
-    voxel_mm3, spacing_mm
-        Volume and sizes of a voxel; looked at if the protocol has a size in millimetres.
-    """
-    kept: NDArray[np.bool_] = n_voxels >= protocol.min_voxels
-    if protocol.needs_spacing and spacing_mm is not None:
-        slack, volume, ndim = 1 - _SIZE_ROUNDING, n_voxels * np.float64(voxel_mm3), sides.shape[1]
-        kept &= volume >= protocol.min_volume_mm3 * slack
-        kept &= _diameter(volume, spacing_mm, ndim) >= protocol.min_diameter_mm * slack
-        kept &= (sides * spacing_mm[:ndim]).max(axis=1) >= protocol.min_length_mm * slack
-    return kept
-
-
-def _diameter(volume_mm3: NDArray[np.float64], spacing_mm: tuple[float, ...] | None, ndim: int) -> NDArray[np.float64]:
-    if ndim == 3:
-        return np.cbrt(6 * volume_mm3 / math.pi)
-    thickness = spacing_mm[2] if spacing_mm is not None and len(spacing_mm) == 3 else 1.0
-    return np.sqrt(4 * volume_mm3 / thickness / math.pi)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -72,7 +72,9 @@ class LesionCount:
         if self.candidates.spacing_mm is not None:
             size += f", {self.candidates.volume_mm3[row]:.4g} mm³"
         peak = ", ".join(map(str, self.candidates.peak_index[row]))
-        return f"  #{row + 1:<8} exists with probability {self.existence[row]:.4f}: {size}, peak at ({peak})"
+        line = f"  #{row + 1:<8} exists with probability {self.existence[row]:.4f}: {size}, peak at ({peak})"
+        height = self.candidates.saddle_probability[row]
+        return f"{line}, saddle of {height:.4f}" if height > 0 else line
 
 
 def count_lesions(

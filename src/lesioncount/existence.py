@@ -9,7 +9,7 @@ from lesioncount.candidates import Candidates
 
 
 def existence_probabilities(candidates: Candidates, /) -> NDArray[np.float64]:
-    """The probability that each candidate is a lesion: that of its most probable voxel.
+    """The probability that each candidate is a lesion: that of its most probable voxel, less that of its saddle.
 
     Parameters
     ----------
@@ -28,10 +28,16 @@ def existence_probabilities(candidates: Candidates, /) -> NDArray[np.float64]:
 
         p(R_k = 1) = max over i in R_k of p(V_i = 1)
 
+    Of peaks (``candidates="peaks"``), this is the height b of the peak. At the saddle, of height d, it touches a higher
+    one. If the bridge there belongs to the lesion of the peak, there is one, so that p(bridge | peak) = d / b, and the
+    peak is a lesion of its own with the probability b (1 - d / b) = b - d, its persistence.
+
     Examples
     --------
     >>> from lesioncount import find_candidates
     >>> existence_probabilities(find_candidates([[0.5, 0.75, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.25]]))
     array([0.75, 0.25])
     """
-    return candidates.peak_probability
+    if not candidates.protocol.has_peaks:
+        return candidates.peak_probability
+    return candidates.peak_probability - candidates.saddle_probability

@@ -1,10 +1,10 @@
-"""What counts as one lesion: the threshold, the connectivity and the smallest size, as one named object."""
+"""What counts as one lesion: threshold, connectivity, regions or peaks, and the smallest size, as one named object."""
 
 from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,6 +14,9 @@ from lesioncount.errors import ProtocolError
 _BY_NAME = {"faces": 1, "edges": 2, "corners": 3}
 _BY_NUMBER = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 _CONNECTIVITIES = 'In 3-D it is 6, 18 or 26; in 2-D 4 or 8; "faces", "edges" and "corners" hold in both.'
+
+# What a candidate is: a region above the threshold, or each peak in it.
+_CANDIDATES = ("regions", "peaks")
 
 # Smallest sizes in millimetres.
 _SIZES_MM = ("min_volume_mm3", "min_diameter_mm", "min_length_mm")
@@ -60,12 +63,19 @@ class CountingProtocol:
         Candidates are dropped when the longest side of their bounding box, along the axes of the map, is shorter: the
         long axis as clinical criteria ask for it. A lesion that lies across the axes is a little longer than that.
         Needs the voxel size.
+    candidates : str, default "regions"
+        ``"regions"``: each connected region above the threshold is a candidate, as in the paper. ``"peaks"``: each peak
+        of the map is one, so that lesions that touch are counted apart. A peak whose own region is smaller than one of
+        the sizes above then joins its neighbour, and is dropped if it has none.
+    min_persistence : float, default 0
+        Peaks that stand out by less from the saddle to their neighbour join it: ripples are left out. What they would
+        have added to the expected count, the sum of their persistences, is lost. Of ``"peaks"`` only.
 
     Examples
     --------
     >>> CountingProtocol()
     CountingProtocol(threshold=0.1, connectivity='edges', min_voxels=1, min_volume_mm3=0.0, min_diameter_mm=0.0,
-    min_length_mm=0.0)
+    min_length_mm=0.0, candidates='regions', min_persistence=0.0)
     >>> CountingProtocol(connectivity=26, min_volume_mm3=3) == CountingProtocol.from_json(
     ...     '{"connectivity": 26, "min_volume_mm3": 3}'
     ... )
@@ -78,6 +88,8 @@ class CountingProtocol:
     min_volume_mm3: float = 0.0
     min_diameter_mm: float = 0.0
     min_length_mm: float = 0.0
+    candidates: str = "regions"
+    min_persistence: float = 0.0
 
     def __post_init__(self) -> None:
         """Check once, and store plain Python numbers whatever came."""
@@ -98,6 +110,32 @@ class CountingProtocol:
             if size < 0 or math.isinf(size):
                 raise ProtocolError(f"Expected {name} to be a size of at least 0, but got {size:g}.")
             object.__setattr__(self, name, size)
+        self._check_candidates()
+
+    def _check_candidates(self) -> None:
+        if self.candidates not in _CANDIDATES:
+            raise ProtocolError(
+                f'Expected candidates to be "regions" or "peaks", but got {reprlib.repr(self.candidates)}.'
+            )
+        object.__setattr__(self, "candidates", str(self.candidates))
+        persistence = _number("min_persistence", self.min_persistence)
+        if not 0 <= persistence < 1:
+            raise ProtocolError(f"Expected min_persistence in [0, 1), but got {persistence:g}.")
+        if persistence > 0 and not self.has_peaks:
+            raise ProtocolError(
+                'Only peaks have a persistence. Count them (candidates="peaks", CLI: --protocol peaks), or leave '
+                "min_persistence out."
+            )
+        object.__setattr__(self, "min_persistence", persistence)
+
+    @property
+    def has_peaks(self) -> bool:
+        """Whether each peak is a candidate, and not each region."""
+        return self.candidates == "peaks"
+
+    def components_above(self, threshold: float) -> CountingProtocol:
+        """The same connectivity and smallest size for connected components above a threshold."""
+        return replace(self, threshold=threshold, candidates="regions", min_persistence=0.0)
 
     def neighbours(self, ndim: int) -> int:
         """Along how many axes a step to a neighbour may go (1, 2 or 3), checked for a map of ``ndim`` axes."""
@@ -157,6 +195,10 @@ class CountingProtocol:
     def __str__(self) -> str:
         """One line in plain words."""
         words = [f"voxels above {self.threshold:g}", f"connected through {self._connectivity_in_words()}"]
+        if self.has_peaks:
+            words.append("split into peaks")
+        if self.min_persistence > 0:
+            words.append(f"that stand out by at least {self.min_persistence:g}")
         if self.min_voxels > 1:
             words.append(f"at least {self.min_voxels} voxels")
         if self.min_volume_mm3 > 0:
@@ -198,5 +240,9 @@ PROTOCOLS: dict[str, NamedProtocol] = {
         CountingProtocol(threshold=0.1, connectivity="corners", min_length_mm=3),
         "Lesions of multiple sclerosis: at least 3 mm in long axis, as the 2017 McDonald criteria ask (Thompson et "
         "al., Lancet Neurology 2018). Needs the voxel size.",
+    ),
+    "peaks": NamedProtocol(
+        CountingProtocol(threshold=0.1, connectivity="edges", candidates="peaks"),
+        "As paper, but each peak of the map is a candidate: lesions that touch are counted apart.",
     ),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -67,8 +67,9 @@ class SweepPlan:
             keys=encoding.kernel_keys(self.protocol.threshold),
             is_signed=encoding.logits,
             neighbours=self.protocol.neighbours(len(self.shape)),
-            weights=self._weights(),
+            weights=self.weights,
             first_plane=first_plane,
+            keep_keys=self.protocol.has_peaks,
         )
         if slab.has_bad:
             raise BadVoxels
@@ -84,7 +85,8 @@ class SweepPlan:
         # A 2-D map is a pile of planes of one row each: every row of pixels can then be a slab of its own.
         return ordered if ordered.ndim == 3 else ordered[:, None, :]
 
-    def _weights(self) -> tuple[int, int, int]:
+    @property
+    def weights(self) -> tuple[int, int, int]:
         """What a step along planes, rows and columns adds to the position in C order."""
         c_order = [1] * len(self.shape)
         for axis in range(len(self.shape) - 2, -1, -1):
@@ -93,8 +95,14 @@ class SweepPlan:
         return (weights[0], weights[1], weights[2]) if len(weights) == 3 else (weights[0], 0, weights[1])
 
 
-def sweep_map(plan: SweepPlan, voxels: NDArray[Any], mask: NDArray[np.bool_] | None, threads: int) -> Slab:
-    """The slab of a whole map, whose planes are dealt out to ``threads`` threads."""
+def sweep_map(
+    plan: SweepPlan,
+    voxels: NDArray[Any],
+    mask: NDArray[np.bool_] | None,
+    threads: int,
+    add: Callable[[Slab], None],
+) -> None:
+    """Sweep a map, whose planes are dealt out to ``threads`` threads, and add up its slabs from the first plane on."""
     pieces = list(_pieces(plan, voxels, threads))
 
     def sweep_piece(piece: slice) -> Slab:
@@ -103,11 +111,14 @@ def sweep_map(plan: SweepPlan, voxels: NDArray[Any], mask: NDArray[np.bool_] | N
 
     try:
         if threads == 1 or len(pieces) == 1:
-            return _fold(map(sweep_piece, pieces))
+            for piece in pieces:
+                add(sweep_piece(piece))
+            return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(threads) as pool:
-            return _fold(pool.map(sweep_piece, pieces))
+            for slab in pool.map(sweep_piece, pieces):
+                add(slab)
     except BadVoxels:
         plan.explain(voxels, mask, 0)
 
@@ -117,10 +128,3 @@ def _pieces(plan: SweepPlan, voxels: NDArray[Any], threads: int) -> Iterator[sli
     n_pieces = min(n_planes, max(threads, -(-voxels.size // SLAB_VOXELS)))
     edges = [n_planes * i // n_pieces for i in range(n_pieces + 1)]
     return (slice(begin, end) for begin, end in itertools.pairwise(edges))
-
-
-def _fold(slabs: Iterator[Slab]) -> Slab:
-    total = next(slabs)
-    for slab in slabs:
-        total += slab
-    return total

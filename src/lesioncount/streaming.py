@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lesioncount._kernels.slab import Slab
 from lesioncount.candidates import candidates_of
 from lesioncount.checks import (
     checked_array,
@@ -22,6 +21,7 @@ from lesioncount.checks import (
 )
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError, VoxelTypeError
+from lesioncount.peaks import SlabSum
 from lesioncount.protocol import CountingProtocol
 from lesioncount.slabs import BadVoxels, SweepPlan
 from lesioncount.voxels import encoding_of
@@ -33,8 +33,9 @@ _MANY_PLANES = 1 << 31
 class StreamingCounter:
     """Counts a map that comes as a series of planes, without ever holding it.
 
-    Only the table of candidates and the last plane's runs of voxels are kept between pushes. The result is the same as
-    that of `count_lesions` on the whole map, however it was cut.
+    Only the table of candidates and the last plane's runs of voxels are kept between pushes; of peaks, the voxels above
+    the threshold as well, until their region is complete. The result is the same as that of `count_lesions` on the
+    whole map, however it was cut.
 
     Parameters
     ----------
@@ -93,12 +94,12 @@ class StreamingCounter:
             raise MapError(f"Expected keep_runs to be True or False, but got {shown(keep_runs)}.")
         self._keep_runs = keep_runs
         self._plan: SweepPlan | None = None
-        self._slab: Slab | None = None
+        self._total: SlabSum | None = None
 
     @property
     def n_planes(self) -> int:
         """How many planes have been pushed."""
-        return 0 if self._slab is None else self._slab.n_planes
+        return 0 if self._total is None else self._total.n_planes
 
     def push(self, planes: NDArray[Any], mask: ArrayLike | None = None) -> None:
         """Add the next planes: an array with the axes of the map, or a single plane.
@@ -112,28 +113,22 @@ class StreamingCounter:
         inside = checked_mask(mask, planes.shape, planes)
         if planes.size == 0:
             return
-        if self._plan is None:
+        if self._plan is None or self._total is None:
             self._plan = self._plan_for(planes)
+            self._total = SlabSum(self._plan, keep_runs=self._keep_runs)
         try:
             slab = self._plan.sweep(np.asarray(planes), inside, self.n_planes)
         except BadVoxels:
             self._plan.explain(np.asarray(planes), inside, self.n_planes)
-        if self._slab is None:
-            self._slab = slab
-        else:
-            self._slab += slab
-        if not self._keep_runs:
-            self._slab.drop_inner_runs()
+        self._total.add(slab)
 
     def result(self, *, warn: bool = True) -> LesionCount:
         """The count of all planes so far; more may follow. Warns of a hard map as `count_lesions` does."""
-        if self._slab is None or self._plan is None:
+        if self._total is None or self._plan is None or self.n_planes == 0:
             raise ShapeError("Expected planes before the result was asked for, but none were pushed.")
         shape = self._shape_of_map(self.n_planes)
-        slab = self._slab.copy()
-        candidates = candidates_of(
-            slab, self._plan, shape, self._spacing_mm, voxel_mm3=self._voxel_mm3, keep_runs=self._keep_runs
-        )
+        found = self._total.copy().finish()
+        candidates = candidates_of(found, self._plan, shape, self._spacing_mm, voxel_mm3=self._voxel_mm3)
         if warn:
             candidates.warn(stacklevel=2)
         return LesionCount.of(candidates)

@@ -66,6 +66,36 @@ def test_options_make_the_protocol(cohort, tmp_path):
     assert lc.CountingProtocol.from_dict(record["settings"]["protocol"]) == expected
 
 
+def test_peaks_are_rows_with_their_saddles(cohort, tmp_path):
+    out, options = tmp_path / "out", ["--protocol", "peaks", "--min-persistence", "0.05", "--save-labels", "--quiet"]
+    assert main(["count", str(cohort), "-o", str(out), *options, "--report"]) == 0
+    protocol = lc.CountingProtocol(candidates="peaks", min_persistence=0.05)
+    lesions = rows(out / "lesions.tsv")
+    assert list(lesions[0]) == [name for name in LESION_COLUMNS if name not in ("member", "existence_calibrated")]
+    for scan in (f"scan{i}" for i in range(6)):
+        image = nibabel.load(cohort / f"{scan}.nii.gz")
+        expected = lc.count_lesions(np.asarray(image.dataobj), spacing_mm=(1, 1, 3), protocol=protocol)
+        mine = [lesion for lesion in lesions if lesion["scan"] == scan]
+        for row, lesion in enumerate(mine):
+            peak, saddle = expected.candidates.peak_probability[row], expected.candidates.saddle_probability[row]
+            assert float(lesion["peak_probability"]) == pytest.approx(peak, rel=1e-5)
+            assert float(lesion["saddle_probability"]) == pytest.approx(saddle, rel=1e-5)
+            assert float(lesion["existence"]) == pytest.approx(peak - saddle, rel=1e-4)
+            index = [lesion[f"saddle_{axis}"] for axis in "ijk"]
+            assert index == [str(i) if saddle else "n/a" for i in expected.candidates.saddle_index[row]]
+        labels = nibabel.load(out / f"{scan}_lesions.nii.gz")
+        np.testing.assert_array_equal(np.asarray(labels.dataobj), expected.candidates.label_map())
+        record = json.loads((out / f"{scan}.json").read_text())
+        np.testing.assert_allclose(record["pmf"], expected.distribution.pmf())
+        assert record["settings"]["protocol"] == protocol.to_dict()
+        assert record["count"]["cc_count"] == lc.connected_component_count(np.asarray(image.dataobj))
+
+
+def test_persistence_of_regions_is_refused(cohort, tmp_path, capsys):
+    assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--min-persistence", "0.1"]) == 2
+    assert "--protocol peaks" in capsys.readouterr().err
+
+
 def test_a_bad_scan_is_a_row_and_the_others_are_counted(cohort, tmp_path, capsys):
     (cohort / "scan2.nii.gz").write_bytes(b"no voxels")
     assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--quiet"]) == 1

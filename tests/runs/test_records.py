@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from nifti_files import save
 
+from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import Settings, count_batch, read_results
 from lesioncount.runs.plain import read_json
 from lesioncount.runs.records import ScanRecord, read_record
@@ -25,9 +26,10 @@ def maps(tmp_path, rng):
 
 
 @pytest.mark.parametrize("members", [False, True])
-@pytest.mark.parametrize("calibrated", [False, True])
-def test_what_is_read_back_is_what_was_counted(maps, members, calibrated):
-    settings = Settings(calibration=CalibrationFit(Calibration.for_positive_weight(3))) if calibrated else Settings()
+@pytest.mark.parametrize(("calibrated", "candidates"), [(False, "regions"), (True, "regions"), (False, "peaks")])
+def test_what_is_read_back_is_what_was_counted(maps, members, calibrated, candidates):
+    fit = CalibrationFit(Calibration.for_positive_weight(3)) if calibrated else None
+    settings = Settings(CountingProtocol(candidates=candidates), calibration=fit)
     inputs = [maps / "a", maps / "b"] if members else [maps / "a"]
     results = count_batch(inputs, maps / "out", settings=settings, members=members)
     again = read_results(maps / "out")
@@ -36,15 +38,33 @@ def test_what_is_read_back_is_what_was_counted(maps, members, calibrated):
     for before, after in zip(results.scans, again.scans, strict=True):
         for name in ("name", "error", "files", "map", "numbers", "members", "warnings", "n_dropped"):
             assert getattr(before, name) == getattr(after, name)
-        assert len(before.existence) == len(after.existence) == (2 if members else 1)
-        for a, b in zip(before.existence, after.existence, strict=True):
-            np.testing.assert_array_equal(a, b)
+        for name in ("existence", "peak_probability", "saddle_probability"):
+            assert len(getattr(before, name)) == len(getattr(after, name)) == (2 if members else 1)
+            for a, b in zip(getattr(before, name), getattr(after, name), strict=True):
+                np.testing.assert_array_equal(a, b)
+        for existence, b, d in zip(after.existence, after.peak_probability, after.saddle_probability, strict=True):
+            np.testing.assert_array_equal(existence, b - d)
+            assert np.any(d > 0) == (candidates == "peaks")
         record = again.record(before.name)
         written = json.loads((maps / "out" / f"{before.name}.json").read_text())
         assert json.loads(record.to_json()) | {"checksum": written["checksum"]} == written
         assert len(record.lesions) == sum(map(len, before.existence))
         assert (record.lesions[0].existence_calibrated is not None) is calibrated
     assert again.has_members is members
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"saddle_probability": 1.5}, {"saddle_probability": -0.1}, {"peak_probability": 0.9}, {"peak_probability": 2.0}],
+)
+def test_records_of_peaks_that_do_not_add_up_are_none(maps, wrong):
+    count_batch([maps / "a"], maps / "out", settings=Settings(CountingProtocol.named("peaks")))
+    path = maps / "out" / "s0.json"
+    content = json.loads(path.read_text())
+    assert read_record(maps / "out", "s0") is not None
+    content["lesions"][0] |= wrong
+    path.write_text(json.dumps(content))
+    assert read_record(maps / "out", "s0") is None
 
 
 def test_a_failed_scan_has_a_record_without_a_count(maps):

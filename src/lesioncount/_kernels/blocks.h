@@ -69,6 +69,7 @@ typedef struct {
                        const uint64_t *within);
     void (*peaks)(const void *row, size_t n, const int32_t *edges, uint64_t base, uint64_t *key, int32_t *column);
     void (*gather)(const char *from, ptrdiff_t stride, size_t n, void *row);
+    uint64_t *(*keep)(const void *row, size_t n, const int32_t *edges, const lc_keys *keys, uint64_t *kept);
 } lc_row_ops;
 
 /* 64 bytes of 0 or 255 become the 64 bits of a word. */
@@ -186,8 +187,21 @@ static inline void lc_mask_words(const char *row, ptrdiff_t stride, size_t n, ui
         U *p = (U *)row;                                                                                       \
         for (size_t i = 0; i < n; i++, from += stride) p[i] = *(const U *)from;                                \
     }                                                                                                          \
+    static uint64_t *lc_keep_##NAME(const void *row, size_t n, const int32_t *edges, const lc_keys *keys,      \
+                                    uint64_t *kept) {                                                          \
+        const U *p = (const U *)row;                                                                           \
+        const U base = (U)keys->base, one = (U)keys->one;                                                      \
+        for (size_t run = 0; run < n; run++) {                                                                 \
+            for (int32_t i = edges[2 * run]; i < edges[2 * run + 1]; i++) {                                    \
+                U key = KEY(p[i]);                                                                             \
+                *kept++ = key < one ? key : one; /* what rounding pushed above 1 is 1, and no peak on it */    \
+            }                                                                                                  \
+        }                                                                                                      \
+        return kept;                                                                                           \
+    }                                                                                                          \
     static const lc_row_ops lc_ops_##NAME = {lc_largest_##NAME,     lc_foreground_##NAME, lc_any_bad_##NAME,   \
-                                             lc_any_between_##NAME, lc_peaks_##NAME,      lc_gather_##NAME};
+                                             lc_any_between_##NAME, lc_peaks_##NAME,      lc_gather_##NAME,    \
+                                             lc_keep_##NAME};
 
 /* Probabilities and scaled integers: the bits themselves, counted from the smallest valid value. */
 #define LC_PLAIN(U, b) ((U)((b) - base))

@@ -1,9 +1,9 @@
 """A slab: a range of planes with the table of regions found in them. Neighbouring slabs add."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 
 cdef extern from "blocks.h" nogil:
@@ -17,24 +17,8 @@ REGION_FIELDS = [
 RUN_FIELDS = [("start", "i8"), ("length", "i4"), ("region", "i4")]
 
 
-cdef inline void merge_into(Region* kept, const Region* gone) noexcept nogil:
-    cdef int axis
-    if gone.peak_key > kept.peak_key or (gone.peak_key == kept.peak_key and gone.peak_at < kept.peak_at):
-        kept.peak_key = gone.peak_key
-        kept.peak_at = gone.peak_at
-    kept.first_at = min(kept.first_at, gone.first_at)
-    kept.n_voxels += gone.n_voxels
-    for axis in range(3):
-        kept.total[axis] += gone.total[axis]
-        kept.low[axis] = min(kept.low[axis], gone.low[axis])
-        kept.high[axis] = max(kept.high[axis], gone.high[axis])
-
-
 cdef class Memory:
     """A block of C memory that numpy can read without a copy."""
-
-    cdef void* data
-    cdef Py_ssize_t n_bytes
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.data, self.n_bytes, 1, flags)
@@ -54,11 +38,14 @@ cdef class Slab:
         self.regions = NULL
         self.parent = NULL
         self.runs = NULL
+        self.keys = NULL
+        self.n_keys = 1
 
     def __dealloc__(self):
         free(self.regions)
         free(self.parent)
         free(self.runs)
+        free(self.keys)
 
     cdef int make_room(self, Py_ssize_t regions, Py_ssize_t runs) noexcept nogil:
         cdef Py_ssize_t room
@@ -76,6 +63,16 @@ cdef class Slab:
             self.run_room = room
         return 0
 
+    cdef int make_key_room(self, Py_ssize_t keys) noexcept nogil:
+        cdef Py_ssize_t room
+        if self.n_keys + keys > self.key_room:
+            room = max(self.n_keys + keys, 2 * self.key_room)
+            if lc_grow(&self.keys, room * sizeof(uint64_t)) < 0:
+                return -1
+            self.keys[0] = 0
+            self.key_room = room
+        return 0
+
     def copy(self):
         """An independent slab with the same content."""
         cdef Slab twin = Slab()
@@ -91,6 +88,12 @@ cdef class Slab:
         if self.n_runs:
             memcpy(twin.runs, self.runs, self.n_runs * sizeof(Run))
         twin.n_regions, twin.n_runs = self.n_regions, self.n_runs
+        twin.keeps_keys = self.keeps_keys
+        if self.n_keys > 1:
+            if twin.make_key_room(self.n_keys - 1) < 0:
+                raise MemoryError
+            memcpy(twin.keys + 1, self.keys + 1, (self.n_keys - 1) * sizeof(uint64_t))
+            twin.n_keys = self.n_keys
         return twin
 
     def __add__(self, Slab other):
@@ -107,7 +110,9 @@ cdef class Slab:
             )
         if (after.n_rows, after.n_columns, after.neighbours) != (self.n_rows, self.n_columns, self.neighbours):
             raise ValueError("slabs of different planes or connectivity do not add")
-        if self.make_room(after.n_regions, after.n_runs) < 0:
+        if self.keeps_keys != after.keeps_keys:
+            raise ValueError("a slab that keeps its voxels and one that does not do not add")
+        if self.make_room(after.n_regions, after.n_runs) < 0 or self.make_key_room(after.n_keys - 1) < 0:
             raise MemoryError
         with nogil:
             self.append(after)
@@ -127,6 +132,9 @@ cdef class Slab:
             self.runs[seam_end + i] = after.runs[i]
             self.runs[seam_end + i].region += shift
         self.n_runs += after.n_runs
+        if after.n_keys > 1:
+            memcpy(self.keys + self.n_keys, after.keys + 1, (after.n_keys - 1) * sizeof(uint64_t))
+            self.n_keys += after.n_keys - 1
 
         cdef Run* above = self.runs + seam_begin
         cdef Run* below = self.runs + seam_end
@@ -174,6 +182,63 @@ cdef class Slab:
         self.last_plane_begin = self.first_plane_end
         self.n_runs = self.first_plane_end + kept
 
+    def take_complete(self):
+        """Move all regions that do not reach the last plane into a slab of their own, which nothing can be added to.
+
+        For a slab that nothing comes before: what is left is all that a next slab may touch.
+        """
+        cdef Slab done = Slab()
+        done.first_plane, done.n_planes, done.keeps_keys = self.first_plane, self.n_planes, self.keeps_keys
+        done.n_rows, done.n_columns, done.neighbours = self.n_rows, self.n_columns, self.neighbours
+        if done.make_room(self.n_regions, self.n_runs) < 0 or done.make_key_room(self.n_keys - 1) < 0:
+            raise MemoryError
+        with nogil:
+            self.compact()
+            self.move_complete(done)
+        return done
+
+    cdef void move_complete(self, Slab done) noexcept nogil:
+        cdef Py_ssize_t i, first_plane_end = self.first_plane_end, last_plane_begin = self.last_plane_begin
+        cdef Py_ssize_t n_regions = self.n_regions, n_runs = self.n_runs, key = 1
+        cdef int32_t* number = self.parent  # where a region goes: its number in `done`, or ~number if it stays
+        cdef Run run
+        for i in range(n_regions):
+            number[i] = 0
+        for i in range(last_plane_begin, n_runs):
+            number[self.runs[i].region] = -1
+        self.n_regions = self.n_runs = self.first_plane_end = self.last_plane_begin = 0
+        for i in range(n_regions):
+            if number[i] < 0:
+                number[i] = <int32_t> ~self.n_regions
+                self.regions[self.n_regions] = self.regions[i]
+                self.n_regions += 1
+            else:
+                number[i] = <int32_t> done.n_regions
+                done.regions[done.n_regions] = self.regions[i]
+                done.parent[done.n_regions] = number[i]
+                done.n_regions += 1
+        self.n_keys = 1
+        for i in range(n_runs):
+            run = self.runs[i]
+            run.region = number[run.region]
+            if run.region < 0:
+                run.region = ~run.region
+                self.first_plane_end += i < first_plane_end
+                self.last_plane_begin += i < last_plane_begin
+                self.runs[self.n_runs] = run
+                self.n_runs += 1
+                memmove(self.keys + self.n_keys, self.keys + key, run.length * sizeof(uint64_t))
+                self.n_keys += run.length
+            else:
+                done.runs[done.n_runs] = run
+                done.n_runs += 1
+                memcpy(done.keys + done.n_keys, self.keys + key, run.length * sizeof(uint64_t))
+                done.n_keys += run.length
+            key += run.length
+        for i in range(self.n_regions):
+            self.parent[i] = <int32_t> i
+        self.n_compact = self.n_regions
+
     def finish(self):
         """Give up the content as two blocks of memory, REGION_FIELDS and RUN_FIELDS; the slab is empty after."""
         cdef Memory regions = Memory(), runs = Memory()
@@ -182,6 +247,8 @@ cdef class Slab:
         regions.data, regions.n_bytes = self.regions, self.n_regions * sizeof(Region)
         runs.data, runs.n_bytes = self.runs, self.n_runs * sizeof(Run)
         self.regions, self.runs = NULL, NULL
+        free(self.keys)
+        self.keys, self.n_keys, self.key_room = NULL, 1, 0
         self.n_regions = self.region_room = self.n_runs = self.run_room = 0
         self.first_plane_end = self.last_plane_begin = self.n_planes = 0
         return regions, runs

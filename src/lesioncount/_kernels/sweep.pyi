@@ -13,4 +13,5 @@ def sweep(
     neighbours: int,
     weights: tuple[int, int, int],
     first_plane: int,
+    keep_keys: bool = False,
 ) -> Slab: ...

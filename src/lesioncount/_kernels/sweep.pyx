@@ -1,11 +1,11 @@
 """The region sweep: one pass over a range of planes → the slab of regions found in them."""
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from lesioncount._kernels.slab cimport APART, SLANTED, Reach, Region, Run, Slab, reach_of
+from lesioncount._kernels.slab cimport APART, SLANTED, Reach, Region, Run, Slab, clear, reach_of
 
 cdef extern from "blocks.h" nogil:
     ctypedef struct lc_keys:
@@ -31,6 +31,9 @@ cdef extern from "blocks.h" nogil:
             const void* row, size_t n, const int32_t* edges, uint64_t base, uint64_t* key, int32_t* column
         ) noexcept nogil
         void (*gather)(const char* start, Py_ssize_t stride, size_t n, void* row) noexcept nogil
+        uint64_t* (*keep)(
+            const void* row, size_t n, const int32_t* edges, const lc_keys* keys, uint64_t* kept
+        ) noexcept nogil
 
     const lc_row_ops* lc_row_ops_for(int itemsize, int is_signed)
     void lc_mask_words(const char* row, Py_ssize_t stride, size_t n, uint64_t* words)
@@ -254,6 +257,10 @@ cdef int sweep_row(
         return 0
     if make_room(scan, slab, n, z * scan.n_rows + y) < 0:
         return -1
+    if slab.keeps_keys:
+        if slab.make_key_room(scan.n_columns) < 0:
+            return -1
+        slab.n_keys = scan.ops.keep(row, n, scan.edges, &scan.keys, slab.keys + slab.n_keys) - slab.keys
     finds, kept, run = scan.finds, slab.runs, <int32_t> slab.n_runs
     scan.ops.peaks(row, n, scan.edges, scan.keys.base, finds.peak_key + run, finds.peak_column + run)
     for i in range(n):
@@ -267,13 +274,6 @@ cdef int sweep_row(
     slab.n_runs += n
     join_neighbours(scan, y)
     return 0
-
-
-cdef inline void clear(Region* r) noexcept nogil:
-    r.peak_key, r.peak_at, r.first_at, r.n_voxels = 0, INT64_MAX, INT64_MAX, 0
-    r.total[0], r.total[1], r.total[2] = 0, 0, 0
-    r.low[0], r.low[1], r.low[2] = INT32_MAX, INT32_MAX, INT32_MAX
-    r.high[0], r.high[1], r.high[2] = -1, -1, -1
 
 
 cdef int gather_regions(Scan* scan, Slab slab) noexcept nogil:
@@ -382,7 +382,8 @@ cdef int sweep_planes(Scan* scan, Slab slab, const Py_buffer* voxels, const Py_b
     return 0
 
 
-def sweep(voxels, mask, *, tuple keys, bint is_signed, int neighbours, tuple weights, Py_ssize_t first_plane):
+def sweep(voxels, mask, *, tuple keys, bint is_signed, int neighbours, tuple weights, Py_ssize_t first_plane,
+          bint keep_keys=False):
     """Find the regions of a range of planes.
 
     Parameters
@@ -401,6 +402,8 @@ def sweep(voxels, mask, *, tuple keys, bint is_signed, int neighbours, tuple wei
         What a step along planes, rows and columns adds to a position in the caller's C order.
     first_plane : int
         The number of the first plane in the whole volume.
+    keep_keys : bool
+        Whether the slab keeps the keys of its voxels above the threshold, which a merge tree is made of.
     """
     cdef Py_buffer voxel_buffer, mask_buffer
     cdef Scan scan
@@ -414,7 +417,7 @@ def sweep(voxels, mask, *, tuple keys, bint is_signed, int neighbours, tuple wei
             PyObject_GetBuffer(mask, &mask_buffer, PyBUF_STRIDES)
         slab.first_plane, slab.n_planes = first_plane, voxel_buffer.shape[0]
         slab.n_rows, slab.n_columns = voxel_buffer.shape[1], voxel_buffer.shape[2]
-        slab.neighbours = neighbours
+        slab.neighbours, slab.keeps_keys = neighbours, keep_keys
         scan.ops = lc_row_ops_for(voxel_buffer.itemsize, is_signed)
         (
             scan.keys.base, scan.keys.low, scan.keys.high, scan.keys.benign_low, scan.keys.benign_high, scan.keys.zero,

@@ -70,6 +70,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-length-mm", type=float, metavar="L", help="drop candidates shorter than L along every axis"
     )
     protocol.add_argument(
+        "--candidates",
+        choices=("regions", "peaks"),
+        help="count each region above the threshold, or each peak in it, which keeps lesions apart that touch "
+        "(default: regions)",
+    )
+    protocol.add_argument(
+        "--min-persistence",
+        type=float,
+        metavar="P",
+        help="join peaks that stand out by less than P with others",
+    )
+    protocol.add_argument(
         "--mask",
         type=named_path,
         metavar="FILE|FOLDER",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionR
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
     maps = [source.to_probabilities(stored) for stored in read_windows(source, windows)]
     for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
-        if not abs(probabilities[window.peak_inside] - lesion.existence) <= _SAME_PROBABILITY:
+        if not abs(probabilities[window.peak_inside] - lesion.height) <= _SAME_PROBABILITY:
             raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
     regions = _regions(source, scan.within, counted_with.protocol, windows, maps)
     shown, note = _background(source, windows, maps, images)
@@ -122,7 +122,7 @@ def _regions(
     maps: Sequence[NDArray[Any]],
 ) -> list[NDArray[np.bool_]]:
     """The voxels of each candidate: connected as they were counted, in the window, to its peak."""
-    connected = CountingProtocol(threshold=protocol.threshold, connectivity=protocol.connectivity)
+    connected = replace(protocol, min_voxels=1, min_volume_mm3=0, min_diameter_mm=0, min_length_mm=0)
     masks: list[NDArray[np.bool_] | None] = [None] * len(windows)
     if within is not None:
         mask = open_map(within)

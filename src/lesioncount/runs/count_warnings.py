@@ -32,8 +32,8 @@ SPECKS = (
     "(--min-voxels 3, --min-volume-mm3 or --protocol ms)."
 )
 JOINED = (
-    "Candidates hold several components above {threshold:g}: lesions that touch are counted as one. Raise the "
-    "threshold (--threshold {threshold:g}) if they are separate lesions."
+    "Candidates hold several components above {threshold:g}: lesions that touch are counted as one. If they are "
+    "separate lesions, count peaks (--protocol peaks), or raise the threshold (--threshold {threshold:g})."
 )
 MOSTLY_ABOVE = (
     "Most of the map lies above the threshold: is it the probability of lesions, not of background? Choose the channel "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def count_file(
     protocol = CountingProtocol() if protocol is None else protocol
     counters = [
         _counter(source, protocol, keep_runs=keep_runs),
-        *(_counter(source, replace(protocol, threshold=at)) for at in (COMPONENT_THRESHOLD, *thresholds)),
+        *(_counter(source, protocol.components_above(at)) for at in (COMPONENT_THRESHOLD, *thresholds)),
     ]
     n_voxels = _push_all(counters, source, mask)
     result, *components = (counter.result(warn=False) for counter in counters)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.candidates import large_enough
 from lesioncount.checks import checked_spacing
 from lesioncount.protocol import CountingProtocol
+from lesioncount.sizes import large_enough
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.candidates import Candidates
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.trust.calibration import Calibration
 
@@ -26,6 +27,9 @@ class LesionRow:
         Of an ensemble, the number of the member whose candidate it is.
     existence, existence_calibrated : float
         Probability that it is a lesion, as the map has it and after calibration.
+    peak_probability, saddle_probability : float or None
+        Of peaks: the height of the peak, and of the saddle at which it joins a higher one, 0 if there is none.
+        ``saddle_i`` to ``saddle_k`` say where the saddle is.
     bbox : str
         First index along each axis, then last index plus one, with blanks between them.
     variance_share : float
@@ -44,6 +48,11 @@ class LesionRow:
     peak_x_mm: float | None
     peak_y_mm: float | None
     peak_z_mm: float | None
+    peak_probability: float | None = None
+    saddle_probability: float | None = None
+    saddle_i: int | None = None
+    saddle_j: int | None = None
+    saddle_k: int | None = None
     centroid_x_mm: float | None
     centroid_y_mm: float | None
     centroid_z_mm: float | None
@@ -65,6 +74,11 @@ class LesionRow:
         return all(0 <= first <= peak < end <= size for first, peak, end, size in axes)
 
     @property
+    def height(self) -> float:
+        """Probability of that voxel: existence, unless a saddle takes from it."""
+        return self.existence if self.peak_probability is None else self.peak_probability
+
+    @property
     def is_of_first_member(self) -> bool:
         """Whether it is a candidate of the map that pictures are cut from; other members use the same labels."""
         return self.member in (None, 1)
@@ -75,7 +89,8 @@ class LesionRow:
         return {name: value for name, value in row.items() if value is not None or name not in OPTIONAL_LESION_COLUMNS}
 
 
-OPTIONAL_LESION_COLUMNS = ("member", "existence_calibrated")
+_OF_PEAKS = ("peak_probability", "saddle_probability", "saddle_i", "saddle_j", "saddle_k")
+OPTIONAL_LESION_COLUMNS = ("member", "existence_calibrated", *_OF_PEAKS)
 LESION_COLUMNS = ("scan", *(one.name for one in fields(LesionRow)))
 
 
@@ -83,7 +98,10 @@ def lesion_rows(counts: Sequence[ScanCount], calibration: Calibration | None) ->
     """Rows of all candidates; of several members, each with the number of its member."""
     rows: list[LesionRow] = []
     for number, count in enumerate(counts, start=1):
-        corrected = None if calibration is None else calibration.existence(count.result.existence)
+        found = count.result.candidates
+        corrected = (
+            None if calibration is None else calibration.existence(found.peak_probability, found.saddle_probability)
+        )
         rows += _rows_of_map(count, corrected, number if len(counts) > 1 else None)
     return tuple(rows)
 
@@ -95,6 +113,7 @@ def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member
     peaks, centroids = (_places(count, index) for index in (candidates.peak_index, candidates.centroid))
     index = candidates.peak_index.tolist()
     is_3d = len(candidates.shape) == 3
+    saddles = _saddles(candidates) if candidates.protocol.has_peaks else [{}] * len(existence)
     return [
         LesionRow(
             label=row + 1,
@@ -109,6 +128,7 @@ def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member
             peak_x_mm=peaks[row][0],
             peak_y_mm=peaks[row][1],
             peak_z_mm=peaks[row][2],
+            **saddles[row],
             centroid_x_mm=centroids[row][0],
             centroid_y_mm=centroids[row][1],
             centroid_z_mm=centroids[row][2],
@@ -118,6 +138,13 @@ def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member
         )
         for row in range(len(existence))
     ]
+
+
+def _saddles(candidates: Candidates) -> list[dict[str, Any]]:
+    """The columns that only peaks have."""
+    heights = zip(candidates.peak_probability.tolist(), candidates.saddle_probability.tolist(), strict=True)
+    places = [[] if index[0] < 0 else index for index in candidates.saddle_index.tolist()]
+    return [dict(zip(_OF_PEAKS, (*pair, *place), strict=False)) for pair, place in zip(heights, places, strict=True)]
 
 
 def _places(count: ScanCount, index: NDArray[Any]) -> list[list[float | None]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
 FORMAT_VERSION = 1
+
+# Existence is a difference of two numbers that are written with all their digits.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class ScanSummary:
         Its row of ``counts.tsv``; None when counting failed.
     existence : tuple of array
         Existence probabilities as counted: one array, or one per member of an ensemble.
+    peak_probability, saddle_probability : tuple of array
+        In the same order, the heights that they are the difference of; of regions, saddles are 0.
     members : tuple of MemberNumbers
         None unless it is an ensemble.
     warnings : tuple of str
@@ -99,6 +105,8 @@ class ScanSummary:
     map: MapFacts | None = None
     numbers: ScanNumbers | None = None
     existence: tuple[NDArray[np.float64], ...] = ()
+    peak_probability: tuple[NDArray[np.float64], ...] = ()
+    saddle_probability: tuple[NDArray[np.float64], ...] = ()
     members: tuple[MemberNumbers, ...] = ()
     warnings: tuple[str, ...] = ()
     n_dropped: int = 0
@@ -139,7 +147,8 @@ class ScanSummary:
 
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
-        return combined([calibration.distribution(p) for p in self.existence])
+        heights = zip(self.peak_probability, self.saddle_probability, strict=True)
+        return combined([calibration.distribution(peaks, saddles) for peaks, saddles in heights])
 
     def row(self) -> dict[str, Any]:
         """The cells of its row in ``counts.tsv``."""
@@ -192,6 +201,8 @@ class ScanRecord:
                 EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
             ),
             existence=tuple(count.result.existence for count in counts),
+            peak_probability=tuple(count.result.candidates.peak_probability for count in counts),
+            saddle_probability=tuple(count.result.candidates.saddle_probability for count in counts),
             members=_members(counts, raw) if len(counts) > 1 else (),
             warnings=_once_each(warning for count in counts for warning in count.warnings),
             n_dropped=sum(count.result.candidates.n_dropped for count in counts),
@@ -237,7 +248,8 @@ class ScanRecord:
         is_ok = typed(content["status"], str) == "ok"
         lesions = typed(content["lesions"], tuple[LesionRow, ...]) if is_ok else ()
         members = typed(content.get("members", ()), tuple[dict[str, Any], ...])
-        existence = _by_member(lesions, max(len(members), 1)) if is_ok else ()
+        _check_lesions(lesions, max(len(members), 1))
+        existence = _by_member(lesions, max(len(members), 1), lambda row: row.existence) if is_ok else ()
         files, settings = content["input"], content.get("settings")
         if is_ok and (files is None or not content["pmf"]):
             raise ValueError("expected the files and the distribution of a scan that was counted")
@@ -248,6 +260,8 @@ class ScanRecord:
             map=typed(content["map"], MapFacts) if is_ok else None,
             numbers=ScanNumbers.from_row(_with_medians(content)) if is_ok else None,
             existence=existence,
+            peak_probability=_by_member(lesions, len(existence), lambda row: row.height),
+            saddle_probability=_by_member(lesions, len(existence), lambda row: row.saddle_probability or 0.0),
             members=tuple(_member(row, of) for row, of in zip(members, existence, strict=True)) if members else (),
             warnings=typed(content.get("warnings", ()), tuple[str, ...]),
             n_dropped=typed(content.get("n_dropped", 0), int),
@@ -287,13 +301,15 @@ def read_record(out: Path, name: str) -> ScanRecord | None:
 
 
 def _corrected(counts: Sequence[ScanCount], fit: CalibrationFit) -> CountDistribution:
-    return combined([fit.calibration.distribution(count.result.existence) for count in counts])
+    found = [count.result.candidates for count in counts]
+    return combined([fit.calibration.distribution(one.peak_probability, one.saddle_probability) for one in found])
 
 
 def _guaranteed(counts: Sequence[ScanCount], fit: CalibrationFit | None) -> tuple[int, int] | None:
     if fit is None or fit.conformal is None:
         return None
-    return fit.conformal.interval(counts[0].result.existence, CONFIDENCE)
+    found = counts[0].result.candidates
+    return fit.conformal.interval(found.peak_probability, CONFIDENCE, found.saddle_probability)
 
 
 def _members(counts: Sequence[ScanCount], raw: Sequence[CountDistribution]) -> tuple[MemberNumbers, ...]:
@@ -325,12 +341,26 @@ def _member(row: dict[str, Any], existence: NDArray[np.float64]) -> MemberNumber
     return MemberNumbers.from_row({"count_median": PoissonBinomial(existence).median()} | row)
 
 
-def _by_member(lesions: Sequence[LesionRow], n_members: int) -> tuple[NDArray[np.float64], ...]:
-    """Existence probabilities, one array per member of an ensemble."""
+def _member_of(row: LesionRow) -> int:
+    return 1 if row.member is None else row.member
+
+
+def _check_lesions(lesions: Sequence[LesionRow], n_members: int) -> None:
+    for row in lesions:
+        saddle = row.saddle_probability or 0.0
+        if not 1 <= _member_of(row) <= n_members or not 0 <= row.existence <= 1:
+            raise ValueError("expected candidates of the members there are, and probabilities in [0, 1]")
+        if not 0 <= saddle <= row.height <= 1 or not math.isclose(
+            row.existence, row.height - saddle, abs_tol=_ROUNDING
+        ):
+            raise ValueError("expected peaks above their saddles, and their difference as existence")
+
+
+def _by_member(
+    lesions: Sequence[LesionRow], n_members: int, value: Callable[[LesionRow], float]
+) -> tuple[NDArray[np.float64], ...]:
+    """A number of each candidate, one array per member of an ensemble."""
     by_member: list[list[float]] = [[] for _ in range(n_members)]
     for row in lesions:
-        member = 1 if row.member is None else row.member
-        if not 1 <= member <= n_members or not 0 <= row.existence <= 1:
-            raise ValueError("expected candidates of the members there are, and probabilities in [0, 1]")
-        by_member[member - 1].append(row.existence)
+        by_member[_member_of(row) - 1].append(value(row))
     return tuple(np.array(values, dtype=np.float64) for values in by_member)

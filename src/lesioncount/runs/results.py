@@ -92,8 +92,14 @@ class RunResults:
         # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
         # between totals is on average the sum of those of the scans: right too.)
         of_one = Calibration() if calibration is None else calibration
-        by_member = list(zip(*(scan.existence for scan in self.counted), strict=True)) or [()]
-        return combined([_sum(of_one, scans) for scans in by_member])
+        peaks, saddles = (
+            list(zip(*parts, strict=True)) or [()]
+            for parts in (
+                [scan.peak_probability for scan in self.counted],
+                [scan.saddle_probability for scan in self.counted],
+            )
+        )
+        return combined([_sum(of_one, b, d) for b, d in zip(peaks, saddles, strict=True)])
 
     def records(self) -> Iterator[ScanRecord]:
         """The records of the scans that were counted, read one after the other."""
@@ -108,11 +114,13 @@ class RunResults:
         return record
 
 
-def _sum(calibration: Calibration, scans: Sequence[NDArray[np.float64]]) -> CountDistribution:
+def _sum(
+    calibration: Calibration, peaks: Sequence[NDArray[np.float64]], saddles: Sequence[NDArray[np.float64]]
+) -> CountDistribution:
     """The total of scans by one map. Where nothing but candidates counts, they simply add up."""
     if calibration.has_extra or calibration.spread:
-        return SumOfCounts([calibration.distribution(p) for p in scans])
-    return calibration.distribution(np.concatenate([np.empty(0), *scans]))
+        return SumOfCounts([calibration.distribution(b, d) for b, d in zip(peaks, saddles, strict=True)])
+    return calibration.distribution(np.concatenate([np.empty(0), *peaks]), np.concatenate([np.empty(0), *saddles]))
 
 
 def read_results(out: Path) -> RunResults:

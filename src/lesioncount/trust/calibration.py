@@ -164,9 +164,9 @@ class Calibration:
     def _at(self, p: NDArray[np.float64], saddles: ArrayLike | None, shift: float) -> NDArray[np.float64]:
         """Existence where the logits of the scan are shifted: f(peak), less f(saddle) where there is one."""
         corrected = self._corrected(p, shift)
-        if saddles is None:
+        d = np.asarray(0.0 if saddles is None else saddles, dtype=np.float64)
+        if not d.any():
             return corrected
-        d = np.asarray(saddles, dtype=np.float64)
         return np.maximum(corrected - np.where(d > 0, self._corrected(d, shift), 0.0), 0.0)
 
     def _corrected(self, p: NDArray[np.float64], shift: float) -> NDArray[np.float64]:

@@ -114,10 +114,11 @@ def known_truth(
     owns = [t.match.owns for t in compared.truths if t.match is not None]
     return (
         KnownTruth.of(
-            [scan.existence[0] for scan in compared.scans],
+            [scan.peak_probability[0] for scan in compared.scans],
             [t.count for t in compared.truths],
             owns=owns if from_lesions else None,
             groups=compared.groups,
+            saddles=[scan.saddle_probability[0] for scan in compared.scans],
         ),
         compared,
     )

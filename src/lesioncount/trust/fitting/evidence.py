@@ -17,7 +17,7 @@ from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.conformal import ConformalCounts
-from lesioncount.trust.fitting.fit import MIN_LESIONS, MIN_SCANS, fit_calibration
+from lesioncount.trust.fitting.fit import MIN_SCANS, fit_calibration, is_enough
 from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.summary import Predictions, score_all
@@ -235,11 +235,13 @@ def _held_out(truth: KnownTruth, near: Calibration, seed: int) -> HeldOut | None
     """Fit on all folds but one and judge on that one, in turn; None if the folds are too small."""
     calibrated: dict[int, CountDistribution] = {}
     for part in truth.parts(N_FOLDS, seed=seed):
-        rest = sorted(set(range(len(truth))) - set(part))
-        try:
-            calibration = fit_calibration(truth[rest], near=near)
-        except CalibrationError:
+        rest = truth[sorted(set(range(len(truth))) - set(part))]
+        if not is_enough(rest):
             return None
+        try:
+            calibration = fit_calibration(rest, near=near)
+        except CalibrationError:  # at a bound: a user would be left with counts as they are
+            calibration = Calibration()
         calibrated |= dict(zip(part, truth[part].distributions(calibration), strict=True))
     methods = {
         "before": Predictions.of_distributions(truth.distributions(Calibration()), truth.counts),
@@ -260,7 +262,7 @@ def _conformal(
     fitted, judged = truth.parts(2, seed=seed + 1)
     calibration, scored = Calibration(protocol=protocol), truth
     enough = len({truth.groups[row] for row in judged}) >= MIN_SCANS
-    if enough and len(fitted) >= MIN_SCANS and int(truth[fitted].counts.sum()) >= MIN_LESIONS:
+    if enough and is_enough(truth[fitted]):
         calibration, scored = fit_calibration(truth[fitted], protocol=protocol), truth[judged]
     scored = scored[scored.one_per_group(seed=seed)]
     intervals = ConformalCounts.fit(scored.distributions(calibration), scored.counts, group_edges=group_edges)

@@ -75,7 +75,7 @@ def fit_calibration(
     posterior, log slope, offset, spread and the extra lesions are multiplied by (g - 0.7) / 1.5, cut off at 0 and 1.
     """
     n_scans, n_lesions = len(truth), int(truth.counts.sum())
-    if n_scans < MIN_SCANS or n_lesions < MIN_LESIONS:
+    if not is_enough(truth):
         raise CalibrationError(
             f"A calibration needs at least {MIN_SCANS} scans with known truth and {MIN_LESIONS} true lesions among "
             f"them, but there are {n_scans} and {n_lesions}. The positive weight of a loss can be undone without "
@@ -88,6 +88,11 @@ def fit_calibration(
     if weight > 0:
         _check_inside(point)
     return _shrunk(numbers_of(point), weight, f"the {what} of {n_scans} scans", protocol)
+
+
+def is_enough(truth: KnownTruth) -> bool:
+    """Whether there are scans and lesions enough for a fit."""
+    return len(truth) >= MIN_SCANS and int(truth.counts.sum()) >= MIN_LESIONS
 
 
 def _most_probable(truth: KnownTruth, near: Calibration | None) -> tuple[NDArray[np.float64], float]:

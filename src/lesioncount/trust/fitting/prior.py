@@ -27,8 +27,8 @@ _HAS_HEAVY_TAILS = np.array([True, True, True, False, True, False])
 _LARGE_SPREAD = 2.0
 _SPREAD = Numbers._fields.index("spread")
 
-LOWEST = np.array([math.log(0.02), -10.0, math.log(1e-4), math.log(1e-6), math.log(1e-5), math.log(0.1)])
-HIGHEST = np.array([math.log(20.0), 10.0, math.log(10.0), math.log(1e3), math.log(10.0), math.log(1e4)])
+LOWEST = np.array([math.log(0.02), -25.0, math.log(1e-4), math.log(1e-6), math.log(1e-5), math.log(0.1)])
+HIGHEST = np.array([math.log(20.0), 25.0, math.log(10.0), math.log(1e3), math.log(10.0), math.log(1e4)])
 
 # Where no calibration should end. (A spread or a share that is as small as can be is none, and says nothing bad.)
 _MUST_STAY_ABOVE = np.array([True, True, False, False, False, True])
