@@ -52,7 +52,9 @@ class HeldOut:
         change, before = self.change["rps"], self.before["rps"].value
         if change.low == change.high == 0:
             return f"Nothing needs to be corrected: the counts of {self.n_scans} scans fit the truth as they are."
-        if max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * before:
+        is_small = max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * before
+        is_slight = abs(change.value) < _NEXT_TO_NOTHING * before and not change.low <= 0 <= change.high
+        if (is_small or is_slight) and not self._covers_better:
             return f"The calibration changes next to nothing: the counts were calibrated already. {self._figures}"
         if change.high < 0:
             return f"The calibration makes held-out counts better. {self._figures}"
