@@ -60,6 +60,19 @@ def test_peaks_saddles_and_regions_are_those_of_the_merge_tree(probabilities, ne
     assert_equal_to_oracle(peaks_of(probabilities, neighbours, threads=threads), probabilities, neighbours)
 
 
+@pytest.mark.parametrize(("shape", "share"), [((14, 50, 60), 0.15), ((200, 200), 0.3)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_regions_too_large_to_be_looked_at_as_a_whole(rng, shape, share, order):
+    probabilities = np.where(rng.random(shape) < share, np.ceil(rng.random(shape) * 50) / 50, 0.05)
+    probabilities = np.asarray(probabilities, order=order)
+    probabilities[:, 25] = probabilities[(shape[0] // 2, slice(None), 30)[: len(shape)]] = 0.15  # a cross joins many
+    regions = lc.find_candidates(probabilities)
+    sides = regions.bbox[:, len(shape) :] - regions.bbox[:, : len(shape)]
+    assert np.prod(sides + 2, axis=1).max() > 1 << 15
+    found = peaks_of(probabilities)
+    assert_equal_to_oracle(found, probabilities, 2)
+
+
 @settings(max_examples=100)
 @given(small_maps, connectivities, st.integers(0, 2**32 - 1))
 def test_masks_cut_the_tree(probabilities, neighbours, seed):

@@ -25,6 +25,7 @@ SADDLE_FIELDS = [("key", "u8"), ("at", "i8"), ("parent", "i4"), ("into", "i4"), 
 cdef enum:
     MOST_NEIGHBOURS = 26
     FEWEST_VOXELS = 3    # of a region that can have two peaks
+    SMALL_BOX = 1 << 15  # voxels: smaller regions are looked at as a whole, others three planes at a time
     FOR_PEAKS = 0        # what to look for
     UP = 1
     ACROSS = 2
@@ -52,18 +53,29 @@ cdef struct Meeting:     # a voxel at which two basins meet: its own, and one th
     int32_t across
 
 cdef struct Loud:        # a run of a region that is looked at
-    int32_t run
     int32_t voxel        # its first
+    int32_t length
+    int32_t plane, row, column
 
-cdef struct Plane:       # the numbers of voxels by place, with a margin of one around the plane
+cdef struct Part:        # of a window: one plane, or all of it
     int32_t* voxels
     Py_ssize_t begin, end  # its loud runs
+
+cdef struct Window:      # a box around a region with a margin of one, or three of its planes that follow each other
+    int32_t* memory      # the numbers of voxels by place; nothing but 0 between two regions
+    bint is_whole
+    Py_ssize_t width, size  # of a row and of a plane
+    Py_ssize_t begin, end  # the loud runs of the region
+    int32_t region
+    int32_t plane, row, column  # the first of the region
+    int look             # for what
 
 cdef struct Steps:       # to the neighbours of a voxel, in the order of their positions
     Py_ssize_t n, n_earlier
     Py_ssize_t plane[MOST_NEIGHBOURS]
-    Py_ssize_t within[MOST_NEIGHBOURS]
-    Py_ssize_t to[MOST_NEIGHBOURS]  # both together, as the three planes lie in memory now
+    Py_ssize_t row[MOST_NEIGHBOURS]
+    Py_ssize_t column[MOST_NEIGHBOURS]
+    Py_ssize_t to[MOST_NEIGHBOURS]  # all together, as the three planes lie in memory now
 
 cdef struct Tree:
     const Region* regions
@@ -73,8 +85,8 @@ cdef struct Tree:
     int neighbours
     int64_t weights[3]
     uint8_t* quiet       # of each region: nothing to find in it
-    Loud* loud           # the runs of all others
-    Py_ssize_t n_loud
+    Loud* loud           # the runs of all others, region by region
+    int32_t* loud_end    # of each region
     int32_t* up          # of each voxel: its highest neighbour, later ~ the number of its peak
     Peak* peaks
     Py_ssize_t n_peaks, peak_room
@@ -99,9 +111,9 @@ cdef inline int64_t column_of(Cursor* cursor, const Tree* tree, const Run* run) 
     return run.start - cursor.row_start
 
 
-cdef Py_ssize_t find_uneven(Tree* tree) noexcept nogil:
-    """Call regions quiet that are too small for two peaks, or have no slope; the number of runs of the others."""
-    cdef Py_ssize_t i, k, n = 0
+cdef void find_uneven(Tree* tree) noexcept nogil:
+    """Call regions quiet that are too small for two peaks, or have no slope."""
+    cdef Py_ssize_t i, k
     cdef const uint64_t* keys = tree.keys + 1
     cdef const Region* region
     cdef const Run* run
@@ -115,19 +127,36 @@ cdef Py_ssize_t find_uneven(Tree* tree) noexcept nogil:
                 differ |= keys[k] ^ region.peak_key
             tree.quiet[run.region] &= differ == 0
         keys += run.length
+
+
+cdef Py_ssize_t count_loud(Tree* tree) noexcept nogil:
+    """The number of loud runs; `loud_end` is where those of each region begin, and moves on as they are listed."""
+    cdef Py_ssize_t i
+    cdef int32_t n = 0, here
+    memset(tree.loud_end, 0, tree.n_regions * sizeof(int32_t))
     for i in range(tree.n_runs):
-        n += not tree.quiet[tree.runs[i].region]
+        tree.loud_end[tree.runs[i].region] += not tree.quiet[tree.runs[i].region]
+    for i in range(tree.n_regions):
+        here = tree.loud_end[i]
+        tree.loud_end[i] = n
+        n += here
     return n
 
 
 cdef void list_loud(Tree* tree) noexcept nogil:
-    cdef int32_t voxel = 1
+    cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
+    cdef const Run* run
     cdef Py_ssize_t i
+    cdef int32_t voxel = 1, column
     for i in range(tree.n_runs):
-        if not tree.quiet[tree.runs[i].region]:
-            tree.loud[tree.n_loud] = Loud(<int32_t> i, voxel)
-            tree.n_loud += 1
-        voxel += tree.runs[i].length
+        run = &tree.runs[i]
+        if not tree.quiet[run.region]:
+            column = <int32_t> column_of(&cursor, tree, run)
+            tree.loud[tree.loud_end[run.region]] = Loud(
+                voxel, run.length, <int32_t> cursor.plane, <int32_t> cursor.row, column
+            )
+            tree.loud_end[run.region] += 1
+        voxel += run.length
 
 
 cdef void set_steps(Steps* steps, const Tree* tree) noexcept nogil:
@@ -144,44 +173,36 @@ cdef void set_steps(Steps* steps, const Tree* tree) noexcept nogil:
                 adds = z * tree.weights[0] + y * tree.weights[1] + x * tree.weights[2]
                 i = steps.n
                 while i > 0 and added[i - 1] > adds:
-                    added[i], steps.plane[i], steps.within[i] = added[i - 1], steps.plane[i - 1], steps.within[i - 1]
+                    added[i], steps.plane[i] = added[i - 1], steps.plane[i - 1]
+                    steps.row[i], steps.column[i] = steps.row[i - 1], steps.column[i - 1]
                     i -= 1
-                added[i], steps.plane[i], steps.within[i] = adds, z, y * (tree.n_columns + 2) + x
+                added[i], steps.plane[i], steps.row[i], steps.column[i] = adds, z, y, x
                 steps.n += 1
                 steps.n_earlier += adds < 0
 
 
-cdef inline int64_t start_of(const Tree* tree, Py_ssize_t loud) noexcept nogil:
-    return tree.runs[tree.loud[loud].run].start
+cdef void find_runs(Part* plane, Py_ssize_t begin, const Window* window, const Tree* tree) noexcept nogil:
+    """The runs of the next plane."""
+    plane.begin = plane.end = begin
+    while plane.end < window.end and tree.loud[plane.end].plane == tree.loud[begin].plane:
+        plane.end += 1
 
 
-cdef void find_runs(Plane* plane, const Plane* last, const Tree* tree) noexcept nogil:
-    """The runs of the next plane that has some."""
-    cdef int64_t size = tree.n_rows * tree.n_columns, end
-    plane.begin = plane.end = last.end
-    if plane.begin < tree.n_loud:
-        end = (start_of(tree, plane.begin) // size + 1) * size
-        while plane.end < tree.n_loud and start_of(tree, plane.end) < end:
-            plane.end += 1
+cdef inline Py_ssize_t place_of(const Loud* run, const Window* window) noexcept nogil:
+    cdef Py_ssize_t place = (run.row - window.row + 1) * window.width + run.column - window.column + 1
+    return place + (run.plane - window.plane + 1) * window.size if window.is_whole else place
 
 
-cdef bint is_next(const Plane* plane, const Plane* last, const Tree* tree) noexcept nogil:
-    cdef int64_t size = tree.n_rows * tree.n_columns
-    return plane.begin < plane.end and start_of(tree, plane.begin) // size == start_of(tree, last.begin) // size + 1
-
-
-cdef void fill(const Plane* plane, const Tree* tree, int32_t times) noexcept nogil:
+cdef void fill(const Part* part, const Window* window, const Tree* tree, int32_t times) noexcept nogil:
     """Write the numbers of voxels to their places, or take them away (0 times)."""
-    cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
-    cdef const Run* run
+    cdef const Loud* run
     cdef int32_t* place
     cdef Py_ssize_t i, k
-    for i in range(plane.begin, plane.end):
-        run = &tree.runs[tree.loud[i].run]
-        k = column_of(&cursor, tree, run) + 1
-        place = plane.voxels + (cursor.row + 1) * (tree.n_columns + 2) + k
+    for i in range(part.begin, part.end):
+        run = &tree.loud[i]
+        place = part.voxels + place_of(run, window)
         for k in range(run.length):
-            place[k] = times * <int32_t> (tree.loud[i].voxel + k)
+            place[k] = times * <int32_t> (run.voxel + k)
 
 
 cdef int add_peak(Tree* tree, int32_t voxel, int32_t region, int64_t at) noexcept nogil:
@@ -287,94 +308,66 @@ cdef int add_meetings(Tree* tree, const Steps* steps, const int32_t* place, int6
 
 
 cdef int visit_run(
-    Tree* tree, const Steps* steps, const int32_t* place, const Run* run, int64_t at, int look
+    Tree* tree, const Steps* steps, const int32_t* place, const Loud* run, const Window* window
 ) noexcept nogil:
+    cdef int64_t at = run.plane * tree.weights[0] + run.row * tree.weights[1] + run.column * tree.weights[2]
     cdef Py_ssize_t i
-    if look == FOR_PEAKS:
-        return find_peaks(tree, steps, place, run.length, run.region, at)
+    if window.look == FOR_PEAKS:
+        return find_peaks(tree, steps, place, run.length, window.region, at)
     for i in range(run.length):
-        if look == UP:
+        if window.look == UP:
             look_up(tree, steps, place + i)
         elif look_across(tree, steps, place + i, at + i * tree.weights[2]) < 0:
             return -1
     return 0
 
 
-cdef int visit_plane(Tree* tree, const Steps* steps, const Plane* here, int look) noexcept nogil:
-    cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
-    cdef const Run* run
-    cdef int64_t column, at
-    cdef Py_ssize_t i, place
-    for i in range(here.begin, here.end):
-        run = &tree.runs[tree.loud[i].run]
-        column = column_of(&cursor, tree, run)
-        place, at = (cursor.row + 1) * (tree.n_columns + 2) + column + 1, cursor.row_at + column * tree.weights[2]
-        if visit_run(tree, steps, here.voxels + place, run, at, look) < 0:
+cdef int visit_part(Tree* tree, const Steps* steps, const Part* part, const Window* window) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(part.begin, part.end):
+        if visit_run(tree, steps, part.voxels + place_of(&tree.loud[i], window), &tree.loud[i], window) < 0:
             return -1
     return 0
 
 
-cdef int visit(Tree* tree, Steps* steps, int32_t* window, int look) noexcept nogil:
-    """Look for something from every voxel, through a window of three planes that moves over the slab."""
-    cdef Py_ssize_t size = window_size(tree), i
-    cdef Plane before = Plane(window, 0, 0), here = Plane(window + size, 0, 0)
-    cdef Plane after = Plane(window + 2 * size, 0, 0)
+cdef void aim(Steps* steps, const Window* window, Py_ssize_t before, Py_ssize_t after) noexcept nogil:
+    """Set where steps lead to, given those to the planes before and after."""
+    cdef Py_ssize_t i, plane
+    for i in range(steps.n):
+        plane = 0 if steps.plane[i] == 0 else before if steps.plane[i] < 0 else after
+        steps.to[i] = plane + steps.row[i] * window.width + steps.column[i]
+
+
+cdef int visit(Tree* tree, Steps* steps, const Window* window) noexcept nogil:
+    """Look for something from every voxel of a region, plane by plane unless it is in the window as a whole."""
+    cdef Part before = Part(window.memory, 0, 0), here = Part(window.memory + window.size, 0, 0)
+    cdef Part after = Part(window.memory + 2 * window.size, 0, 0)
+    cdef Part whole = Part(window.memory, window.begin, window.end)
     cdef int status = 0
-    find_runs(&here, &before, tree)
-    fill(&here, tree, 1)
+    if window.is_whole:
+        return visit_part(tree, steps, &whole, window)
+    find_runs(&here, window.begin, window, tree)
+    fill(&here, window, tree, 1)
     while here.begin < here.end and status == 0:
-        find_runs(&after, &here, tree)
-        if is_next(&after, &here, tree):
-            fill(&after, tree, 1)
-        for i in range(steps.n):
-            steps.to[i] = steps.within[i]
-            if steps.plane[i] != 0:
-                steps.to[i] += (before.voxels if steps.plane[i] < 0 else after.voxels) - here.voxels
-        status = visit_plane(tree, steps, &here, look)
-        fill(&before, tree, 0)
-        if not is_next(&after, &here, tree):
-            fill(&here, tree, 0)
-            fill(&after, tree, 1)
+        find_runs(&after, here.end, window, tree)
+        fill(&after, window, tree, 1)
+        aim(steps, window, before.voxels - here.voxels, after.voxels - here.voxels)
+        status = visit_part(tree, steps, &here, window)
+        fill(&before, window, tree, 0)
         before, here, after = here, after, before
-    fill(&before, tree, 0)
+    fill(&before, window, tree, 0)
     return status
 
 
-cdef inline Py_ssize_t window_size(const Tree* tree) noexcept nogil:
-    """Of one plane of it, with its margin."""
-    return (tree.n_rows + 2) * (tree.n_columns + 2)
-
-
-cdef void leave_out_single_peaks(Tree* tree) noexcept nogil:
-    """Keep the peaks of regions that have several; the other regions are quiet from here on."""
-    cdef uint8_t* missing = tree.quiet  # peaks until there are several
-    cdef Py_ssize_t i, kept = 0
-    cdef int32_t region
-    memset(missing, 2, tree.n_regions)
-    for i in range(tree.n_peaks):
-        region = tree.peaks[i].region
-        missing[region] -= missing[region] > 0
-    for i in range(tree.n_peaks):
-        if missing[tree.peaks[i].region] == 0:
-            tree.peaks[kept] = tree.peaks[i]
-            kept += 1
-    tree.n_peaks, kept = kept, 0
-    for i in range(tree.n_loud):
-        if not tree.quiet[tree.runs[tree.loud[i].run].region]:
-            tree.loud[kept] = tree.loud[i]
-            kept += 1
-    tree.n_loud = kept
-
-
-cdef void find_basins(Tree* tree) noexcept nogil:
+cdef void find_basins(Tree* tree, const Window* window, Py_ssize_t first_peak) noexcept nogil:
     """Follow each way up to its peak, and make it short."""
     cdef int32_t* up = tree.up
     cdef int32_t voxel, v, peak, above
     cdef Py_ssize_t i
-    for i in range(tree.n_peaks):
+    for i in range(first_peak, tree.n_peaks):
         up[tree.peaks[i].voxel] = <int32_t> ~i
-    for i in range(tree.n_loud):
-        for voxel in range(tree.loud[i].voxel, tree.loud[i].voxel + tree.runs[tree.loud[i].run].length):
+    for i in range(window.begin, window.end):
+        for voxel in range(tree.loud[i].voxel, tree.loud[i].voxel + tree.loud[i].length):
             v = voxel
             while up[v] >= 0:
                 v = up[v]
@@ -419,12 +412,11 @@ cdef void sort(const Tree* tree, int32_t** order, int32_t** other, bint by_posit
         order[0], other[0] = other[0], order[0]
 
 
-cdef bint are_in_order(const Tree* tree) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(1, tree.n_meetings):
-        if tree.meetings[i].at < tree.meetings[i - 1].at:
-            return False
-    return True
+cdef bint is_in_c_order(const Tree* tree) noexcept nogil:
+    """Whether the sweep meets the voxels of a region in the order of their positions."""
+    if tree.n_rows == 1:
+        return tree.weights[0] >= tree.weights[2]
+    return tree.weights[0] >= tree.weights[1] >= tree.weights[2]
 
 
 cdef inline bint is_higher(const Peak* p, const Peak* q) noexcept nogil:
@@ -447,7 +439,7 @@ cdef int join(Tree* tree) noexcept nogil:
         order[i] = <int32_t> i
     for i in range(tree.n_peaks):
         parent[i] = <int32_t> i
-    if not are_in_order(tree):  # they were found in the order of the sweep
+    if not is_in_c_order(tree):  # those of a region were found in the order of the sweep
         sort(tree, &order, &other, True)
     sort(tree, &order, &other, False)
     for i in range(n):
@@ -468,41 +460,81 @@ cdef int join(Tree* tree) noexcept nogil:
 
 
 cdef int build(Tree* tree) noexcept nogil:
-    cdef int32_t* window
+    cdef Window window
     cdef Py_ssize_t n_loud
-    cdef int status = -1
+    cdef int status = 0
+    memset(&window, 0, sizeof(Window))
     tree.quiet = <uint8_t*> malloc(tree.n_regions + 1)
-    if tree.quiet == NULL:
+    tree.loud_end = <int32_t*> malloc((tree.n_regions + 1) * sizeof(int32_t))
+    if tree.quiet == NULL or tree.loud_end == NULL:
         return -1
-    n_loud = find_uneven(tree)
-    if n_loud == 0:
-        return 0
-    window = <int32_t*> calloc(3 * window_size(tree), sizeof(int32_t))
-    tree.loud = <Loud*> malloc(n_loud * sizeof(Loud))
-    if window != NULL and tree.loud != NULL:
-        list_loud(tree)
-        status = build_in_window(tree, window)
-    free(window)
+    find_uneven(tree)
+    n_loud = count_loud(tree)
+    if n_loud > 0:
+        tree.loud = <Loud*> malloc(n_loud * sizeof(Loud))
+        tree.up = <int32_t*> malloc(tree.n_keys * sizeof(int32_t))  # touched only where there are several peaks
+        window.memory = <int32_t*> calloc(largest_window(tree), sizeof(int32_t))
+        status = -1 if tree.loud == NULL or tree.up == NULL or window.memory == NULL else build_all(tree, &window)
+    free(window.memory)
     free(tree.loud)
     free(tree.meetings)
     return status
 
 
-cdef int build_in_window(Tree* tree, int32_t* window) noexcept nogil:
+cdef Py_ssize_t place(Window* window, const Region* region) noexcept nogil:
+    """Put the window around a region; its size in voxels."""
+    cdef Py_ssize_t n_planes = region.high[0] - region.low[0] + 3
+    window.plane, window.row, window.column = region.low[0], region.low[1], region.low[2]
+    window.width = region.high[2] - region.low[2] + 3
+    window.size = window.width * (region.high[1] - region.low[1] + 3)
+    window.is_whole = n_planes * window.size <= SMALL_BOX
+    return window.size * (n_planes if window.is_whole else 3)
+
+
+cdef Py_ssize_t largest_window(const Tree* tree) noexcept nogil:
+    cdef Window window
+    cdef Py_ssize_t i, most = 0
+    for i in range(tree.n_regions):
+        if not tree.quiet[i]:
+            most = max(most, place(&window, &tree.regions[i]))
+    return most
+
+
+cdef int build_all(Tree* tree, Window* window) noexcept nogil:
     cdef Steps steps
+    cdef Part whole
+    cdef Py_ssize_t i
     set_steps(&steps, tree)
-    if visit(tree, &steps, window, FOR_PEAKS) < 0:
+    list_loud(tree)
+    for i in range(tree.n_regions):
+        if tree.quiet[i]:
+            continue
+        place(window, &tree.regions[i])
+        window.begin, window.end, window.region = window.end, tree.loud_end[i], <int32_t> i
+        whole = Part(window.memory, window.begin, window.end)
+        if window.is_whole:
+            aim(&steps, window, -window.size, window.size)
+            fill(&whole, window, tree, 1)
+        if build_region(tree, &steps, window) < 0:
+            return -1
+        if window.is_whole:
+            fill(&whole, window, tree, 0)
+    return 0 if tree.n_peaks == 0 else join(tree)
+
+
+cdef int build_region(Tree* tree, Steps* steps, Window* window) noexcept nogil:
+    cdef Py_ssize_t first_peak = tree.n_peaks
+    window.look = FOR_PEAKS
+    if visit(tree, steps, window) < 0:
         return -1
-    leave_out_single_peaks(tree)
-    if tree.n_peaks == 0:
+    if tree.n_peaks < first_peak + 2:
+        tree.n_peaks, tree.quiet[window.region] = first_peak, 1
         return 0
-    tree.up = <int32_t*> malloc(tree.n_keys * sizeof(int32_t))
-    if tree.up == NULL or visit(tree, &steps, window, UP) < 0:
-        return -1
-    find_basins(tree)
-    if visit(tree, &steps, window, ACROSS) < 0 or tree.n_meetings > INT32_MAX:
-        return -1
-    return join(tree)
+    window.look = UP
+    visit(tree, steps, window)
+    find_basins(tree, window, first_peak)
+    window.look = ACROSS
+    return -1 if visit(tree, steps, window) < 0 or tree.n_meetings > INT32_MAX else 0
 
 
 cdef inline void add_piece(Region* row, const Cursor* cursor, int64_t first, int64_t n, int64_t at) noexcept nogil:
@@ -654,6 +686,7 @@ cdef class MergeTree:
 
     def __dealloc__(self):  # the peaks go with their memory
         free(self.tree.quiet)
+        free(self.tree.loud_end)
         free(self.tree.up)
 
     def cut(self, const uint8_t[::1] left_out):

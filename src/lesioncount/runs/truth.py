@@ -170,7 +170,8 @@ def true_lesions(
         _check_instances(values, path)
         return Instances.of(values if inside is None else np.where(inside, values, 0), protocol, spacing_mm=spacing)
     lesions = values == label if label is not None else _as_binary(values, path)
-    return find_candidates(lesions, protocol=protocol, mask=inside, spacing_mm=spacing, warn=False)
+    components = protocol.components_above(protocol.threshold)  # a mask has no peaks
+    return find_candidates(lesions, protocol=components, mask=inside, spacing_mm=spacing, warn=False)
 
 
 def _values(source: MapSource) -> NDArray[Any]:
