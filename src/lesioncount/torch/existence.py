@@ -36,8 +36,9 @@ def existence_logits(maps: Tensor, positions: Positions, *, logits: bool) -> Ten
     else:
         # Gathered together: backwards, each gathering costs as much as reading all maps.
         both = _gathered(maps, torch.cat([positions.peaks, positions.saddles], dim=1))
+        peaks, saddles = both.chunk(2, dim=1)
         less = _own_logits if logits else _own_probabilities
-        own = less(*both.chunk(2, dim=1), positions.saddles != NO_CANDIDATE)
+        own = less(peaks, saddles, positions.saddles != NO_CANDIDATE)
     if not logits:
         own = torch.logit(own, eps=torch.finfo(own.dtype).eps)
     return torch.where(positions.peaks == NO_CANDIDATE, -torch.inf, own)
