@@ -196,6 +196,25 @@ def test_probabilities_that_saturate_have_no_saddle_where_logits_have_one():
     assert count_distribution(logits.sigmoid().half(), protocol="peaks", logits=False).n_trials.tolist() == [1]
 
 
+def test_noise_of_early_training_gives_finite_gradients(rng):
+    noise = np.where(rng.random((1, 16, 64, 64)) < 0.1, rng.normal(size=(1, 16, 64, 64)), -6.0)
+    for label in (0, 4, 3000):
+        logits = torch.from_numpy(noise.astype(np.float32)).requires_grad_()
+        loss = CountLoss(protocol="peaks", spatial_dims=3)(logits, torch.tensor([label]))
+        loss.backward()
+        assert torch.isfinite(loss)
+        assert torch.isfinite(logits.grad).all()
+
+
+def test_maps_that_are_not_finite_are_left_out():
+    logits = torch.cat([ridge(2.0, 0.5, 1.0), ridge(2.0, math.nan, 1.0)]).requires_grad_()
+    loss = CountLoss(protocol="peaks")
+    loss(logits, torch.tensor([2, 2])).backward()
+    assert loss.n_not_finite == 1
+    assert logits.grad[0].any()
+    assert not logits.grad[1].any()
+
+
 def test_a_smallest_persistence_bounds_the_gradient(rng):
     """A peak that the label needs is raised by 1 / persistence; no slope of the sigmoid is above a quarter."""
     steep = ridge(1.0, 1.0 - 1e-7, 1.0 - 5e-8).requires_grad_()
