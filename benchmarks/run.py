@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -275,6 +276,7 @@ def training() -> list[Line]:
         for way in ("ours", "dense")
     }
     network = fastest_step(logits.detach())
+    torch.set_num_threads(1)
     case = "batch of 2, forward and backward"
     return [
         Line(case, "CountLoss / S.max()", quick["ours"] / quick["floor"], "≤6"),
@@ -282,7 +284,28 @@ def training() -> list[Line]:
         Line(case, "extra memory: one mask per instance / CountLoss", megabytes["dense"] / megabytes["ours"], "≥30"),
         Line(case, "CountLoss / training step of a UNet of 8 filters, percent", 100 * quick["ours"] / network, "≤0.5"),
         Line("10% noise, forward and backward", "CountLoss / cc3d labelling alone", many["ours"] / many["cc3d"], "≤3"),
+        *training_with_peaks(),
     ]
+
+
+def training_with_peaks() -> list[Line]:
+    lines = []
+    for case, p, repeats, bar in (
+        ("20 lesions", boxes((64, 192, 192), 20), 40, "≤2"),
+        ("20 hills", hills((64, 192, 192), 20), 40, "≤2"),
+        ("300 hills", hills((64, 192, 192), 300), 20, ""),
+    ):
+        logits = torch.logit(torch.from_numpy(np.stack([p] * 2)).clamp(1e-4, 1 - 1e-4)).requires_grad_()
+
+        def step(candidates: str, maps: torch.Tensor = logits) -> None:
+            maps.grad = None
+            protocol = lc.CountingProtocol(connectivity="corners", candidates=candidates)
+            CountLoss(protocol=protocol, spatial_dims=3)(maps, torch.tensor([12, 13])).backward()
+
+        t = fastest({name: partial(step, name) for name in ("regions", "peaks")}, repeats)
+        what = "CountLoss: peaks / regions"
+        lines.append(Line(f"batch of 2, {case}, forward and backward", what, t["peaks"] / t["regions"], bar))
+    return lines
 
 
 def fastest_step(images: torch.Tensor) -> float:

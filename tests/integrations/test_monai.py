@@ -85,6 +85,34 @@ def test_count_loss_adds_to_dice():
     assert network.weight.grad.isfinite().all()
 
 
+def touching():
+    p = np.full((1, 9, 9, 9), 0.01, dtype=np.float32)
+    p[0, 4, 4, 2:7] = 0.9, 0.5, 0.2, 0.4, 0.8
+    return torch.from_numpy(p)
+
+
+@pytest.mark.parametrize("logits", [False, True])
+def test_peaks_that_touch_are_counted_apart(logits):
+    given = torch.logit(touching()) if logits else touching()
+    assert CountLesions("peaks", logits=logits)(given).existence.tolist() == pytest.approx([0.9, 0.6])
+    scan = CountLesionsd("pred", "peaks", logits=logits, max_count=2)({"pred": given})
+    assert scan["pred_count"] == 2
+    assert scan["pred_count_probs"].tolist() == pytest.approx([0.04, 0.42, 0.54])
+
+
+def test_metric_of_peaks_takes_masks_and_counts():
+    maps = touching()[None]
+    metric = CountMetric("nll", "peaks", max_count=2)
+    metric(maps, torch.tensor([2]))
+    assert metric.aggregate().item() == pytest.approx(-np.log(0.54), rel=1e-5)
+    metric.reset()
+    metric(maps, (maps > 0.45).float())  # a mask in which the two are apart
+    assert metric.aggregate().item() == pytest.approx(-np.log(0.54), rel=1e-5)
+    metric.reset()
+    metric(maps, (maps > 0.1).float())  # and one in which they are one: a mask has no saddles
+    assert metric.aggregate().item() == pytest.approx(-np.log(0.42), rel=1e-5)
+
+
 def test_metric_of_masks_and_of_counts_agree():
     maps = torch.from_numpy(np.stack([probability_map(*[0.8] * i)[None] for i in range(4)]))
     masks = (maps > 0.5).float()

@@ -91,11 +91,11 @@ def random_output(*shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0)) * 4
 
 
-def patch_loss(*, spatial_dims=3, weight=1.0, **options):
+def patch_loss(*, spatial_dims=3, weight=1.0, protocol=None, **options):
     """The count loss alone: the segmentation loss beside it is 0."""
     loss = SegmentationAndCountLoss(
         lambda outputs, _: (outputs if torch.is_tensor(outputs) else outputs[0]).sum() * 0,
-        CountLoss(4, spatial_dims=spatial_dims),
+        CountLoss(4, protocol=protocol, spatial_dims=spatial_dims),
         **options,
     )
     loss.weight = weight
@@ -167,6 +167,20 @@ class TestLoss:
         assert patch_loss()([fine, coarse], [target, target[..., ::2, ::2, ::2]]) == single
         single.backward()
         assert sorted({tuple(i) for i in fine.grad.nonzero()[:, 2:].tolist()}) == [(1, 1, 1), (4, 4, 4)]
+
+    def test_peaks_that_touch_are_told_apart_where_the_target_has_two(self):
+        output = torch.zeros(1, 2, 6, 7, 8)
+        output[:, 1] = -9
+        output[0, 1, 3, 3, 2:5] = torch.tensor([2.0, 0.5, 1.0])
+        output.requires_grad_()
+        target = torch.zeros(1, 1, 6, 7, 8)
+        target[0, 0, 3, 3, 2] = target[0, 0, 3, 3, 4] = 1
+        patch_loss(protocol="peaks")(output, target).backward()
+        assert output.grad[0, 1, 3, 3, 2:5].sign().tolist() == [-1, 1, -1]
+        output.grad = None
+        target[0, 0, 3, 3, 3] = 1  # the mask joins them
+        patch_loss(protocol="peaks")(output, target).backward()
+        assert output.grad[0, 1, 3, 3, 3:5].sign().tolist() == [-1, 1]
 
     def test_channels_choose_what_is_a_lesion(self):
         output, target = random_output(2, 3, 6, 6), torch.zeros(2, 1, 6, 6)

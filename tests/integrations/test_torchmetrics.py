@@ -85,6 +85,14 @@ def test_scores_of_maps_whose_truth_is_known():
     assert metrics.compute()["CountRPS"] == pytest.approx(0.5, abs=1e-3)
 
 
+def test_scores_of_peaks_that_touch():
+    logits = torch.full((1, 1, 5, 7), -6.0)
+    logits[0, 0, 2, 1:6] = torch.logit(torch.tensor([0.9, 0.5, 0.2, 0.4, 0.8]))
+    metric = CountNLL()
+    metric.update(count_log_probs(logits, protocol="peaks"), torch.tensor([2]))
+    assert metric.compute().exp().item() == pytest.approx(1 / (0.9 * 0.6), rel=1e-5)
+
+
 def test_other_numbers_of_bins_are_refused():
     with pytest.raises(ValueError, match="Expected 5 log-probabilities, but got 3: see max_count"):
         CountAccuracy().update(torch.zeros(2, 3), torch.tensor([0, 1]))

@@ -33,11 +33,11 @@ class Scores:
     sensitivity: float
 
 
-def score(network: nn.Module, scans: Scans) -> Scores:
+def score(network: nn.Module, scans: Scans, *, protocol: str = "paper") -> Scores:
     """Count, segment and detect."""
     with torch.no_grad(), seeded(0):
         logits = torch.cat([network(part) for part in scans.images.split(64)])
-        pmf = count_log_probs(logits, max_count=MAX_COUNT, spatial_dims=2).exp().double().numpy()
+        pmf = count_log_probs(logits, max_count=MAX_COUNT, protocol=protocol, spatial_dims=2).exp().double().numpy()
     labels = scans.counts.clamp(max=MAX_COUNT).numpy()
     false_positives, sensitivity = _detection(logits, scans.masks)
     return Scores(

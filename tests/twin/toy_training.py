@@ -53,6 +53,7 @@ def train(
     counted: Scans | None = None,
     count_weight: float = 1.0,
     rescue: bool = False,
+    protocol: str = "paper",
     n_steps: int = 300,
     learning_rate: float = 5e-4,
     seed: int,
@@ -64,7 +65,7 @@ def train(
     optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate, weight_decay=1e-5)
     # Down to nothing at the end, so that what is measured is where a network arrives and not its last step.
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=n_steps)
-    count_loss = _WatchedCountLoss(rescue=rescue)
+    count_loss = _WatchedCountLoss(rescue=rescue, protocol=protocol)
     with seeded(seed):
         for with_masks, with_counts in islice(zip(_batches(masked), _batches(counted), strict=True), n_steps):
             optimizer.zero_grad()
@@ -80,9 +81,9 @@ def train(
 class _WatchedCountLoss:
     """The count loss, and how many labels were impossible so far, whether rescued or not."""
 
-    def __init__(self, *, rescue: bool) -> None:
-        self.loss = CountLoss(MAX_COUNT, spatial_dims=2, rescue=rescue)
-        self.as_published = CountLoss(MAX_COUNT, spatial_dims=2, rescue=False)
+    def __init__(self, *, rescue: bool, protocol: str) -> None:
+        self.loss = CountLoss(MAX_COUNT, protocol=protocol, spatial_dims=2, rescue=rescue)
+        self.as_published = CountLoss(MAX_COUNT, protocol=protocol, spatial_dims=2, rescue=False)
         self.n_impossible = self.n_labels = 0
 
     def __call__(self, logits: Tensor, counts: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
-"""Step 1, the twin: a batch of maps → positions of the candidates' peaks, found without gradient on the CPU."""
+"""Step 1, the twin: a batch of maps → positions of peaks and saddles, found without gradient on the CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,30 @@ from torch import Tensor
 from lesioncount.candidates import find_candidates
 from lesioncount.protocol import CountingProtocol
 
-# How an unused place in a batch is marked: items have different numbers of candidates.
+# How an unused place in a batch is marked: items have different numbers of candidates, and not every peak has a saddle.
 NO_CANDIDATE = -1
 
 
-def peak_positions(
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Where the candidates of a batch of maps are, in the flattened maps and in the order of the candidates.
+
+    Attributes
+    ----------
+    peaks : Tensor of int64, shape (n, most candidates of a map)
+        The highest voxel of each candidate; `NO_CANDIDATE` where an item has fewer than others.
+    saddles : Tensor of int64, shape (n, most candidates of a map), or None
+        Where each peak joins a higher one; `NO_CANDIDATE` where it does not. None where candidates are regions.
+    """
+
+    peaks: Tensor
+    saddles: Tensor | None = None
+
+
+def candidate_positions(
     maps: Tensor, *, protocol: CountingProtocol, logits: bool, mask: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """The highest voxel of each candidate.
+) -> Positions:
+    """The highest voxel of each candidate and, where candidates are peaks, the voxel of its saddle.
 
     Parameters
     ----------
@@ -31,41 +49,40 @@ def peak_positions(
         Whether the maps hold logits rather than probabilities.
     mask : Tensor of bool, shape (n, *spatial), optional
         Only these voxels are looked at.
-
-    Returns
-    -------
-    positions : Tensor of int64, shape (n, most candidates of a map)
-        In the flattened map, in the order of the candidates; `NO_CANDIDATE` where an item has fewer than others.
-    n_candidates : Tensor of int64, shape (n,)
     """
     values = _to_numpy(maps)
     inside = None if mask is None else _to_numpy(mask)
     found = [
-        find_candidates(
-            item, protocol=protocol, logits=logits, mask=None if inside is None else inside[i], warn=False
-        ).peak_position
+        find_candidates(item, protocol=protocol, logits=logits, mask=None if inside is None else inside[i], warn=False)
         for i, item in enumerate(values)
     ]
-    counts = [len(positions) for positions in found]
-    padded = np.full((len(found), max(counts, default=0)), NO_CANDIDATE, dtype=np.int64)
-    for row, positions in zip(padded, found, strict=True):
-        row[: len(positions)] = positions
-    return torch.from_numpy(padded).to(maps.device), torch.tensor(counts, device=maps.device)
+    peaks = _padded([candidates.peak_position for candidates in found], maps.device)
+    if not protocol.has_peaks:
+        return Positions(peaks)
+    return Positions(peaks, _padded([candidates.saddle_position for candidates in found], maps.device))
+
+
+def _padded(rows: Sequence[NDArray[np.int64]], device: torch.device) -> Tensor:
+    table = np.full((len(rows), max(map(len, rows), default=0)), NO_CANDIDATE, dtype=np.int64)
+    for padded, positions in zip(table, rows, strict=True):
+        padded[: len(positions)] = positions
+    return torch.from_numpy(table).to(device)
 
 
 def with_rescued(
-    maps: Tensor, positions: Tensor, wanted: Tensor, *, threshold: float, mask: Tensor | None = None
-) -> Tensor:
+    maps: Tensor, positions: Positions, wanted: Tensor, *, threshold: float, mask: Tensor | None = None
+) -> Positions:
     """Add the strongest local peaks below the threshold to maps that have fewer candidates than wanted.
 
     A label above the number of candidates is impossible and teaches nothing, although the map may well have a faint
-    peak where the missing lesion is. With that peak among the candidates, the gradient can raise it.
+    peak where the missing lesion is. With that peak among the candidates, the gradient can raise it. It has no saddle,
+    because it joins nothing above the threshold.
 
     Parameters
     ----------
     maps : Tensor, shape (n, *spatial)
-    positions : Tensor of int64, shape (n, k)
-        From `peak_positions`.
+    positions : Positions
+        From `candidate_positions`.
     wanted : Tensor of int64, shape (n,)
         How many candidates each map should have.
     threshold : float
@@ -73,13 +90,18 @@ def with_rescued(
     mask : Tensor of bool, shape (n, *spatial), optional
         Only these voxels are looked at.
     """
-    n_found = (positions != NO_CANDIDATE).sum(1)
-    rows = [row[: int(n)] for row, n in zip(positions, n_found, strict=True)]
+    n_found = (positions.peaks != NO_CANDIDATE).sum(1)
+    rows = [row[: int(n)] for row, n in zip(positions.peaks, n_found, strict=True)]
     for i in torch.nonzero(wanted > n_found).flatten().tolist():
         inside = None if mask is None else mask[i].cpu()
         faint = _faint_peaks(maps[i].detach().cpu(), int(wanted[i] - n_found[i]), threshold, inside)
         rows[i] = torch.cat([rows[i], faint.to(rows[i].device)])
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=NO_CANDIDATE)
+    peaks = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=NO_CANDIDATE)
+    saddles = positions.saddles
+    if saddles is not None:
+        more = peaks.shape[1] - saddles.shape[1]
+        saddles = torch.nn.functional.pad(saddles, (0, more), value=NO_CANDIDATE)
+    return Positions(peaks, saddles)
 
 
 def _faint_peaks(item: Tensor, n: int, threshold: float, inside: Tensor | None) -> Tensor:

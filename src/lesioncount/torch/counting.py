@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lesioncount.checks import checked_protocol
 from lesioncount.errors import ProtocolError, ShapeError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.torch.candidates import peak_positions, with_rescued
+from lesioncount.torch.candidates import candidate_positions, with_rescued
 from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.deprecation import takes_probabilities_keyword
 from lesioncount.torch.existence import existence_logits
@@ -58,13 +58,13 @@ def count_distribution(
     batch, classes, spatial = axes(maps, spatial_dims)
     flat = maps.reshape(batch * classes, *spatial)
     inside = None if mask is None else mask_of_maps(mask, batch, classes, spatial)
-    positions, _ = peak_positions(flat, protocol=checked, logits=logits, mask=inside)
+    positions = candidate_positions(flat, protocol=checked, logits=logits, mask=inside)
     if rescue is not None:
-        wanted = rescue.reshape(-1).to(positions.device)
+        wanted = rescue.reshape(-1).to(maps.device)
         threshold = _logit(checked.threshold) if logits else checked.threshold
         positions = with_rescued(flat, positions, wanted, threshold=threshold, mask=inside)
-    peaks = existence_logits(flat, positions, logits=logits)
-    count = PoissonBinomial(peaks.reshape(batch, classes, -1) if classes > 1 else peaks)
+    existence = existence_logits(flat, positions, logits=logits)
+    count = PoissonBinomial(existence.reshape(batch, classes, -1) if classes > 1 else existence)
     return count.as_type(torch.float32 if maps.dtype in (torch.float16, torch.bfloat16) else maps.dtype)
 
 
@@ -97,7 +97,8 @@ def count_log_probs(
     Notes
     -----
     Section 3.2 of the paper. The gradient reaches the highest voxel of each candidate, the first in C order of equal
-    ones, and no other.
+    ones, and no other. With ``protocol="peaks"`` it also reaches the saddles, with the opposite sign: what raises a
+    peak lowers its saddle.
 
     Examples
     --------
