@@ -6,7 +6,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = ("slab", "sweep", "merge_tree", "small_peaks", "recursion", "log_recursion", "true_count")
+KERNELS = ("slab", "sweep", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count")
 # No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
 

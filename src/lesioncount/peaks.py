@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount._kernels.merge_tree import PEAK_FIELDS, SADDLE_FIELDS, MergeTree
+from lesioncount._kernels.cut import SADDLE_FIELDS, cut_at_saddles
+from lesioncount._kernels.merge_tree import PEAK_FIELDS, MergeTree
 from lesioncount._kernels.slab import Slab
 from lesioncount._kernels.small_peaks import join_small
 from lesioncount.sizes import SmallestSize
@@ -123,7 +124,7 @@ def split_into_peaks(slab: Slab, plan: SweepPlan) -> Found:
     peaks = np.frombuffer(tree.peaks, PEAK)
     if len(peaks) == 0:
         return _regions_of(slab)
-    regions, saddles, runs = tree.cut(_is_ripple(peaks, plan))
+    regions, saddles, runs = cut_at_saddles(tree, _is_ripple(peaks, plan))
     return Found(np.frombuffer(regions, REGION), np.frombuffer(saddles, SADDLE), np.frombuffer(runs, RUN))
 
 

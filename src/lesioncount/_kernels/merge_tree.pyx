@@ -10,7 +10,7 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from lesioncount._kernels.slab cimport Memory, Region, Run, Slab, clear, find
+from lesioncount._kernels.slab cimport Memory, Region, Run, Slab, find
 
 cdef extern from "blocks.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
@@ -20,8 +20,6 @@ PEAK_FIELDS = [
     ("side", "i4"), ("died", "i4"), ("voxel", "i4"), ("region", "i4"),
 ]  # fmt: skip
 
-SADDLE_FIELDS = [("key", "u8"), ("at", "i8"), ("parent", "i4"), ("into", "i4"), ("side", "i4"), ("died", "i4")]
-
 cdef enum:
     MOST_NEIGHBOURS = 26
     FEWEST_VOXELS = 3    # of a region that can have two peaks
@@ -29,33 +27,6 @@ cdef enum:
     FOR_PEAKS = 0        # what to look for
     UP = 1
     ACROSS = 2
-
-cdef struct Peak:
-    uint64_t key
-    uint64_t saddle_key  # 0 where there is no saddle above the threshold
-    int64_t at           # position in the caller's C order, as are all `_at`
-    int64_t saddle_at    # -1 where there is none
-    int32_t parent       # the higher peak that it joins there; -1 where there is none, as in all that follow
-    int32_t into         # the peak whose basin lies across the saddle
-    int32_t side         # the peak whose basin lies on this side of it: itself, or one that has joined it
-    int32_t died         # at which turn it joined
-    int32_t voxel        # number among the voxels of the slab, from 1 on
-    int32_t region
-
-cdef struct Saddle:      # of a row of the table; as of a peak, but with the numbers of rows
-    uint64_t key
-    int64_t at
-    int32_t parent, into, side, died
-
-cdef struct Meeting:     # a voxel at which two basins meet: its own, and one that it looks up into as well
-    int64_t at
-    int32_t voxel
-    int32_t across
-
-cdef struct Loud:        # a run of a region that is looked at
-    int32_t voxel        # its first
-    int32_t length
-    int32_t plane, row, column
 
 cdef struct Part:        # of a window: one plane, or all of it
     int32_t* voxels
@@ -75,40 +46,7 @@ cdef struct Steps:       # to the neighbours of a voxel, in the order of their p
     Py_ssize_t plane[MOST_NEIGHBOURS]
     Py_ssize_t row[MOST_NEIGHBOURS]
     Py_ssize_t column[MOST_NEIGHBOURS]
-    Py_ssize_t to[MOST_NEIGHBOURS]  # all together, as the three planes lie in memory now
-
-cdef struct Tree:
-    const Region* regions
-    const Run* runs
-    const uint64_t* keys
-    Py_ssize_t n_regions, n_runs, n_keys, n_rows, n_columns
-    int neighbours
-    int64_t weights[3]
-    uint8_t* quiet       # of each region: nothing to find in it
-    Loud* loud           # the runs of all others, region by region
-    int32_t* loud_end    # of each region
-    int32_t* up          # of each voxel: its highest neighbour, later ~ the number of its peak
-    Peak* peaks
-    Py_ssize_t n_peaks, peak_room
-    Meeting* meetings
-    Py_ssize_t n_meetings, meeting_room
-
-cdef struct Cursor:      # where a walk along the runs is
-    int64_t row_start, row_end
-    int64_t plane, row
-    int64_t row_at
-
-
-cdef inline int64_t column_of(Cursor* cursor, const Tree* tree, const Run* run) noexcept nogil:
-    """The column that a run starts in. Moves on to its row: a division for each row is less than one for each run."""
-    cdef int64_t row
-    if run.start >= cursor.row_end:
-        row = run.start // tree.n_columns
-        cursor.row_start = row * tree.n_columns
-        cursor.row_end = cursor.row_start + tree.n_columns
-        cursor.plane, cursor.row = row // tree.n_rows, row % tree.n_rows
-        cursor.row_at = cursor.plane * tree.weights[0] + cursor.row * tree.weights[1]
-    return run.start - cursor.row_start
+    Py_ssize_t to[MOST_NEIGHBOURS]  # all together, as the window lies in memory now
 
 
 cdef void find_uneven(Tree* tree) noexcept nogil:
@@ -537,116 +475,6 @@ cdef int build_region(Tree* tree, Steps* steps, Window* window) noexcept nogil:
     return -1 if visit(tree, steps, window) < 0 or tree.n_meetings > INT32_MAX else 0
 
 
-cdef inline void add_piece(Region* row, const Cursor* cursor, int64_t first, int64_t n, int64_t at) noexcept nogil:
-    cdef int64_t last = first + n - 1
-    row.first_at = min(row.first_at, at)
-    row.n_voxels += n
-    row.total[0] += n * cursor.plane
-    row.total[1] += n * cursor.row
-    row.total[2] += n * (first + last) // 2
-    row.low[0] = min(row.low[0], <int32_t> cursor.plane)
-    row.low[1] = min(row.low[1], <int32_t> cursor.row)
-    row.low[2] = min(row.low[2], <int32_t> first)
-    row.high[0] = max(row.high[0], <int32_t> cursor.plane)
-    row.high[1] = max(row.high[1], <int32_t> cursor.row)
-    row.high[2] = max(row.high[2], <int32_t> last)
-
-
-cdef struct Cut:
-    Region* table        # a row for each region that stays as it is and each peak that stays, in the order of the sweep
-    Saddle* saddles
-    Run* runs            # cut where basins meet
-    Py_ssize_t n_rows, n_runs, run_room
-    int32_t* stays       # of each peak: itself, or where its voxels go
-    int32_t* row_of_peak
-    int32_t* row_of_region
-
-
-cdef inline int add_run(Cut* to, int64_t start, int64_t length, int32_t row) noexcept nogil:
-    if to.n_runs == to.run_room:
-        to.run_room += to.run_room // 2 + 64
-        if lc_grow(&to.runs, to.run_room * sizeof(Run)) < 0:
-            return -1
-    to.runs[to.n_runs] = Run(start, <int32_t> length, row)
-    to.n_runs += 1
-    return 0
-
-
-cdef inline int32_t new_row(Cut* to, int32_t* number, Region row) noexcept nogil:
-    number[0] = <int32_t> to.n_rows
-    to.table[to.n_rows], to.saddles[to.n_rows] = row, Saddle(0, -1, -1, -1, -1, -1)
-    to.n_rows += 1
-    return number[0]
-
-
-cdef int cut_run(Cut* to, const Tree* tree, const Run* run, int32_t voxel, Cursor* cursor) noexcept nogil:
-    """Add the pieces of a run to the rows of the peaks that they belong to."""
-    cdef int64_t column = column_of(cursor, tree, run), begin = 0, end
-    cdef int32_t peak, row
-    cdef Region empty
-    while begin < run.length:
-        peak, end = to.stays[~tree.up[voxel + begin]], begin + 1
-        while end < run.length and to.stays[~tree.up[voxel + end]] == peak:
-            end += 1
-        row = to.row_of_peak[peak]
-        if row < 0:
-            clear(&empty)
-            empty.peak_key, empty.peak_at = tree.peaks[peak].key, tree.peaks[peak].at
-            row = new_row(to, &to.row_of_peak[peak], empty)
-        add_piece(
-            &to.table[row], cursor, column + begin, end - begin, cursor.row_at + (column + begin) * tree.weights[2]
-        )
-        if add_run(to, run.start + begin, end - begin, row) < 0:
-            return -1
-        begin = end
-    return 0
-
-
-cdef void find_stays(Cut* to, const Tree* tree, const uint8_t* left_out) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef int32_t peak
-    for i in range(tree.n_peaks):
-        peak = <int32_t> i
-        while left_out[peak]:
-            peak = tree.peaks[peak].into
-        to.stays[i] = peak
-
-
-cdef void add_saddles(Cut* to, const Tree* tree) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef const Peak* peak
-    for i in range(tree.n_peaks):
-        peak = &tree.peaks[i]
-        if to.stays[i] == i and peak.into >= 0:
-            to.saddles[to.row_of_peak[i]] = Saddle(
-                peak.saddle_key, peak.saddle_at, to.row_of_peak[to.stays[peak.parent]],
-                to.row_of_peak[to.stays[peak.into]], to.row_of_peak[to.stays[peak.side]], peak.died,
-            )
-
-
-cdef int cut(Cut* to, const Tree* tree, const uint8_t* left_out) noexcept nogil:
-    cdef Cursor cursor = Cursor(0, 0, 0, 0, 0)
-    cdef const Run* run
-    cdef int32_t voxel = 1, row
-    cdef Py_ssize_t i
-    cdef int status
-    find_stays(to, tree, left_out)
-    for i in range(tree.n_runs):
-        run = &tree.runs[i]
-        if tree.quiet[run.region]:
-            row = to.row_of_region[run.region]
-            if row < 0:
-                row = new_row(to, &to.row_of_region[run.region], tree.regions[run.region])
-            status = add_run(to, run.start, run.length, row)
-        else:
-            status = cut_run(to, tree, run, voxel, &cursor)
-        if status < 0:
-            return -1
-        voxel += run.length
-    add_saddles(to, tree)
-    return 0
-
-
 cdef class MergeTree:
     """Peaks and saddles in the regions of a slab, which holds them whole and has kept the keys of their voxels.
 
@@ -662,10 +490,6 @@ cdef class MergeTree:
     peaks : buffer of PEAK_FIELDS
         Those of regions that have several.
     """
-
-    cdef Tree tree
-    cdef Slab slab
-    cdef readonly Memory peaks
 
     def __cinit__(self, Slab slab, tuple weights):
         cdef int status
@@ -688,37 +512,3 @@ cdef class MergeTree:
         free(self.tree.quiet)
         free(self.tree.loud_end)
         free(self.tree.up)
-
-    def cut(self, const uint8_t[::1] left_out):
-        """Cut regions into those of their peaks; what a peak that is left out had goes to the one across its saddle.
-
-        Parameters
-        ----------
-        left_out : array of uint8
-            Of each peak, whether it is. With a peak, all that have joined it higher up must be left out.
-
-        Returns
-        -------
-        regions, saddles, runs : buffers of REGION_FIELDS, SADDLE_FIELDS and RUN_FIELDS
-        """
-        cdef Memory regions = Memory(), saddles = Memory(), runs = Memory()
-        cdef Tree* tree = &self.tree
-        cdef Py_ssize_t n_rows = tree.n_regions + tree.n_peaks
-        cdef int32_t* numbers = <int32_t*> malloc((n_rows + tree.n_peaks) * sizeof(int32_t))
-        cdef Cut to
-        cdef int status = -1
-        memset(&to, 0, sizeof(Cut))
-        if numbers != NULL:
-            memset(numbers, -1, n_rows * sizeof(int32_t))
-            to.row_of_region, to.row_of_peak = numbers, numbers + tree.n_regions
-            to.stays = numbers + n_rows
-            if lc_grow(&to.table, n_rows * sizeof(Region)) == 0 and lc_grow(&to.saddles, n_rows * sizeof(Saddle)) == 0:
-                with nogil:
-                    status = cut(&to, tree, &left_out[0])
-        free(numbers)
-        regions.data, regions.n_bytes = to.table, to.n_rows * sizeof(Region)
-        saddles.data, saddles.n_bytes = to.saddles, to.n_rows * sizeof(Saddle)
-        runs.data, runs.n_bytes = to.runs, to.n_runs * sizeof(Run)
-        if status < 0:
-            raise MemoryError("not enough memory for the peaks of this map")
-        return regions, saddles, runs
