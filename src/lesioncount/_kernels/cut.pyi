@@ -5,6 +5,4 @@ from lesioncount._kernels.merge_tree import MergeTree
 
 SADDLE_FIELDS: list[tuple[str, str]]
 
-def cut_at_saddles(
-    merge_tree: MergeTree, left_out: NDArray[np.uint8]
-) -> tuple[memoryview, memoryview, memoryview]: ...
+def cut_at_saddles(merge_tree: MergeTree, left_out: NDArray[np.uint8]) -> tuple[memoryview, memoryview, memoryview]: ...
