@@ -10,8 +10,9 @@ from trust.fitting.simulated import cohort, without_lesions
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
+from lesioncount.trust.fitting.evidence import HeldOut
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Numbers
-from lesioncount.trust.scores import Predictions, score_all
+from lesioncount.trust.scores import Estimate, Predictions, score_all
 
 
 @pytest.mark.parametrize("forget", [without_lesions, lambda truth: truth])
@@ -145,6 +146,33 @@ def test_no_gain_on_a_cohort_that_is_calibrated_already():
     assert fit.held_out.change["rps"].low <= 0 <= fit.held_out.change["rps"].high
     assert any(words in fit.held_out.verdict for words in ("Nothing needs", "gains nothing", "next to nothing"))
     assert fit.calibration.slope == pytest.approx(1, abs=0.4)
+
+
+TOO_SHORT, HONEST = (0.5, 0.9), (0.9, 0.9)  # coverage of 90 % intervals, before and after
+
+
+@pytest.mark.parametrize(
+    ("rps", "coverage", "words"),
+    [
+        ((0.0, 0.0, 0.0), HONEST, "Nothing needs to be corrected"),
+        ((-0.3, -0.4, -0.2), HONEST, "held-out counts better"),
+        ((0.3, 0.2, 0.4), HONEST, "held-out counts worse"),
+        ((0.3, 0.2, 0.4), TOO_SHORT, "held-out counts worse"),
+        ((0.0, -0.2, 0.2), HONEST, "gains nothing"),
+        ((0.0, -0.2, 0.2), TOO_SHORT, "intervals honest"),
+        ((0.0, -0.01, 0.01), HONEST, "next to nothing"),
+        ((0.01, 0.001, 0.03), HONEST, "next to nothing"),  # sure, but too little to notice
+        ((0.01, 0.001, 0.03), TOO_SHORT, "intervals honest"),
+    ],
+)
+def test_the_verdict_is_about_what_a_user_would_notice(rps, coverage, words):
+    def part(value, covered):
+        wide = {"rps": Estimate(*value), "bias": Estimate(0.1)}
+        return wide | {"coverage90": Estimate(covered, covered - 0.05, covered + 0.05)}
+
+    gained = coverage[1] - coverage[0]
+    held_out = HeldOut(100, 5, part((1.0,), coverage[0]), part((1 + rps[0],), coverage[1]), part(rps, gained))
+    assert words in held_out.verdict
 
 
 def test_polarised_maps_are_widened_to_honest_coverage():

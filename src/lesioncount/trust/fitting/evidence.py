@@ -54,14 +54,15 @@ class HeldOut:
             return f"Nothing needs to be corrected: the counts of {self.n_scans} scans fit the truth as they are."
         is_small = max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * before
         is_slight = abs(change.value) < _NEXT_TO_NOTHING * before and not change.low <= 0 <= change.high
-        if (is_small or is_slight) and not self._covers_better:
-            return f"The calibration changes next to nothing: the counts were calibrated already. {self._figures}"
-        if change.high < 0:
+        is_noticed = not (is_small or is_slight)
+        if is_noticed and change.high < 0:
             return f"The calibration makes held-out counts better. {self._figures}"
-        if change.low > 0:
+        if is_noticed and change.low > 0:
             return f"The calibration makes held-out counts worse: leave them as they are. {self._figures}"
         if self._covers_better:
             return f"The calibration makes held-out intervals honest, and counts no worse. {self._figures}"
+        if not is_noticed:
+            return f"The calibration changes next to nothing: the counts were calibrated already. {self._figures}"
         return f"The calibration gains nothing that can be told from chance. {self._figures}"
 
     @property
