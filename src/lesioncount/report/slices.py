@@ -101,41 +101,62 @@ def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionR
     for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
         if not abs(probabilities[window.peak_inside] - lesion.height) <= _SAME_PROBABILITY:
             raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
-    regions = _regions(source, scan.within, counted_with.protocol, windows, maps)
+    labels = _labels(source, scan.within, counted_with.protocol, windows, maps)
     shown, note = _background(source, windows, maps, images)
     view = View.of(source.affine)
     planes = {
         lesion.label: planes_through(
-            shown.shades(number), regions[number], windows[number].peak_inside,
+            shown.shades(number), labels[number], windows[number].peak_inside,
             view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
+            bridge=windows[number].inside(lesion.saddle),
         )
         for number, lesion in enumerate(lesions)
     }  # fmt: skip
     return Slices(planes, shown.palette is None, source.grid.why_unplaced if source.affine is None else None, note)
 
 
-def _regions(
+def _labels(
     source: MapSource,
     within: Path | None,
     protocol: CountingProtocol,
     windows: Sequence[Window],
     maps: Sequence[NDArray[Any]],
-) -> list[NDArray[np.bool_]]:
-    """The voxels of each candidate: connected as they were counted, in the window, to its peak."""
-    connected = replace(protocol, min_voxels=1, min_volume_mm3=0, min_diameter_mm=0, min_length_mm=0)
+) -> list[NDArray[np.int32]]:
+    """Of each window: 1 in the voxels of its candidate, 2 and more in those of the candidates that touch it."""
     masks: list[NDArray[np.bool_] | None] = [None] * len(windows)
     if within is not None:
         mask = open_map(within)
         check_same_grid(source.grid, mask.grid, "the mask")
         masks = [mask.to_mask(stored) for stored in read_windows(mask, windows)]
-    regions = []
+    found = []
     for window, probabilities, inside in zip(windows, maps, masks, strict=True):
         clipped = probabilities.clip(0, 1)  # scaled numbers may end outside by rounding
-        labels = find_candidates(clipped, protocol=connected, mask=inside, warn=False).label_map()
-        if labels[window.peak_inside] == 0:
+        labels = _labelled(clipped, inside, protocol, window.peak_inside, source.spacing_mm)
+        own = labels[window.peak_inside]
+        if own == 0:
             raise MapFileError(f"{within} has changed: it leaves out the candidate at {window.peak}.")
-        regions.append(labels == labels[window.peak_inside])
-    return regions
+        regions = _labelled(clipped, inside, protocol.components_above(protocol.threshold), window.peak_inside, None)
+        touching = np.where(regions == regions[window.peak_inside], labels + (labels > 0), 0)
+        found.append(np.where(labels == own, 1, touching).astype(np.int32))
+    return found
+
+
+def _labelled(
+    probabilities: NDArray[Any],
+    inside: NDArray[np.bool_] | None,
+    protocol: CountingProtocol,
+    peak: tuple[int, ...],
+    spacing_mm: tuple[float, ...] | None,
+) -> NDArray[np.int32]:
+    """Labels in a window. The window may cut a candidate so small that only without a smallest size it has one."""
+    any_size = replace(protocol, min_voxels=1, min_volume_mm3=0, min_diameter_mm=0, min_length_mm=0)
+    if protocol.has_peaks:  # those too small have joined their neighbours
+        labels = find_candidates(
+            probabilities, protocol=protocol, mask=inside, spacing_mm=spacing_mm, warn=False
+        ).label_map()
+        if labels[peak] > 0:
+            return labels
+    return find_candidates(probabilities, protocol=any_size, mask=inside, warn=False).label_map()
 
 
 def _background(
