@@ -269,7 +269,7 @@ def test_inspect_says_whether_a_map_can_be_counted(cohort, tmp_path, capsys):
     calm = np.zeros((8, 9, 10), np.float32)
     calm[2:4, 2:4, 2:4] = 0.4
     assert main(["inspect", str(save(tmp_path / "calm.nii", calm))]) == 0
-    assert "verdict    a usable probability map: 1 candidate\n" in capsys.readouterr().out
+    assert "verdict    a usable probability map: 1 candidate, 0.4 expected\n" in capsys.readouterr().out
     assert main(["inspect", str(cohort / "scan0.nii.gz")]) == 0
     shown = capsys.readouterr().out
     assert "can be counted, but think twice" in shown
@@ -282,6 +282,15 @@ def test_inspect_says_whether_a_map_can_be_counted(cohort, tmp_path, capsys):
     save(tmp_path / "mask.nii", np.eye(6, dtype=np.uint8)[None])
     assert main(["inspect", str(tmp_path / "mask.nii")]) == 0
     assert "warning    This map is binary" in capsys.readouterr().out
+
+
+def test_inspect_counts_peaks_where_asked_to(tmp_path, capsys):
+    touching = np.zeros((5, 12), np.float32)
+    touching[1:4, 1:6], touching[1:4, 6:11] = 0.3, 0.3
+    touching[2, 3], touching[2, 8] = 0.9, 0.8
+    np.save(tmp_path / "two.npy", touching)
+    assert main(["inspect", str(tmp_path / "two.npy"), "--protocol", "peaks"]) == 0
+    assert ": 2 candidates, 1.4 expected\n" in capsys.readouterr().out
 
 
 def test_protocols_are_listed(capsys):
