@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import MapSource, open_map
+from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import check_same_grid
+from lesioncount.files.mask_grid import mask_on
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.report.planes import Plane, View, planes_through
@@ -125,9 +126,8 @@ def _regions(
     connected = replace(protocol, min_voxels=1, min_volume_mm3=0, min_diameter_mm=0, min_length_mm=0)
     masks: list[NDArray[np.bool_] | None] = [None] * len(windows)
     if within is not None:
-        mask = open_map(within)
-        check_same_grid(source.grid, mask.grid, "the mask")
-        masks = [mask.to_mask(stored) for stored in read_windows(mask, windows)]
+        everywhere = mask_on(source.grid, open_mask(within))
+        masks = [everywhere[window.box] for window in windows]
     regions = []
     for window, probabilities, inside in zip(windows, maps, masks, strict=True):
         clipped = probabilities.clip(0, 1)  # scaled numbers may end outside by rounding
