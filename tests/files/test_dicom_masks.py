@@ -143,11 +143,11 @@ def test_segments_that_share_voxels_are_no_mask(tmp_path):
     both = np.zeros((*SHAPE, 2), np.uint8)
     both[2, 2:4, 2:4] = 1
     path = save_segmentation(tmp_path / "m.dcm", ct_series(SHAPE), both, "BINARY", [lesion(1), lesion(2)])
-    with pytest.raises(MapFileError, match="cannot be read as a mask.*overlap"):
+    with pytest.raises(MapFileError, match=r"cannot be read as a mask.*overlap"):
         open_mask(path)
 
 
 def test_counting_a_mask_says_what_it_can_be_used_for(tmp_path, labels):
     path = save_segmentation(tmp_path / "m.dcm", ct_series(SHAPE), (labels > 0).astype(np.uint8), "BINARY")
-    with pytest.raises(MapFileError, match="without probabilities.*As a mask or as the truth"):
+    with pytest.raises(MapFileError, match=r"without probabilities.*As a mask or as the truth"):
         open_map(path)

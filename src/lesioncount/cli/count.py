@@ -18,7 +18,7 @@ from lesioncount.protocol import PROTOCOLS, CountingProtocol
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lesioncount.runs import RunResults
+    from lesioncount.runs import DicomOutput, RunResults
     from lesioncount.runs.records import ScanSummary
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
@@ -140,6 +140,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--save-labels", action="store_true", help="also write the candidates as label maps, SCAN_lesions.nii.gz"
     )
+    work.add_argument(
+        "--save-existence",
+        action="store_true",
+        help="also write maps in which each candidate has its existence, SCAN_existence.nii.gz",
+    )
+    work.add_argument(
+        "--save-colours",
+        action="store_true",
+        help="also write label maps with colour tables for ITK-SNAP, 3D Slicer and FSLeyes, SCAN_lesions.*",
+    )
     work.add_argument("--report", action="store_true", help="also write report.html")
     work.add_argument(
         "--images",
@@ -147,8 +157,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="show candidates in the report on these images, which have the names of the maps",
     )
+    _add_dicom_arguments(parser)
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def _add_dicom_arguments(parser: argparse.ArgumentParser) -> None:
+    dicom = parser.add_argument_group("results as DICOM (needs lesioncount[dicom])")
+    dicom.add_argument(
+        "--dicom",
+        action="store_true",
+        help="also write the candidates as a segmentation, SCAN_seg.dcm, and the count as a report, SCAN_sr.dcm",
+    )
+    dicom.add_argument(
+        "--dicom-series",
+        type=named_path,
+        metavar="FOLDER",
+        help="the images that the map was made from; for several maps, a folder with a folder of the name of each. Not "
+        "needed for DICOM maps. Turns --dicom on",
+    )
+    dicom.add_argument(
+        "--dicom-type",
+        choices=("labelmap", "binary"),
+        help="of the segmentation; binary is for older viewers (default: labelmap). Turns --dicom on",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -168,7 +200,10 @@ def run(options: argparse.Namespace) -> int:
         channel=options.channel,
         scale=options.scale,
         logits=options.logits,
-        save_labels=options.save_labels,
+        save_labels=options.save_labels or options.save_colours,
+        save_existence=options.save_existence,
+        save_colours=options.save_colours,
+        dicom=_dicom(options),
     )
     with progress_on(sys.stderr, quiet=options.quiet) as progress:
         result = count_batch(
@@ -199,6 +234,14 @@ def run(options: argparse.Namespace) -> int:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
     return 1 if result.failed else 0
+
+
+def _dicom(options: argparse.Namespace) -> DicomOutput | None:
+    from lesioncount.runs import DicomOutput
+
+    if not (options.dicom or options.dicom_series or options.dicom_type):
+        return None
+    return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
 
 
 def _protocol(options: argparse.Namespace) -> CountingProtocol:

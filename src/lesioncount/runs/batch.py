@@ -17,9 +17,11 @@ from lesioncount.runs.names import name_scans
 from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run
-from lesioncount.runs.scan_counting import count_scan, counted_before, failed, label_name
+from lesioncount.runs.scan_counting import count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS
+from lesioncount.runs.scan_outputs import output_names
+from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.settings import Settings
 from lesioncount.runs.tables import filled_columns, to_tsv
 from lesioncount.runs.workers import results_of
@@ -73,6 +75,7 @@ def count_batch(
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     scans = _scans(inputs, mask, folder.path, members=members)
     settings.check(members=members)
+    scans = with_series(scans, settings.dicom)
     known = _known(folder, resume=resume or overwrite)
     scans = [replace(scan, was_counted=scan.name in known) for scan in scans]
     _check(folder, scans, settings, resume=resume)
@@ -168,8 +171,8 @@ def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings,
     """Raise if something would be replaced that is not ours, or was changed since."""
     folder.check([RUN_FILE, *TABLES])
     folder.check(record_name(scan.name) for scan in scans if not scan.was_counted)
-    if settings.save_labels and not resume:  # one that need not be painted again may have been corrected
-        folder.check(label_name(scan.name) for scan in scans)
+    if not resume:  # a label map that need not be painted again may have been corrected
+        folder.check(name for scan in scans for name in output_names(scan.name, settings.recorded))
 
 
 def _remove_stale(folder: OutputFolder, results: RunResults) -> None:
@@ -178,10 +181,16 @@ def _remove_stale(folder: OutputFolder, results: RunResults) -> None:
     for path in folder.path.glob("*.json"):
         if path.name != RUN_FILE and path.stem not in names and read_record(folder.path, path.stem) is not None:
             folder.remove(path.name)
-            folder.remove(label_name(path.stem))
-    for name in () if results.run.counted_with.save_labels else names:
-        folder.remove(label_name(name))
+            _remove_outputs(folder, path.stem)
+    for name in names:
+        _remove_outputs(folder, name, but=output_names(name, results.run.counted_with))
     folder.remove("report.html")
+
+
+def _remove_outputs(folder: OutputFolder, name: str, *, but: Sequence[str] = ()) -> None:
+    for one in output_names(name):
+        if one not in but:
+            folder.remove(one)
 
 
 def _write_tables(folder: OutputFolder, results: RunResults) -> None:

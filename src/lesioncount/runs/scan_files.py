@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of
 from lesioncount.runs.plain import present
 
@@ -29,6 +31,8 @@ class ScanFiles:
         Why it cannot be counted, where that is known before.
     members : tuple of Path
         Several maps of the same scan, of which ``path`` is the first.
+    series : Path or None
+        Folder of the DICOM images that the map was made from.
     was_counted : bool
         Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
     """
@@ -39,6 +43,7 @@ class ScanFiles:
     problem: str | None = None
     members: tuple[Path, ...] = ()
     was_counted: bool = False
+    series: Path | None = None
 
     @property
     def maps(self) -> tuple[Path, ...]:
@@ -56,6 +61,8 @@ class FileFacts:
     mask_sha256: str | None = None
     members: tuple[str, ...] = ()
     members_sha256: tuple[str, ...] = ()
+    series: str | None = None
+    series_sha256: str | None = None
 
     @classmethod
     def of(cls, scan: ScanFiles) -> Self:
@@ -70,13 +77,16 @@ class FileFacts:
                 None if scan.mask is None else fingerprint(scan.mask),
                 tuple(str(path.absolute()) for path in scan.members),
                 tuple(fingerprint(path) for path in scan.members),
+                None if scan.series is None else str(scan.series.absolute()),
+                None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series),
             )
         except PermissionError as error:
             raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
 
     def is_same_content(self, other: FileFacts) -> bool:
         """Whether the files hold the same: the same file may have been given as another path."""
-        return all(getattr(self, name) == getattr(other, name) for name in ("sha256", "mask_sha256", "members_sha256"))
+        names = ("sha256", "mask_sha256", "members_sha256", "series_sha256")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, of what there is."""
@@ -101,9 +111,13 @@ def check_states(scan: ScanFiles, before: FileStates) -> None:
 
 def fingerprint(path: Path) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too."""
+    return _fingerprint_of(files_of(path), path)
+
+
+def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
     digest = hashlib.sha256()
-    for file in files_of(path):
-        if file.parent != path.parent:  # a zarr array, whose chunks are known by their names
+    for file in files:
+        if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
             digest.update(f"{file.relative_to(path)}\t{file.stat().st_size}\n".encode("utf-8", "surrogateescape"))
         with file.open("rb") as stream:
             while block := stream.read(_HASHED_AT_ONCE):
