@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-highdicom = pytest.importorskip("highdicom")
+pytest.importorskip("highdicom")
 
+import highdicom
 from dicom_files import affine_of, ct_series, errors_of, save_segmentation, save_series
 from nifti_files import save
 from pydicom import dcmread
