@@ -20,6 +20,8 @@ from lesioncount.files.lattice import place
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import DicomOutput, Settings, count_batch
 from lesioncount.runs.truth import true_lesions
+from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.fitting import CalibrationFit
 
 SHAPE = (7, 12, 10)
 ORIENTATIONS = {
@@ -309,6 +311,45 @@ def test_a_series_lies_where_its_slices_do_whatever_their_order(tmp_path):
         assert place(series.grid, series.grid, "itself").is_inside
         np.testing.assert_allclose(series.grid.affine, affine_of(slices), atol=1e-6)
         assert [one.InstanceNumber for one in series.images] == list(range(1, SHAPE[0] + 1))
+
+
+def test_a_series_may_be_one_file_with_all_slices(tmp_path, probabilities):
+    slices = patient()
+    for one in slices:
+        one.ImageType, one.ContentDate, one.ContentTime = ["ORIGINAL", "PRIMARY", "AXIAL"], "20260101", "120000"
+        one.AcquisitionDate, one.AcquisitionTime, one.Manufacturer = "20260101", "120000", "m"
+        one.RescaleSlope, one.RescaleIntercept, one.KVP = 1, 0, 120
+    enhanced = highdicom.legacy.LegacyConvertedEnhancedCTImage(
+        slices, series_instance_uid=slices[0].SeriesInstanceUID, series_number=1, sop_instance_uid="1.2.3.4.5",
+        instance_number=1,
+    )  # fmt: skip
+    path, series = as_nifti(tmp_path / "map.nii.gz", probabilities, slices), save_series(tmp_path / "s", [enhanced])
+    assert not counted([path], tmp_path / "out", series=series).failed
+    written = open_mask(tmp_path / "out" / "map_seg.dcm")
+    np.testing.assert_allclose(
+        places(written.mask(), written.affine), places(probabilities > 0.1, affine_of(slices)), atol=1e-3
+    )
+    source = dcmread(tmp_path / "out" / "map_seg.dcm").ReferencedSeriesSequence[0].ReferencedInstanceSequence[0]
+    assert source.ReferencedSOPInstanceUID == "1.2.3.4.5"
+
+
+def test_calibrated_counts_of_an_ensemble_are_in_the_report(tmp_path, probabilities):
+    slices = patient()
+    for name, values in (("a", probabilities), ("b", probabilities**2)):
+        (tmp_path / name).mkdir()
+        save_segmentation(tmp_path / name / "map.dcm", slices, values, "FRACTIONAL")
+    settings = Settings(dicom=DicomOutput(), calibration=CalibrationFit(Calibration(slope=1.0, offset=-1.0)))
+    results = count_batch([tmp_path / "a", tmp_path / "b"], tmp_path / "out", settings=settings, members=True)
+    (scan,) = results.counted
+    whole, candidates = groups_of(dcmread(tmp_path / "out" / f"{scan.name}_sr.dcm"))
+    mean = scan.counted.calibrated.count_mean
+    assert numbers(whole)["Number of lesions (observable entity)", "Mean"] == pytest.approx(mean)
+    rows = [row for row in results.record(scan.name).lesions if row.member == 1]
+    assert len(candidates) == len(rows) == 3
+    for group, row in zip(candidates, rows, strict=True):
+        corrected = numbers(group)["Certainty of Finding, calibrated", None]
+        assert corrected == pytest.approx(100 * row.existence_calibrated)
+        assert corrected < numbers(group)["Certainty of Finding", None] or row.existence == 1
 
 
 def test_maps_that_do_not_say_whose_they_are_need_a_series(tmp_path, probabilities, capsys):

@@ -73,6 +73,13 @@ def segmentation(path: Path) -> Any:
     return highdicom.seg.Segmentation.from_dataset(_dataset(path), copy=False)
 
 
+def read_header(path: Path) -> Any:
+    """All elements of an image but its pixels."""
+    pydicom = optional("pydicom", "dicom", "Reading DICOM")
+    _check_deflated(path)
+    return pydicom.dcmread(path, stop_before_pixels=True)
+
+
 def to_ras(affine: ArrayLike) -> NDArray[np.float64]:
     """An affine in the axes of DICOM (left, posterior, superior) in ours (right, anterior, superior), or back."""
     return np.diag([-1.0, -1.0, 1.0, 1.0]) @ np.asarray(affine, dtype=np.float64)
@@ -104,9 +111,7 @@ def _pieces(stored: NDArray[np.uint8], highest: int) -> Iterator[NDArray[np.floa
 def _dataset(path: Path) -> Any:
     """All elements of a file, which is known to hold what it promises, before there is room made for it."""
     pydicom = optional("pydicom", "dicom", "Reading DICOM")
-    meta = pydicom.filereader.read_file_meta_info(path)
-    if meta.TransferSyntaxUID.is_deflated:
-        _check_inflated(path, _BEFORE_META + int(meta.FileMetaInformationGroupLength))
+    _check_deflated(path)
     data = pydicom.dcmread(path)
     n_frames = int(data.get("NumberOfFrames") or 1)
     n_described = len(data.PerFrameFunctionalGroupsSequence)
@@ -122,6 +127,13 @@ def _dataset(path: Path) -> Any:
             "frames do not make a volume. It is truncated, or its header is damaged."
         )
     return data
+
+
+def _check_deflated(path: Path) -> None:
+    """Raise if a file is deflated and becomes too large: it would be inflated as a whole, whatever is read of it."""
+    meta = optional("pydicom", "dicom", "Reading DICOM").filereader.read_file_meta_info(path)
+    if meta.TransferSyntaxUID.is_deflated:
+        _check_inflated(path, _BEFORE_META + int(meta.FileMetaInformationGroupLength))
 
 
 def _check_inflated(path: Path, start: int) -> None:

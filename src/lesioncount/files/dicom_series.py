@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.dicom import explained, to_ras
+from lesioncount.files.dicom import explained, read_header, to_ras
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_dicom, sop_class
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.optional import optional
@@ -67,13 +67,12 @@ def read_series(folder: Path) -> ImageSeries:
 
 
 def _headers(folder: Path) -> Iterator[Any]:
-    pydicom = optional("pydicom", "dicom", "Reading DICOM")
     files = series_files(folder)
     if len(files) > _MOST_FILES:
         raise MapFileError(f"The folder {folder} has {len(files):,} DICOM files. Give that of one series.")
     for path in files:
         with explained(path, "cannot be read as a DICOM image"):
-            data = pydicom.dcmread(path, stop_before_pixels=True)
+            data = read_header(path)
             is_image = "Rows" in data and ("ImagePositionPatient" in data or "PerFrameFunctionalGroupsSequence" in data)
         if is_image:  # not a report, nor an index of the folder
             yield data
