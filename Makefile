@@ -81,7 +81,7 @@ $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
 nnunet: $(VENV)-nnunet/.ready
 	$(VENV)-nnunet/bin/pytest tests/integrations/test_nnunet.py
 
-# napari has an environment of its own: it brings Qt. Without a screen, it is shown on one in memory.
+# napari has an environment of its own: it brings Qt, and warnings. Without a screen, it is shown on one in memory.
 $(VENV)-napari/.ready: pyproject.toml setup.py $(KERNELS)
 	$(PYTHON) -m venv $(VENV)-napari
 	$(VENV)-napari/bin/python -m pip install --quiet --upgrade pip
@@ -90,7 +90,7 @@ $(VENV)-napari/.ready: pyproject.toml setup.py $(KERNELS)
 
 napari: $(VENV)-napari/.ready
 	$(if $(DISPLAY),,xvfb-run --auto-servernum --server-args='-screen 0 1280x1024x24') \
-	  $(VENV)-napari/bin/pytest -rs tests/integrations/test_napari.py
+	  $(VENV)-napari/bin/pytest -W ignore -rs tests/integrations/test_napari.py
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m fuzzing --minutes $(MINUTES) --seed $(SEED) --jobs $(JOBS)

@@ -119,8 +119,8 @@ def test_a_window_shows_map_candidates_and_peaks(map_path, tmp_path):
             np.testing.assert_allclose(labels.features["existence"], [0.8, 0.3], rtol=1e-6)
             # In the window, the peak of the first candidate lies where its label does.
             peak = points.data_to_world(points.data[0])
-            assert labels.get_value(peak, world=True) == 1
             viewer.dims.set_point(0, peak[0])
+            assert labels.get_value(peak, world=True) == 1
             shown = viewer.screenshot(canvas_only=True, flash=False)
             viewer.layers["scan candidates"].visible = viewer.layers["scan peaks"].visible = False
             without = viewer.screenshot(canvas_only=True, flash=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,8 @@ def series_files(folder: Path) -> list[Path]:
 def read_series(folder: Path) -> ImageSeries:
     """The only series of images in a folder; raise if there are several, or its slices make no volume."""
     series: dict[str, dict[str, Any]] = {}
-    for data in _headers(folder):
-        series.setdefault(str(data.SeriesInstanceUID), {})[str(data.SOPInstanceUID)] = data
+    for of, identity, data in _headers(folder):
+        series.setdefault(of, {})[identity] = data
     if not series:
         raise MapFileError(f"There are no DICOM images of slices in the folder {folder}.")
     if len(series) > 1:
@@ -66,7 +67,8 @@ def read_series(folder: Path) -> ImageSeries:
         return _volume(folder, list(images.values()))
 
 
-def _headers(folder: Path) -> Iterator[Any]:
+def _headers(folder: Path) -> Iterator[tuple[str, str, Any]]:
+    """The header of each image, with the UIDs of its series and of itself."""
     files = series_files(folder)
     if len(files) > _MOST_FILES:
         raise MapFileError(f"The folder {folder} has {len(files):,} DICOM files. Give that of one series.")
@@ -74,13 +76,16 @@ def _headers(folder: Path) -> Iterator[Any]:
         with explained(path, "cannot be read as a DICOM image"):
             data = read_header(path)
             is_image = "Rows" in data and ("ImagePositionPatient" in data or "PerFrameFunctionalGroupsSequence" in data)
+            identity = str(data.get("SeriesInstanceUID")), str(data.get("SOPInstanceUID"))
         if is_image:  # not a report, nor an index of the folder
-            yield data
+            yield *identity, data
 
 
 def _title(images: dict[str, Any]) -> str:
-    first = next(iter(images.values()))
-    return f"{first.get('SeriesDescription') or 'without a description'} ({len(images)} images)"
+    with suppress(Exception):  # of a damaged header
+        first = next(iter(images.values()))
+        return f"{first.get('SeriesDescription') or 'without a description'} ({len(images)} images)"
+    return f"{len(images)} images"
 
 
 def _volume(folder: Path, images: list[Any]) -> ImageSeries:
