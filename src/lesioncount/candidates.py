@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lesioncount._kernels.slab import paint
 from lesioncount.checks import checked_map, checked_mask, checked_protocol, checked_spacing, checked_threads
-from lesioncount.errors import BinaryMapWarning, CutOffMapWarning, MapWarning, RunsNotKeptError, VoxelTypeError
+from lesioncount.errors import (
+    BinaryMapWarning,
+    CutOffMapWarning,
+    MapWarning,
+    RunsNotKeptError,
+    ShapeError,
+    VoxelTypeError,
+)
 from lesioncount.peaks import Found, SlabSum, join_small_peaks
 from lesioncount.protocol import CountingProtocol
 from lesioncount.sizes import SmallestSize, equivalent_diameter
@@ -132,6 +139,22 @@ class Candidates:
                 f"Labels up to {len(self)} do not fit into {np.dtype(dtype)}. Take an integer that is wider."
             )
         return self._runs.paint(self._plan, self.shape).astype(dtype, copy=False)
+
+    def existence_map(self, existence: ArrayLike | None = None, /) -> NDArray[np.float32]:
+        """A new array of the map's shape: 0 outside, in the voxels of each candidate its probability to be a lesion.
+
+        Parameters
+        ----------
+        existence : array_like, optional
+            One probability per row, such as calibrated ones. Default: what the map says, the peak less its saddle.
+        """
+        values = self.peak_probability - self.saddle_probability if existence is None else np.asarray(existence)
+        if values.shape != (len(self),):
+            raise ShapeError(
+                f"Expected one probability for each of the {len(self)} candidates, but got the shape {values.shape}."
+            )
+        of_label = np.concatenate([[0.0], values]).astype(np.float32)
+        return of_label[self.label_map()]
 
     def warn(self, stacklevel: int = 1) -> None:
         """Warn when the map holds too few shades for the distribution to mean what it seems to."""
