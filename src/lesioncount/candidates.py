@@ -153,8 +153,9 @@ class Candidates:
             raise ShapeError(
                 f"Expected one probability for each of the {len(self)} candidates, but got the shape {values.shape}."
             )
-        of_label = np.concatenate([[0.0], values]).astype(np.float32)
-        return of_label[self.label_map()]
+        of_label: NDArray[np.float32] = np.concatenate([[0.0], values]).astype(np.float32)
+        painted: NDArray[np.float32] = of_label[self.label_map()]
+        return painted
 
     def warn(self, stacklevel: int = 1) -> None:
         """Warn when the map holds too few shades for the distribution to mean what it seems to."""

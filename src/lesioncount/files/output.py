@@ -103,6 +103,10 @@ class OutputFolder:
         if self.is_ours(name):
             (self.path / name).unlink(missing_ok=True)
 
+    def names(self) -> frozenset[str]:
+        """Names of all files that we wrote here, but for those that carry a check sum; some may be gone or changed."""
+        return frozenset(self._written)
+
     def listed(self) -> dict[str, str]:
         """Name and SHA-256 of the files in the ledgers that are there and ours: for the file that lists them."""
         self.__dict__.pop("_written", None)  # others have written, too

@@ -32,7 +32,7 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
 
 def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSummary:
     """The summary of a scan that could not be counted."""
-    return ScanSummary(scan.name, error=why, files=files)
+    return ScanSummary(scan.name, error=why, files=FileFacts.unread(scan) if files is None else files)
 
 
 def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
@@ -50,7 +50,8 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
     except OSError:
         return None
     before = record.summary.files
-    return record.summary if before is not None and before.is_same_content(now) else None
+    is_right = before is not None and before.is_same_content(now) and before.is_same_scan(now)
+    return record.summary if is_right else None
 
 
 def label_name(name: str) -> str:
