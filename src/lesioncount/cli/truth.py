@@ -53,8 +53,8 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     truth.add_argument(
         "--group-by",
         metavar="COLUMN|PATTERN",
-        help="which scans belong together, such as those of a patient: a column of the table, or a regular expression "
-        "that finds the patient in the name of a scan",
+        help="which scans belong together, such as those of a patient: a column of the table, participant_id, or a "
+        "regular expression that finds the patient in the name of a scan",
     )
     truth.add_argument("--skip-missing", action="store_true", help="leave out scans without truth")
 

@@ -21,6 +21,7 @@ from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.patterns import is_pattern
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults
+from lesioncount.runs.scan_numbers import WHOSE_COLUMNS
 from lesioncount.runs.settings import CountedWith
 from lesioncount.runs.truth import check_none_missing, read_truth_table, true_lesions
 from lesioncount.runs.workers import results_of
@@ -51,7 +52,7 @@ class TruthOptions:
     scan_column, count_column : str
         Of the table.
     group_by : str, optional
-        A column of the table, or a regular expression that finds the patient in the name of a scan.
+        A column of the table, ``participant_id``, or a regular expression that finds the patient in the name of a scan.
     skip_missing : bool
         Leave out scans without truth. Otherwise they are an error.
     """
@@ -281,6 +282,8 @@ def _groups_in_names(scans: Sequence[ScanSummary], pattern: str | None) -> Seque
     names = [scan.name for scan in scans]
     if pattern is None:
         return names
+    if pattern in WHOSE_COLUMNS and all(pattern in scan.whose for scan in scans):
+        return [scan.whose[pattern] for scan in scans]
     try:
         found = [re.search(pattern, name) for name in names]
     except re.error as error:
