@@ -52,7 +52,7 @@ def _entities(relative: PurePosixPath) -> Hashable:
     whose = Whose.of(relative)
     if whose.participant is None:
         return relative
-    name = BidsName.of(scan_name(Path(relative.name)))
+    name = BidsName.of(scan_name(relative))
     others = frozenset((key, value) for key, value in name.entities.items() if key not in _OF_MEMBERS)
     return whose.key, others, name.words
 

@@ -43,7 +43,7 @@ def name_of(relative: PurePosixPath) -> str:
     >>> name_of(PurePosixPath("Jane Doe/prob.nii.gz"))
     'Jane%20Doe__prob'
     """
-    parts = [*relative.parts[:-1], scan_name(Path(relative.name))]
+    parts = [*relative.parts[:-1], scan_name(relative)]
     short = _without_repeated(parts)
     escaped = [_escaped(part) for part in short]
     if short == parts and _could_be_bids(parts):  # the name of a path in a BIDS tree

@@ -269,5 +269,5 @@ def without_partner(scans: Iterable[ScanSummary], where: Path, *, role: Role, su
 def paired_scan(name: str, files: FileFacts) -> PairedScan:
     """A scan that something is looked for, given what is recorded of its files."""
     relative = PurePosixPath(files.relative or Path(files.path).name)
-    entities = dict(BidsName.of(scan_name(Path(relative.name))).entities)
+    entities = dict(BidsName.of(scan_name(relative)).entities)
     return PairedScan(name, Path(files.path), relative, Whose(files.participant_id, files.session_id, entities))

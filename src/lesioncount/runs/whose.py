@@ -35,7 +35,7 @@ class Whose:
     @classmethod
     def of(cls, relative: PurePosixPath, pattern: re.Pattern[str] | None = None) -> Whose:
         """What a path below the folder that was given says; MapFileError if folder and file contradict each other."""
-        in_file = BidsName.of(scan_name(Path(relative.name))).entities
+        in_file = BidsName.of(scan_name(relative)).entities
         found = pattern.search(relative.as_posix()) if pattern is not None else None
         groups = {} if found is None else {key: value for key, value in found.groupdict().items() if value}
         participant, session = (
