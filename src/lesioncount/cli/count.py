@@ -169,6 +169,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--save-labels", action="store_true", help="also write the candidates as label maps, SCAN_lesions.nii.gz"
     )
+    work.add_argument(
+        "--bids",
+        action="store_true",
+        help="also write the candidates as a BIDS derivative: sub-…/anat/…_dseg.nii.gz, …_probseg.nii.gz and tables",
+    )
     work.add_argument("--report", action="store_true", help="also write report.html")
     work.add_argument(
         "--images",
@@ -200,6 +205,7 @@ def run(options: argparse.Namespace) -> int:
         scale=options.scale,
         logits=options.logits,
         save_labels=options.save_labels,
+        bids=options.bids,
     )
     with progress_on(sys.stderr, quiet=options.quiet) as progress:
         result = count_batch(

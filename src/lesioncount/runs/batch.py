@@ -11,12 +11,14 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.files.output import OutputFolder
+from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
+from lesioncount.runs.bids_output import check_places, scan_files_in
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.names import check_case
 from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run
-from lesioncount.runs.scan_counting import count_scan, counted_before, failed, label_name
+from lesioncount.runs.scan_counting import count_scan, counted_before, failed, label_name, map_names
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
 from lesioncount.runs.scans import Selection
@@ -85,6 +87,8 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     )
     check_case([scan.name for scan in scans], folder.path)
     settings.check(members=members)
+    if settings.bids:
+        check_places(scans)
     scans = [replace(scan, was_counted=scan.name in known) for scan in scans]
     _check(folder, scans, settings, resume=resume)
     with folder.alone(listed_in=RUN_FILE):
@@ -105,8 +109,10 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
             run = replace(run, status="interrupted")
         results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
         _write_tables(folder, results)
+        if settings.bids:
+            write_dataset(folder, results)
         if overwrite and not (resume or results.interrupted):
-            _remove_stale(folder, results)
+            _remove_stale(folder, results, {name for scan in scans for name in map_names(scan, settings)})
         seconds = time.monotonic() - began
         folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=seconds, files=folder.listed()))
     return results
@@ -162,13 +168,13 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
 
 def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool) -> None:
     """Raise if something would be replaced that is not ours, or was changed since."""
-    folder.check([RUN_FILE, *TABLES])
+    folder.check([RUN_FILE, *TABLES, *(DATASET_FILES if settings.bids else ())])
     folder.check(record_name(scan.name) for scan in scans if not scan.was_counted)
-    if settings.save_labels and not resume:  # one that need not be painted again may have been corrected
-        folder.check(label_name(scan.name) for scan in scans)
+    if not resume:  # one that need not be painted again may have been corrected
+        folder.check(name for scan in scans for name in map_names(scan, settings))
 
 
-def _remove_stale(folder: OutputFolder, results: RunResults) -> None:
+def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> None:
     """Remove what an earlier run has left and this one has not made again."""
     names = {scan.name for scan in results.scans}
     for path in folder.path.glob("*.json"):
@@ -177,7 +183,10 @@ def _remove_stale(folder: OutputFolder, results: RunResults) -> None:
             folder.remove(label_name(path.stem))
     for name in () if results.run.counted_with.save_labels else names:
         folder.remove(label_name(name))
-    folder.remove("report.html")
+    for name in scan_files_in(folder) - made:
+        folder.remove(name)
+    for name in ("report.html", *(() if results.run.counted_with.bids else DATASET_FILES)):
+        folder.remove(name)
 
 
 def _write_tables(folder: OutputFolder, results: RunResults) -> None:

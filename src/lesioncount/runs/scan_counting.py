@@ -9,20 +9,22 @@ import numpy as np
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.runs.bids_output import BidsPlace, remove_scan, write_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.settings import Settings
+from lesioncount.runs.settings import CountedWith, Settings
 
 
 def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
     """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
     folder = OutputFolder(out)
     record, counts = _recorded(scan, settings)
-    if settings.save_labels and counts:
-        record = _with_labels(record, counts[0], folder)
-    if not record.summary.is_counted:
-        folder.remove(label_name(scan.name))  # not the label map of another time
+    if counts:
+        record = _with_maps(record, scan, counts[0], folder)
+    if not record.summary.is_counted:  # not the maps of another time
+        folder.remove(label_name(scan.name))
+        remove_scan(folder, scan)
     try:
         folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
     except (MapFileError, OSError) as error:
@@ -41,7 +43,7 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
     record = read_record(out, scan.name) if folder.is_ours(record_name(scan.name)) else None
     if scan.problem is not None or record is None or not record.summary.is_counted:
         return None
-    if settings.save_labels and not (out / label_name(scan.name)).exists():
+    if not all((out / name).exists() for name in map_names(scan, settings)):
         return None
     if record.counted_with != settings.recorded:
         return None
@@ -57,6 +59,12 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
 def label_name(name: str) -> str:
     """The file of the label map of a scan."""
     return f"{name}_lesions.nii.gz"
+
+
+def map_names(scan: ScanFiles, settings: Settings) -> list[str]:
+    """The files that are written of a scan beside its record."""
+    labels = [label_name(scan.name)] if settings.save_labels else []
+    return [*labels, *(BidsPlace.of(scan.whose).files if settings.bids and scan.problem is None else ())]
 
 
 def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[ScanCount]]:
@@ -81,13 +89,18 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings) -> ScanCount:
         channel=settings.channel,
         scale=settings.scale,
         logits=settings.logits,
-        keep_runs=settings.save_labels,
+        keep_runs=settings.save_labels or settings.bids,
     )
 
 
-def _with_labels(record: ScanRecord, count: ScanCount, folder: OutputFolder) -> ScanRecord:
+def _with_maps(record: ScanRecord, scan: ScanFiles, count: ScanCount, folder: OutputFolder) -> ScanRecord:
+    """The record, once the maps that are wanted of a scan are written; one of a failure if they cannot be."""
+    wanted = record.counted_with or CountedWith()
     try:
-        _write_labels(folder, label_name(record.name), count)
+        if wanted.save_labels:
+            _write_labels(folder, label_name(record.name), count)
+        if wanted.bids:
+            write_scan(folder, scan, record, count)
     except (LesionCountError, OSError, MemoryError) as error:
         why = ScanSummary(record.name, error=str(error) or type(error).__name__, files=record.summary.files)
         return ScanRecord(why, record.counted_with)

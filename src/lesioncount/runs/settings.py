@@ -37,7 +37,7 @@ class CountedWith:
     ----------
     protocol : CountingProtocol
     reading : Reading
-    save_labels, conformal : bool
+    save_labels, conformal, bids : bool
     calibration : Calibration or None
         What counts were corrected with.
     fingerprint : str or None
@@ -50,6 +50,7 @@ class CountedWith:
     conformal: bool = False
     calibration: Calibration | None = None
     fingerprint: str | None = None
+    bids: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -60,6 +61,7 @@ class CountedWith:
             "save_labels": self.save_labels,
             "calibration": applied,
             "conformal": self.conformal,
+            "bids": self.bids,
         }
 
     @classmethod
@@ -79,6 +81,7 @@ class CountedWith:
             if applied
             else None,
             typed(applied.get("fingerprint"), str | None),
+            typed(content.get("bids", False), bool),
         )
 
 
@@ -98,6 +101,8 @@ class Settings:
         Corrects counts, beside what the maps say.
     conformal : bool
         Add its guaranteed intervals.
+    bids : bool
+        Write the candidates as a BIDS derivative, too.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -107,6 +112,7 @@ class Settings:
     save_labels: bool = False
     calibration: CalibrationFit | None = None
     conformal: bool = False
+    bids: bool = False
 
     @property
     def recorded(self) -> CountedWith:
@@ -119,6 +125,7 @@ class Settings:
             self.conformal,
             None if fit is None else fit.calibration,
             None if fit is None else fit.fingerprint,
+            self.bids,
         )
 
     def check(self, *, members: bool) -> None:

@@ -13,7 +13,7 @@ from lesioncount.runs.bids_names import BidsName
 
 # Groups of a pattern that have names in tables; others are entities of BIDS.
 _GROUPS = {"participant": "sub", "session": "ses"}
-_ENTITIES = frozenset({"acq", "ce", "rec", "dir", "run", "echo", "space"})
+_ENTITIES = frozenset({"acq", "ce", "rec", "run", "space"})
 
 
 @dataclass(frozen=True)
