@@ -1,8 +1,7 @@
-"""Arrays → NIfTI files on the grid of a map."""
+"""Arrays on the grid of a map → the content of NIfTI files."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,25 +18,38 @@ _LEVEL = 1
 _GZIP = 31
 
 
-def write_nifti(path: Path, voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none") -> None:
-    """Write a ``.nii.gz`` file.
+def nifti_bytes(voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none") -> bytes:
+    """The content of a ``.nii.gz`` file.
 
     Parameters
     ----------
-    path : Path
     voxels : array
     grid : VoxelGrid
         Where they lie. Without a place, only their sizes are written.
     intent : str
-        What the numbers mean, by the names of nibabel: ``label``, ``estimate``, ``none``.
+        What the numbers mean, by the names of nibabel, such as ``label``.
     """
-    import nibabel
     from isal import isal_zlib
 
-    kind: Any = nibabel.Nifti1Image if max(voxels.shape) <= _LONGEST_AXIS else nibabel.Nifti2Image
-    image = kind(voxels, grid.affine)
-    image.header.set_xyzt_units("mm")
-    image.header.set_intent(intent)
-    if grid.affine is None and grid.spacing_mm is not None:
-        image.header.set_zooms(grid.spacing_mm)
-    path.write_bytes(isal_zlib.compress(image.to_bytes(), _LEVEL, wbits=_GZIP))
+    content = _header(voxels, grid, intent) + voxels.tobytes(order="F")
+    packed: bytes = isal_zlib.compress(content, _LEVEL, wbits=_GZIP)
+    return packed
+
+
+def _header(voxels: NDArray[Any], grid: VoxelGrid, intent: str) -> bytes:
+    """The header as it is in a file. An image of nibabel would work out its affine twice, in two ways."""
+    from nibabel import Nifti1Header, Nifti2Header
+
+    header: Any = Nifti1Header() if max(voxels.shape) <= _LONGEST_AXIS else Nifti2Header()
+    header.set_data_dtype(voxels.dtype)
+    header.set_data_shape(voxels.shape)
+    if grid.spacing_mm is not None:
+        header.set_zooms(grid.spacing_mm[: voxels.ndim])
+    if grid.affine is not None:
+        header.set_sform(grid.affine, code="aligned")
+    header.set_xyzt_units("mm")
+    header.set_intent(intent)
+    header.set_slope_inter(1, 0)
+    header.set_data_offset(header.single_vox_offset)
+    without_extensions = bytes(header.single_vox_offset - header.sizeof_hdr)
+    return bytes(header.binaryblock) + without_extensions

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.nifti_writing import write_nifti
+from lesioncount.files.nifti_writing import nifti_bytes
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
@@ -26,7 +26,7 @@ _KEPT = ("acq", "ce", "rec", "run", "space")
 # Of candidates in look-up tables, beside their number and name.
 _COLUMNS = tuple(name for name in LESION_COLUMNS[1:] if name not in ("label", "member"))
 
-# What the columns of look-up tables mean, for those that need a word.
+# What the columns of look-up tables mean.
 _MEANING = {
     "existence": "Probability that the candidate is a lesion",
     "existence_calibrated": "The same, corrected by a calibration",
@@ -35,6 +35,12 @@ _MEANING = {
     "bbox": "First index along each axis, then last index plus one",
     "equivalent_diameter_mm": "Diameter of the ball of the same volume in millimetres",
     "variance_share": "Share of the variance of the count",
+    "peak_probability": "Probability of the voxel with the highest one",
+    "saddle_probability": "Probability at which it joins a higher candidate; 0 if it does not",
+    **{f"peak_{axis}": f"Index {axis} of the voxel with the highest probability, from 0" for axis in "ijk"},
+    **{f"saddle_{axis}": f"Index {axis} of the voxel at which it joins a higher candidate, from 0" for axis in "ijk"},
+    **{f"peak_{axis}_mm": f"Position {axis} of that voxel in RAS millimetres" for axis in "xyz"},
+    **{f"centroid_{axis}_mm": f"Mean position {axis} of the voxels in RAS millimetres" for axis in "xyz"},
 }
 
 # Files of scans: see `BidsPlace`.
@@ -120,18 +126,23 @@ def check_places(scans: Iterable[ScanFiles]) -> None:
 def write_scan(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, count: ScanCount) -> None:
     """Write the candidates of a scan: label map, look-up table, and a map of their existence."""
     place, found = BidsPlace.of(scan.whose), count.result.candidates
-    labels = found.label_map(_smallest(len(found)))
-    with folder.replacing(f"{place.labels}.nii.gz") as temporary:
-        write_nifti(temporary, labels, count.source.grid, intent="label")
     rows = [lesion.row() for lesion in record.lesions if lesion.is_of_first_member]
-    calibrated = [row["existence_calibrated"] for row in rows if "existence_calibrated" in row]
-    existence = found.existence_map(calibrated if rows and calibrated else None)
-    with folder.replacing(f"{place.existence}.nii.gz") as temporary:
-        write_nifti(temporary, existence, count.source.grid)
     columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
     named = ({"index": row["label"], "name": f"candidate {row['label']}", **row} for row in rows)
-    folder.write_text(f"{place.labels}.tsv", to_tsv(("index", "name", *columns), named))
-    folder.write_text(f"{place.labels}.json", to_json(_sidecar(scan, record, columns)))
+    labels, existence = found.label_map(_smallest(len(found))), found.existence_map(_calibrated(rows))
+    folder.write_together(
+        {
+            f"{place.labels}.nii.gz": nifti_bytes(labels, count.source.grid, intent="label"),
+            f"{place.existence}.nii.gz": nifti_bytes(existence, count.source.grid),
+            f"{place.labels}.tsv": to_tsv(("index", "name", *columns), named).encode(),
+            f"{place.labels}.json": to_json(_sidecar(scan, record, columns)).encode("utf-8", "backslashreplace"),
+        }
+    )
+
+
+def _calibrated(rows: Sequence[dict[str, Any]]) -> list[float] | None:
+    """Existence after calibration, where there was one."""
+    return [row["existence_calibrated"] for row in rows] if rows and "existence_calibrated" in rows[0] else None
 
 
 def remove_scan(folder: OutputFolder, scan: ScanFiles) -> None:
@@ -160,7 +171,7 @@ def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dic
             "Interval90": [numbers.interval90_low, numbers.interval90_high],
             "Candidates": record.summary.counted.candidates.n_candidates,
         },
-        **{name: {"Description": _MEANING.get(name, name.replace("_", " ").capitalize())} for name in columns},
+        **{name: {"Description": _MEANING[name]} for name in columns},
         "Protocol": None if record.counted_with is None else record.counted_with.protocol.to_dict(),
     }
 

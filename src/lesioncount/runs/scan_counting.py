@@ -43,7 +43,7 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
     record = read_record(out, scan.name) if folder.is_ours(record_name(scan.name)) else None
     if scan.problem is not None or record is None or not record.summary.is_counted:
         return None
-    if not all((out / name).exists() for name in map_names(scan, settings)):
+    if not all(_is_there(out / name) for name in map_names(scan, settings)):
         return None
     if record.counted_with != settings.recorded:
         return None
@@ -59,6 +59,11 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
 def label_name(name: str) -> str:
     """The file of the label map of a scan."""
     return f"{name}_lesions.nii.gz"
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file is there, and not left empty by a power cut."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def map_names(scan: ScanFiles, settings: Settings) -> list[str]:
