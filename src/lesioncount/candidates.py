@@ -153,8 +153,11 @@ class Candidates:
             raise ShapeError(
                 f"Expected one probability for each of the {len(self)} candidates, but got the shape {values.shape}."
             )
-        of_label = np.concatenate([[0.0], values]).astype(np.float32)
-        return of_label[self.label_map()]
+        labels = self.label_map()
+        painted = np.zeros_like(labels, dtype=np.float32)
+        where = np.flatnonzero(labels.ravel(order="K"))  # few voxels: looking up all of them takes longer
+        painted.ravel(order="K")[where] = values[labels.ravel(order="K")[where] - 1]
+        return painted
 
     def warn(self, stacklevel: int = 1) -> None:
         """Warn when the map holds too few shades for the distribution to mean what it seems to."""

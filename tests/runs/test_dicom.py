@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("highdicom")
 
 import highdicom
-from dicom_files import affine_of, ct_series, errors_of, save_segmentation, save_series
+from dicom_files import affine_of, ct_series, errors_of, lesion, save_segmentation, save_series
 from nifti_files import save
 from pydicom import dcmread
 
@@ -19,6 +19,7 @@ from lesioncount.files.dicom_series import read_series
 from lesioncount.files.lattice import place
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import DicomOutput, Settings, count_batch
+from lesioncount.runs.comparison import TruthOptions, compare
 from lesioncount.runs.truth import true_lesions
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
@@ -193,6 +194,22 @@ def test_candidates_written_as_dicom_are_the_truth_of_their_own_map(tmp_path, pr
         assert (found.label_map() > 0).sum() == (probabilities > 0.1).sum()
 
 
+def test_counts_are_compared_with_segmentations_without_endings(tmp_path, probabilities):
+    (tmp_path / "maps").mkdir()
+    (tmp_path / "truth").mkdir()
+    for name, kind in (("P1", "BINARY"), ("P2", "LABELMAP")):
+        slices = patient()
+        save_segmentation(tmp_path / "maps" / name, slices, probabilities, "FRACTIONAL")
+        drawn = np.where(probabilities == 0.8, 1, np.where(probabilities == 0.3, 2, 0)).astype(np.uint8)
+        segments = [lesion(number, tracking=True) for number in (1, 2)]
+        save_segmentation(tmp_path / "truth" / name, slices, drawn, kind, segments)
+    results = counted([tmp_path / "maps"], tmp_path / "out")
+    compared = compare(results, TruthOptions(masks=tmp_path / "truth"), read_maps=True)
+    assert [truth.count for truth in compared.truths] == [2, 2]
+    assert [truth.match.n_own for truth in compared.truths] == [2, 2]
+    assert [truth.match.touches.sum() for truth in compared.truths] == [2, 2]  # of three candidates
+
+
 def test_a_scan_without_candidates_has_a_report_and_no_segmentation(tmp_path):
     empty = np.full(SHAPE, 0.02, np.float32)
     path = save_segmentation(tmp_path / "map.dcm", patient(), empty, "FRACTIONAL")
@@ -263,6 +280,32 @@ def test_each_map_has_a_folder_of_images_of_its_name(tmp_path, probabilities):
     results = counted(paths, tmp_path / "out", series=tmp_path / "series")
     assert [dcmread(tmp_path / "out" / f"{name}_sr.dcm").PatientID for name in "ab"] == ["a", "b"]
     assert [(scan.name, "Expected a folder called c" in scan.error) for scan in results.failed] == [("c", True)]
+
+
+def test_images_lie_in_the_folders_of_their_maps_or_where_a_pattern_says(tmp_path, probabilities):
+    for number in ("1", "2"):
+        slices = patient()
+        for one in slices:
+            one.PatientID = number
+        as_nifti(tmp_path / "maps" / f"sub-{number}" / "ses-1" / "prob.nii.gz", probabilities, slices)
+        save_series(tmp_path / "series" / f"sub-{number}" / "ses-1", slices)
+        save_series(tmp_path / "other" / number / "T2 FLAIR", slices)
+    for name, series in (("a", "series"), ("b", "other/{participant}/*FLAIR*")):
+        results = counted([tmp_path / "maps"], tmp_path / name, series=tmp_path / series)
+        assert not results.failed
+        reports = {scan.name: dcmread(tmp_path / name / f"{scan.name}_sr.dcm").PatientID for scan in results.counted}
+        assert sorted(reports.values()) == ["1", "2"]
+        assert all(f"sub-{number}" in scan for scan, number in reports.items())
+
+
+def test_images_of_one_patient_are_never_those_of_two_scans(tmp_path, probabilities):
+    slices = patient()
+    for number in ("1", "2"):
+        as_nifti(tmp_path / "maps" / f"sub-{number}" / "prob.nii.gz", probabilities, slices)
+    save_series(tmp_path / "series" / "prob", slices)
+    results = counted([tmp_path / "maps"], tmp_path / "out", series=tmp_path / "series")
+    assert ["those of 2 scans" in scan.error for scan in results.failed] == [True, True]
+    assert not list((tmp_path / "out").glob("*.dcm"))
 
 
 def error_of(path, tmp_path, series):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, zarr_store
@@ -64,20 +64,24 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
-    name = path.name.lower()
     with suppress(OSError):  # a name that is too long
         if any((path / meta).is_file() for meta in zarr_store.METADATA):
             return ".zarr"  # whatever it is called, such as an array inside a group
-    ending = next((ending for ending in _READERS if name.endswith(ending) and name != ending), None)
+    ending = _ending_in(path.name)
     if ending is None:
         return ".dcm" if sop_class(path) in SEGMENTATIONS else None  # hospitals often write no ending
     return None if ending in dicom.ENDINGS and is_other_dicom(path) else ending
 
 
-def scan_name(path: Path) -> str:
-    """The name of the file without its ending."""
-    ending = map_ending(path) or ""
-    return path.name[: -len(ending)] if ending and path.name.lower().endswith(ending) else path.name
+def scan_name(path: PurePath) -> str:
+    """The name of the file without its ending, whether it is there or not."""
+    ending = _ending_in(path.name)
+    return path.name if ending is None else path.name[: -len(ending)]
+
+
+def _ending_in(name: str) -> str | None:
+    lower = name.lower()
+    return next((ending for ending in _READERS if lower.endswith(ending) and lower != ending), None)
 
 
 def _explained(path: Path, open_it: Callable[[Path, str], MapSource]) -> MapSource:

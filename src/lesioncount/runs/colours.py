@@ -54,7 +54,7 @@ def fsleyes_table(lesions: Sequence[LesionRow]) -> str:
     for one in lesions:
         red, green, blue = (part / 255 for part in colour_of(one.best_existence))
         rows.append(f"{one.label} {red:.5f} {green:.5f} {blue:.5f} {_title(one)}")
-    return "\n".join([*rows, ""])
+    return "\n".join(rows) + "\n"
 
 
 # By the ending that each program looks for.

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.runs.bids_output import remove_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.scan_outputs import expected_names, output_names, write_outputs
+from lesioncount.runs.scan_outputs import expected_names, own_names, write_outputs
 from lesioncount.runs.settings import Settings
 
 
@@ -19,9 +20,10 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
     record, counts = _recorded(scan, settings)
     if settings.has_outputs and counts:
         record = _with_outputs(record, counts[0], scan, settings, folder)
-    if not record.summary.is_counted:
-        for name in output_names(scan.name):  # not the label map of another time
+    if not record.summary.is_counted:  # not the maps of another time
+        for name in own_names(scan.name):
             folder.remove(name)
+        remove_scan(folder, scan)
     try:
         folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
     except (MapFileError, OSError) as error:
@@ -31,7 +33,7 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
 
 def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSummary:
     """The summary of a scan that could not be counted."""
-    return ScanSummary(scan.name, error=why, files=files)
+    return ScanSummary(scan.name, error=why, files=FileFacts.unread(scan) if files is None else files)
 
 
 def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
@@ -43,14 +45,20 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
     if record.counted_with != settings.recorded:
         return None
     n_candidates = len(record.summary.existence[0])
-    if not all((out / name).exists() for name in expected_names(scan.name, settings.recorded, n_candidates)):
+    if not all(_is_there(out / name) for name in expected_names(scan, settings.recorded, n_candidates)):
         return None
     try:
         now = FileFacts.of(scan)
     except OSError:
         return None
     before = record.summary.files
-    return record.summary if before is not None and before.is_same_content(now) else None
+    is_right = before is not None and before.is_same_content(now) and before.is_same_scan(now)
+    return record.summary if is_right else None
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file is there, and not left empty by a power cut."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[ScanCount]]:

@@ -40,8 +40,9 @@ class DicomOutput:
     kind : {"labelmap", "binary"}
         Of the segmentation of candidates. Older viewers know only the second.
     series : Path, optional
-        Folder of the images that a map was made from, or with a folder of images for each map, called as it is. Not
-        needed for maps that are DICOM themselves.
+        Folder of the images that a map was made from; or with a folder of images for each map, in the same place or
+        called as it is; or a pattern such as ``dicom/{participant}/{session}``. Not needed for maps that are DICOM
+        themselves.
     """
 
     kind: Literal["labelmap", "binary"] = "labelmap"
@@ -56,7 +57,7 @@ class CountedWith:
     ----------
     protocol : CountingProtocol
     reading : Reading
-    save_labels, conformal, save_existence, save_colours : bool
+    save_labels, conformal, bids, save_existence, save_colours : bool
     calibration : Calibration or None
         What counts were corrected with.
     fingerprint : str or None
@@ -71,6 +72,7 @@ class CountedWith:
     conformal: bool = False
     calibration: Calibration | None = None
     fingerprint: str | None = None
+    bids: bool = False
     save_existence: bool = False
     save_colours: bool = False
     dicom: str | None = None
@@ -84,6 +86,7 @@ class CountedWith:
             "save_labels": self.save_labels,
             "calibration": applied,
             "conformal": self.conformal,
+            "bids": self.bids,
             "save_existence": self.save_existence,
             "save_colours": self.save_colours,
             "dicom": self.dicom,
@@ -106,6 +109,7 @@ class CountedWith:
             if applied
             else None,
             typed(applied.get("fingerprint"), str | None),
+            typed(content.get("bids", False), bool),
             typed(content.get("save_existence", False), bool),
             typed(content.get("save_colours", False), bool),
             typed(content.get("dicom"), str | None),
@@ -134,6 +138,8 @@ class Settings:
         Corrects counts, beside what the maps say.
     conformal : bool
         Add its guaranteed intervals.
+    bids : bool
+        Write the candidates as a BIDS derivative, too.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -143,6 +149,7 @@ class Settings:
     save_labels: bool = False
     calibration: CalibrationFit | None = None
     conformal: bool = False
+    bids: bool = False
     save_existence: bool = False
     save_colours: bool = False
     dicom: DicomOutput | None = None
@@ -150,7 +157,7 @@ class Settings:
     @property
     def has_outputs(self) -> bool:
         """Whether anything is written of a scan beside its record."""
-        return self.save_labels or self.save_existence or self.save_colours or self.dicom is not None
+        return any((self.save_labels, self.save_existence, self.save_colours, self.bids, self.dicom is not None))
 
     @property
     def recorded(self) -> CountedWith:
@@ -163,6 +170,7 @@ class Settings:
             self.conformal,
             None if fit is None else fit.calibration,
             None if fit is None else fit.fingerprint,
+            self.bids,
             self.save_existence,
             self.save_colours,
             None if self.dicom is None else self.dicom.kind,
