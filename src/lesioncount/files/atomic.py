@@ -65,17 +65,16 @@ def write_quickly(path: Path, content: bytes, *, made_in: Path) -> None:
 
     For many small files that can be made again: a power cut within the next half a minute may leave them empty.
     """
-    temporary = f"{made_in}{os.sep}{_PREFIX}{secrets.token_hex(8)}"
+    temporary = made_in / f"{_PREFIX}{secrets.token_hex(8)}"
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - of a file that is open
+        with temporary.open("xb") as file:
             file.write(content)
-        os.replace(temporary, path)  # noqa: PTH105 - half of the time goes into making paths of names
-    except OSError as error:
-        raise MapFileError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108 - as above
+        temporary.replace(path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise MapFileError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise
 
 
 def _ending(path: Path) -> str:

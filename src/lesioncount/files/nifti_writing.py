@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.files.geometry import VoxelGrid
@@ -31,8 +32,10 @@ def nifti_bytes(voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none") 
     """
     from isal import isal_zlib
 
-    content = _header(voxels, grid, intent) + voxels.tobytes(order="F")
-    packed: bytes = isal_zlib.compress(content, _LEVEL, wbits=_GZIP)
+    packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP)
+    head = packer.compress(_header(voxels, grid, intent))
+    content = np.ascontiguousarray(voxels.T)  # the first axis runs fastest; mostly as it is in memory
+    packed: bytes = head + packer.compress(content.reshape(-1).view(np.uint8)) + packer.flush()
     return packed
 
 

@@ -54,7 +54,7 @@ class OutputFolder:
     def is_ours(self, name: str) -> bool:
         """Whether a file is there, and just as we wrote it."""
         path = self.path / name
-        if os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114 - take any name
+        if not self._is_file(name):
             return False
         if name.endswith(_CERTIFIED) and is_certified(path):
             return True
@@ -125,8 +125,9 @@ class OutputFolder:
     def listed(self) -> dict[str, str]:
         """Name and SHA-256 of the files in the ledgers that are there and ours: for the file that lists them."""
         self.__dict__.pop("_written", None)  # others have written, too
-        ours = (name for name in self._written if self.is_ours(name) and not name.endswith(_CERTIFIED))
-        return {name: _sha256(self.path / name) for name in sorted(ours)}
+        listed = sorted(name for name in self._written if not name.endswith(_CERTIFIED))
+        found = {name: _sha256(self.path / name) for name in listed if self._is_file(name)}
+        return {name: sha256 for name, sha256 in found.items() if sha256 in self._written[name]}
 
     @contextmanager
     def alone(self, *, listed_in: str | None = None) -> Iterator[None]:
@@ -205,6 +206,10 @@ class OutputFolder:
         except OSError as error:
             raise MapFileError(f"The folder {folder} cannot be used: {error.strerror}.") from None
         self._made.add(folder)
+
+    def _is_file(self, name: str) -> bool:
+        path = self.path / name
+        return not os.path.islink(path) and os.path.isfile(path)  # noqa: PTH113, PTH114 - take any name
 
     def _is_taken(self, name: str) -> bool:
         return os.path.lexists(self.path / name)  # of a name that is too long: no
