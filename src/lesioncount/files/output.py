@@ -30,6 +30,9 @@ _LEDGER, _LEDGERS, _LOCK = ".lesioncount.tsv", ".lesioncount.*.tsv", ".lesioncou
 # Files that may list what was written with them, and then take the place of the ledger.
 _LISTS = ("run.json", "evaluation.json")
 
+# Of a file that we wrote and a power cut has emptied, nothing is lost.
+_EMPTY = hashlib.sha256().hexdigest()
+
 _CERTIFIED = (".json", ".html", ".svg")
 _HASHED_AT_ONCE = 1 << 20
 
@@ -58,9 +61,7 @@ class OutputFolder:
             return False
         if name.endswith(_CERTIFIED) and is_certified(path):
             return True
-        hashes = self._written.get(name, ())
-        # Of a file that we wrote and a power cut has emptied, nothing is lost.
-        return bool(hashes) and (path.stat().st_size == 0 or _sha256(path) in hashes)
+        return name in self._written and _sha256(path) in (*self._written[name], _EMPTY)
 
     def check(self, names: Iterable[str]) -> None:
         """Raise if one of these files is there and not ours."""
@@ -127,7 +128,7 @@ class OutputFolder:
         self.__dict__.pop("_written", None)  # others have written, too
         listed = sorted(name for name in self._written if not name.endswith(_CERTIFIED))
         found = {name: _sha256(self.path / name) for name in listed if self._is_file(name)}
-        return {name: sha256 for name, sha256 in found.items() if sha256 in self._written[name]}
+        return {name: sha256 for name, sha256 in found.items() if sha256 in (*self._written[name], _EMPTY)}
 
     @contextmanager
     def alone(self, *, listed_in: str | None = None) -> Iterator[None]:

@@ -189,7 +189,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
             path = Path(entry.path)
             if entry.name.startswith("."):
                 continue
-            if not entry.is_dir() or map_ending(path) == ".zarr":
+            if not path.is_dir() or map_ending(path) == ".zarr":
                 yield path
             elif not entry.is_symlink():
                 yield from _files_in(path)
