@@ -217,7 +217,7 @@ def test_image_on_another_grid_gives_way_to_the_map(maps, out, shape, affine):
 def test_missing_image_gives_way_to_the_map(maps, out):
     save(maps.parent / "flair" / "sub-01.nii.gz", np.zeros(SHAPE, np.float32))
     page = report(maps, out, images=maps.parent / "flair")
-    assert page.text.count("there is no file of that name") == 1
+    assert page.text.count("because there is no image of this scan in") == 1
     assert len(page.all("article")) == 6
 
 

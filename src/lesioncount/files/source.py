@@ -42,6 +42,8 @@ class MapSource:
         How many maps the file holds.
     read_from : tuple of Path
         What is read, where that is not just the file: voxels beside a header, the segmentation beside probabilities.
+    has_instances : bool
+        Of a mask: whether the file itself says that each value is a thing of its own.
     """
 
     grid: VoxelGrid
@@ -54,6 +56,7 @@ class MapSource:
     logits: bool = False
     n_channels: int = 1
     read_from: tuple[Path, ...] = ()
+    has_instances: bool = False
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -86,6 +89,10 @@ class MapSource:
             return replace(self, logits=logits)
         both = scale * (1.0 if self.scale is None else self.scale)
         return replace(self, scale=both, offset=scale * self.offset, logits=logits)
+
+    def with_instances(self) -> MapSource:
+        """The same mask, each value of which is a thing of its own."""
+        return replace(self, has_instances=True)
 
     def array(self) -> NDArray[Any]:
         """The whole map as it is stored."""

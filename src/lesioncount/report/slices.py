@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import MapSource, open_map
+from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import check_same_grid
+from lesioncount.files.mask_grid import mask_on
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
-from lesioncount.runs.inputs import counterpart
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.settings import CountedWith
@@ -70,7 +70,7 @@ class _Shown:
 
 
 def cut_slices(
-    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], images: Path | None
+    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
 ) -> Slices:
     """Cut the planes through some candidates of a scan; what is wrong with its files ends up as a note.
 
@@ -81,18 +81,20 @@ def cut_slices(
         How its map was read and counted.
     lesions : sequence of LesionRow
         The candidates to show.
-    images : path, optional
-        The image to show, or a folder with an image of the name of the map.
+    image : path, optional
+        The image to show; a text says why there is none, though images were asked for.
     """
     if not lesions:
         return Slices()
     try:
-        return _cut(scan, counted_with, lesions, images)
+        return _cut(scan, counted_with, lesions, image)
     except _UNREADABLE as error:
         return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {_reason(error)}")
 
 
-def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], images: Path | None) -> Slices:
+def _cut(
+    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
+) -> Slices:
     source = open_map(scan.grid.path, **counted_with.reading.to_dict())
     if source.shape != scan.grid.shape:
         raise MapFileError(f"{source.path} now has shape {source.shape}.")
@@ -102,7 +104,7 @@ def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionR
         if not abs(probabilities[window.peak_inside] - lesion.height) <= _SAME_PROBABILITY:
             raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
     labels = _labels(source, scan.within, counted_with.protocol, windows, maps)
-    shown, note = _background(source, windows, maps, images)
+    shown, note = _background(source, windows, maps, image)
     view = View.of(source.affine)
     planes = {
         lesion.label: planes_through(
@@ -125,9 +127,8 @@ def _labels(
     """Of each window: 1 in the voxels of its candidate, 2 and more in those of the candidates that touch it."""
     masks: list[NDArray[np.bool_] | None] = [None] * len(windows)
     if within is not None:
-        mask = open_map(within)
-        check_same_grid(source.grid, mask.grid, "the mask")
-        masks = [mask.to_mask(stored) for stored in read_windows(mask, windows)]
+        everywhere = mask_on(source.grid, open_mask(within))
+        masks = [everywhere[window.box] for window in windows]
     found = []
     for window, probabilities, inside in zip(windows, maps, masks, strict=True):
         clipped = probabilities.clip(0, 1)  # scaled numbers may end outside by rounding
@@ -160,12 +161,12 @@ def _labelled(
 
 
 def _background(
-    source: MapSource, windows: Sequence[Window], maps: list[NDArray[Any]], images: Path | None
+    source: MapSource, windows: Sequence[Window], maps: list[NDArray[Any]], image: Path | str | None
 ) -> tuple[_Shown, str | None]:
-    note = None
-    if images is not None:
+    note = image if isinstance(image, str) else None
+    if isinstance(image, Path):
         try:
-            return _image(source, windows, counterpart(images, source.path)), None
+            return _image(source, windows, image), None
         except _UNREADABLE as error:
             note = f"Shown on the map, because the image could not be used: {_reason(error)}"
     colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](range(256), bytes=True)

@@ -3,6 +3,16 @@
 from lesioncount.runs.batch import count_batch
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.results import RunResults, read_results
-from lesioncount.runs.settings import Settings
+from lesioncount.runs.scans import Selection
+from lesioncount.runs.settings import DicomOutput, Settings
 
-__all__ = ["RunResults", "ScanCount", "Settings", "count_batch", "count_file", "read_results"]
+__all__ = [
+    "DicomOutput",
+    "RunResults",
+    "ScanCount",
+    "Selection",
+    "Settings",
+    "count_batch",
+    "count_file",
+    "read_results",
+]

@@ -88,6 +88,11 @@ class LesionRow:
         return self.existence if self.peak_probability is None else self.peak_probability
 
     @property
+    def best_existence(self) -> float:
+        """Calibrated, or as the map has it where there was no calibration."""
+        return self.existence if self.existence_calibrated is None else self.existence_calibrated
+
+    @property
     def is_of_first_member(self) -> bool:
         """Whether it is a candidate of the map that pictures are cut from; other members use the same labels."""
         return self.member in (None, 1)
