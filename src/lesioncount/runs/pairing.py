@@ -264,7 +264,7 @@ def _shown(paths: Iterable[Path]) -> str:
 def without_partner(scans: Iterable[ScanSummary], where: Path, *, role: Role, suffix: str = "") -> list[str]:
     """The names of scans that nothing belongs to."""
     asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
-    found = pair(asked, where, role=role, suffix=suffix)
+    found = pair(asked, where, role=role, suffix=suffix, none_is_error=False)
     return [scan.name for scan, partner in zip(asked, found, strict=True) if partner is None]
 
 
