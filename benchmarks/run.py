@@ -6,6 +6,7 @@ printed as one.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -400,6 +401,25 @@ def many_files() -> list[Line]:
     return [Line("200 scans", "one job / two jobs", t["one"] / t["two"], "≥1.6")]
 
 
+def bids_derivative() -> list[Line]:
+    with tempfile.TemporaryDirectory() as folder:
+        cohort, numbers = Path(folder) / "cohort", itertools.count()
+        files.make_nifti(Path(folder) / "scan.nii.gz", (64, 192, 192), 20)
+        for i in range(2000):
+            scan = cohort / f"sub-{i:04}" / "anat" / f"sub-{i:04}_probseg.nii.gz"
+            scan.parent.mkdir(parents=True)
+            shutil.copy(Path(folder) / "scan.nii.gz", scan)
+
+        def count(*options: str) -> str:
+            out = f"{folder}/out{next(numbers)}"
+            return run_python(
+                ["-m", "lesioncount", "count", str(cohort), "-o", out, "--jobs", "2", "--quiet", *options]
+            )
+
+        t = fastest({"with": lambda: count("--bids"), "without": count}, 2)
+    return [Line("2000 scans, two jobs", "with --bids / without", t["with"] / t["without"], "≤1.3")]
+
+
 def large_zarr() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cube.zarr"
@@ -427,6 +447,7 @@ def main() -> None:
         learning,
         one_file,
         many_files,
+        bids_derivative,
         large_zarr,
     ):
         for line in section():

@@ -303,6 +303,17 @@ def test_patterns_with_other_fields_are_refused(tmp_path, text):
         pair(scans, tmp_path / text, role="mask")
 
 
+@pytest.mark.parametrize(
+    ("field", "why"), [("session", "no scan has one"), ("patient", "there is no such field"), ("run", "no such field")]
+)
+def test_fields_that_no_scan_has_are_named(tmp_path, field, why):
+    scans = scans_of(tmp_path / "in", ["sub-01.nii.gz"])
+    with pytest.raises(MapFileError, match=rf"has the field {{{field}}}, but .*{why}.*--name-pattern"):
+        pair(scans, tmp_path / "m" / f"{{{field}}}.nii.gz", role="image")
+    with pytest.raises(MapFileError, match=r"no file is meant by .*/m/{participant}\.nii\.gz"):
+        pair(scans, tmp_path / "m" / "{participant}.nii.gz", role="image")
+
+
 def test_images_that_match_nothing_end_the_run_before_it_counts(tmp_path, rng, capsys):
     for name in ("a", "b"):
         save(tmp_path / "in" / f"{name}.nii.gz", rng.random((4, 5, 6)).astype(np.float32))

@@ -271,7 +271,7 @@ def run(options: argparse.Namespace) -> int:
         page = write_report(result, images=options.images, images_suffix=options.images_suffix)
         if not options.quiet:
             print(f"Report: {page}")
-    if options.images is not None and not options.quiet:
+    if not options.quiet:
         _say_missing(result, options)
     for scan in result.failed[:_SHOWN]:
         print(f"failed: {scan.name}: {scan.error}", file=sys.stderr)
@@ -292,14 +292,20 @@ def _dicom(options: argparse.Namespace) -> DicomOutput | None:
 
 
 def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
-    """Name the scans that have no image."""
+    """Name the scans that have no image, or in which the name pattern finds nobody."""
     from lesioncount.runs.pairing import without_partner
 
-    missing = without_partner(result.counted, options.images, role="image", suffix=options.images_suffix)
-    if missing:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        of = f"{len(missing)} of {len(result.counted)} scans have no image in {options.images}"
-        print(f"note: {of}: {', '.join(missing[:_NAMED])}{more}")
+    missing: dict[str, list[str]] = {}
+    if options.name_pattern is not None:
+        nobody = [scan.name for scan in result.scans if not scan.whose]
+        missing["are not matched by the name pattern"] = nobody
+    if options.images is not None:
+        without = without_partner(result.counted, options.images, role="image", suffix=options.images_suffix)
+        missing[f"have no image in {options.images}"] = without
+    for what, names in missing.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        if names:
+            print(f"note: {len(names)} of {len(result.scans)} scans {what}: {', '.join(names[:_NAMED])}{more}")
 
 
 def _protocol(options: argparse.Namespace) -> CountingProtocol:

@@ -67,7 +67,8 @@ def write_report(
 def images_of(results: RunResults, images: Path, *, suffix: str = "") -> dict[str, Path | str]:
     """The image of each scan that was counted; where there is none, a text that says so."""
     scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
-    found = pair(scans, images, role="image", suffix=suffix)
+    # Scans that failed may have images: then it was looked at before that there are some.
+    found = pair(scans, images, role="image", suffix=suffix, none_is_error=not results.failed)
     missing = f"Shown on the map, because there is no image of this scan in {images}."
     return {scan.name: image or missing for scan, image in zip(scans, found, strict=True)}
 

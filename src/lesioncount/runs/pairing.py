@@ -105,6 +105,7 @@ def pair(
 
 def _by_pattern(scans: Sequence[PairedScan], where: Path, role: Role) -> list[Path | None]:
     pattern = PathPattern(str(where))
+    pattern.check_known([scan.fields for scan in scans])
     found = [pattern.matches(scan.fields) for scan in scans]
     for scan, paths in zip(scans, found, strict=True):
         _check_one(scan, paths, role)
@@ -237,14 +238,15 @@ def _check_one(scan: PairedScan, found: Sequence[Path], role: Role) -> None:
 
 
 def _nothing(scans: Sequence[PairedScan], where: Path, role: Role, suffix: str) -> str:
-    searched = f"no file that matches {where} has" if is_pattern(where) else f"nothing in {where} has"
     first = f"{scans[0].name}{f' and {len(scans) - 1} more' if len(scans) > 1 else ''}"
     also = f" with {suffix}" if suffix else ""
-    there = maps_in(where) if where.is_dir() else []
+    if is_pattern(where):
+        return f"There is no {role} of any scan ({first}): no file is meant by {where}."
+    there = maps_in(where)
     holds = f" It holds {_shown(there)}." if there else ""
     return (
-        f"There is no {role} of any scan ({first}): {searched} the name of a map{also}, nor the participant and "
-        f"session of one.{holds} {_help(role)}"
+        f"There is no {role} of any scan ({first}): nothing in {where} has the name of a map{also}, nor the "
+        f"participant and session of one.{holds} {_help(role)}"
     )
 
 
@@ -262,7 +264,7 @@ def _shown(paths: Iterable[Path]) -> str:
 def without_partner(scans: Iterable[ScanSummary], where: Path, *, role: Role, suffix: str = "") -> list[str]:
     """The names of scans that nothing belongs to."""
     asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
-    found = pair(asked, where, role=role, suffix=suffix)
+    found = pair(asked, where, role=role, suffix=suffix, none_is_error=False)
     return [scan.name for scan, partner in zip(asked, found, strict=True) if partner is None]
 
 

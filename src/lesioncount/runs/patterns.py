@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
@@ -18,6 +18,7 @@ _PREFIXES = {"participant": "sub-", "session": "ses-", "sub": "sub-", "ses": "se
 
 _SAME_AS = {"sub": "participant", "ses": "session"}
 _ALWAYS = ("participant", "session", "name", "folder", "scan")
+_FIELDS = f"{', '.join(f'{{{one}}}' for one in _ALWAYS)} and entities of BIDS such as {{run}}"
 
 
 def is_pattern(path: Path) -> bool:
@@ -44,10 +45,7 @@ class PathPattern:
         self.fields = {field for _, field, _, _ in self._parts if field is not None}
         wrong = [field for field in sorted(self.fields) if not re.fullmatch(r"[A-Za-z]+", field)]
         if wrong or any(spec or conversion for _, _, spec, conversion in self._parts):
-            raise MapFileError(
-                f"The pattern {text} has a field that is none. Fields are "
-                f"{', '.join(f'{{{one}}}' for one in _ALWAYS)} and entities of BIDS such as {{run}}."
-            )
+            raise MapFileError(f"The pattern {text} has a field that is none. Fields are {_FIELDS}.")
 
     def matches(self, values: Mapping[str, str | None]) -> list[Path]:
         """The files that are meant for a scan; none if a field of it is not known.
@@ -62,6 +60,16 @@ class PathPattern:
             for match in glob.glob(text):  # noqa: PTH207 - may be absolute
                 found.setdefault(os.path.abspath(match), Path(match))  # noqa: PTH100 - `absolute` keeps ..
         return [found[key] for key in sorted(found)]
+
+    def check_known(self, scans: Sequence[Mapping[str, str | None]]) -> None:
+        """Raise if there is a field that no scan has a value for."""
+        for field in sorted(self.fields):
+            if scans and not any(values.get(_SAME_AS.get(field, field)) for values in scans):
+                why = "no scan has one" if field in (*_ALWAYS, *_SAME_AS) else "there is no such field"
+                raise MapFileError(
+                    f"The pattern {self.text} has the field {{{field}}}, but {why}. Fields are "
+                    f"{_FIELDS}; participants and sessions are those of BIDS names, or of --name-pattern."
+                )
 
     def _filled(self, values: Mapping[str, str]) -> str:
         """The path of a scan. What is not a field may hold wildcards; what stands for one does not."""

@@ -73,7 +73,7 @@ class Selection:
         pattern = None if self.name_pattern is None else checked_pattern(self.name_pattern)
         found = match_members(inputs, leave_out=out, suffix=self.suffix) if members else self._found(inputs, out)
         if pattern is not None:
-            check_found(pattern, (maps[0].relative for maps in found))
+            check_found(pattern, [maps[0].relative for maps in found])
         scans = [_scan(maps, pattern) for maps in found]
         check_apart((scan.name, scan.path) for scan in scans)
         scans = _with_known_names(scans, out, known or {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -77,16 +77,13 @@ def checked_pattern(text: str) -> re.Pattern[str]:
     return pattern
 
 
-def check_found(pattern: re.Pattern[str], paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    """The paths in which a pattern finds nothing; MapFileError if these are all."""
-    paths = list(paths)
-    missed = [path for path in paths if pattern.search(path.as_posix()) is None]
-    if missed and len(missed) == len(paths):
+def check_found(pattern: re.Pattern[str], paths: Sequence[PurePosixPath]) -> None:
+    """Raise if a pattern finds nothing in any path."""
+    if paths and not any(pattern.search(path.as_posix()) for path in paths):
         raise MapFileError(
-            f"The name pattern {pattern.pattern!r} finds nothing in the path of any scan, such as {missed[0]}. It is "
+            f"The name pattern {pattern.pattern!r} finds nothing in the path of any scan, such as {paths[0]}. It is "
             "searched for in the path below the folder that was given."
         )
-    return missed
 
 
 def _entity(key: str, in_file: Mapping[str, str], relative: PurePosixPath) -> str | None:
