@@ -15,8 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "images",
         type=named_path,
+        nargs="+",
         metavar="IMAGES",
-        help="BIDS-like folder of scans with a scans.tsv, laid out as by synthesize",
+        help="pictures or scans like those of the training: folders, files, patterns, or lists (.txt, a path in each "
+        "line); or a BIDS-like folder with a scans.tsv, laid out as by synthesize",
     )
     parser.add_argument("-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the maps")
     members = parser.add_mutually_exclusive_group()

@@ -47,8 +47,8 @@ def check_values(config: TrainingConfig) -> None:
     for section, of_section in checks.items():
         for key, is_right, expected, example in of_section:
             if not is_right:
-                value: Any = getattr(getattr(config, section), key)
-                given = list(value) if isinstance(value, tuple) else value
+                given: Any = getattr(getattr(config, section), key)
+                given = list(given) if isinstance(given, tuple) else given
                 instead = f" Write, for example: {key} = {example}" if example else ""
                 raise ConfigError(
                     f"Expected {key} in [{section}] to be {expected}, but got {shown(given, _LONGEST)}.{instead}"

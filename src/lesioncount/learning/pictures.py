@@ -40,10 +40,13 @@ class Picture:
         As they are stored.
     affine : ndarray, shape (4, 4), or None
         Of a NIfTI file: from voxel index in its own order, (x, y, z), to millimetres.
+    spacing_mm : tuple of float, or None
+        Of a NIfTI file: voxel size along x, y and z.
     """
 
     values: NDArray[Any]
     affine: NDArray[np.float64] | None = None
+    spacing_mm: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,21 @@ def picture_size(path: Path) -> PictureSize:
     return size
 
 
-def read_picture(path: Path) -> Picture:
-    """The voxels of a picture. Turned as its camera says; transparency is left out."""
+def read_picture(path: Path, /, *, labels: bool = False) -> Picture:
+    """The voxels of a picture. Turned as its camera says; transparency is left out.
+
+    Parameters
+    ----------
+    path : Path
+    labels : bool, default False
+        Whether values are labels: those of a picture with a palette are then its numbers, and not its colours.
+    """
     picture_size(path)
     with _explained(path):
         ending = picture_ending(path)
         if ending in NIFTI:
             return _read_nifti(path)
-        return Picture(_read_tiff(path) if ending in _TIFF else _read_pillow(path))
+        return Picture(_read_tiff(path) if ending in _TIFF else _read_pillow(path, labels=labels))
 
 
 @contextmanager
@@ -133,7 +143,7 @@ def _size(path: Path, ending: str | None) -> PictureSize:
 def _read_nifti(path: Path) -> Picture:
     first = open_map(path, channel=0)
     channels = [open_map(path, channel=i).values().T for i in range(first.n_channels)]
-    return Picture(np.stack(channels), first.affine)
+    return Picture(np.stack(channels), first.affine, first.spacing_mm)
 
 
 def _read_tiff(path: Path) -> NDArray[Any]:
@@ -164,11 +174,13 @@ def _tiff_axes(path: Path, series: Any) -> str:
 _ORIENTATION, _FIRST_SIDEWAYS = 0x0112, 5
 
 
-def _read_pillow(path: Path) -> NDArray[Any]:
+def _read_pillow(path: Path, *, labels: bool) -> NDArray[Any]:
     pillow: Any = _pillow()
     with pillow.open(path) as picture:
         bands = _bands(picture)
         turned = optional("PIL.ImageOps", "train", "Reading pictures").exif_transpose(picture)
+        if picture.mode == "P" and labels:
+            return np.asarray(turned)[None]
         if picture.mode in ("P", "CMYK", "YCbCr", "HSV", "LAB", "PA"):
             turned = turned.convert("RGB")
         values = np.asarray(turned)
@@ -210,8 +222,7 @@ def resized(images: NDArray[np.float32], shape: tuple[int, ...], *, smooth: bool
     if not smooth:
         changed = functional.interpolate(given, size=shape, mode="nearest-exact")
     elif all(new <= old for new, old in zip(shape, images.shape[1:], strict=True)):
-        pooled = functional.adaptive_avg_pool2d if len(shape) == 2 else functional.adaptive_avg_pool3d
-        changed = pooled(given, shape)
+        changed = functional.interpolate(given, size=shape, mode="area")
     else:
         mode = "bilinear" if len(shape) == 2 else "trilinear"
         changed = functional.interpolate(given, size=shape, mode=mode, align_corners=False)

@@ -32,6 +32,9 @@ _UNKNOWN = ("", "n/a", "na", "nan", "none")
 # No scan has more lesions than this.
 _MOST = 1 << 31
 
+# How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
+_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".nii.gz", ".nii")
+
 # Scans that a message names.
 _SHOWN = 5
 
@@ -50,7 +53,7 @@ class TruthTable:
         """Raise if one row would serve two scans, such as ``map`` for ``a/map.nii`` and ``b/map.nii``."""
         owners: dict[str, str] = {}
         for names in scans:
-            row = next((name for name in names if name in self.rows), None)
+            row = self._key(*names)
             if row is None:
                 continue
             if row in owners:
@@ -65,7 +68,13 @@ class TruthTable:
         return self._row(*names).get(self.count_column, "").strip().lower() not in _UNKNOWN
 
     def _row(self, *names: str) -> Mapping[str, str]:
-        return next((self.rows[name] for name in names if name in self.rows), {})
+        key = self._key(*names)
+        return {} if key is None else self.rows[key]
+
+    def _key(self, *names: str) -> str | None:
+        """Under which of its names a scan is in the table, or under that of its picture."""
+        keys = (*names, *(f"{name}{ending}" for name in names for ending in _PICTURES))
+        return next((key for key in keys if key in self.rows), None)
 
     def count_of(self, scan: str, *other_names: str) -> int:
         """The true count of a scan, which may have more than one name."""
