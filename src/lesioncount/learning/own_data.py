@@ -12,7 +12,7 @@ import numpy as np
 from lesioncount.errors import CohortError, ConfigError
 from lesioncount.learning.cohort import SPLITS
 from lesioncount.learning.config import DataConfig, TrainingConfig
-from lesioncount.learning.count_table import CountTable, Label
+from lesioncount.learning.label_table import Label, LabelTable
 from lesioncount.learning.own_scans import OwnScan, OwnScans, lesions_of
 from lesioncount.learning.picture_files import PictureFiles, find_pictures
 from lesioncount.learning.pictures import PictureSize, picture_size
@@ -119,7 +119,7 @@ def read_own_data(data: DataConfig, /) -> OwnData:
     _check_alike(data, pictures, sizes)
     table = None
     if data.counts:
-        table = CountTable(Path(data.counts), scan_column=data.scan_column, count_column=data.count_column)
+        table = LabelTable(Path(data.counts), scan_column=data.scan_column, count_column=data.count_column)
         table.check_own_rows([files.name for files in pictures])
     scans = tuple(_scan(data, files, size, masks, table) for files, size in zip(pictures, sizes, strict=True))
     return OwnData(data, scans, sizes)
@@ -162,7 +162,7 @@ def _check_alike(data: DataConfig, pictures: Sequence[PictureFiles], sizes: Sequ
 
 
 def _scan(
-    data: DataConfig, files: PictureFiles, size: PictureSize, masks: dict[str, Path], table: CountTable | None
+    data: DataConfig, files: PictureFiles, size: PictureSize, masks: dict[str, Path], table: LabelTable | None
 ) -> OwnScan:
     label = (table.label_of(files.name) if table else None) or Label()
     mask = masks.get(files.name) or masks.get(files.name.rpartition("/")[2])

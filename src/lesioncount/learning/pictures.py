@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Iterator
@@ -198,6 +199,7 @@ def _pillow() -> Any:
 
 
 def _tifffile() -> Any:
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # of a damaged file, our message says enough
     return optional("tifffile", "tiff", "Reading TIFF")
 
 

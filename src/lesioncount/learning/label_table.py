@@ -44,7 +44,7 @@ class Label:
         return self.at_least if self.at_least == self.at_most else None
 
 
-class CountTable:
+class LabelTable:
     """The labels of pictures, by name.
 
     Parameters
