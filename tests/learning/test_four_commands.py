@@ -1,6 +1,9 @@
 """A newcomer with pictures and counts: train, predict, count, evaluate, on the command line."""
 
 import csv
+import re
+import shlex
+from pathlib import Path
 
 import nibabel
 import numpy as np
@@ -18,9 +21,12 @@ from lesioncount.errors import ConfigError, MapFileError  # noqa: E402
 from lesioncount.learning.checkpoints import read_checkpoint, write_checkpoint  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.networks import counting_network  # noqa: E402
+from lesioncount.learning.own_data import read_own_data  # noqa: E402
 from lesioncount.learning.prediction import load_checkpoint, predict  # noqa: E402
 from lesioncount.learning.training import train  # noqa: E402
 from lesioncount.runs import read_results  # noqa: E402
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "networks.md"
 
 SMALL = """
 [network]
@@ -180,3 +186,36 @@ def test_bounds_alone_cannot_choose_an_epoch(tmp_path):
     config = TrainingConfig.from_toml(toml(f"images = '{folder / 'pictures'}'\ncounts = '{folder / 'counts.csv'}'"))
     with pytest.raises(ConfigError, match="No validation scan has a mask or an exact count"):
         train(config, tmp_path / "net", progress=False)
+
+
+def block(kind):
+    """The first block of a kind in the walk through one's own data."""
+    page = PAGE.read_text("utf-8")
+    return re.search(rf"^```{kind}\n(.*?)^```", page[page.index("## Your own") :], re.MULTILINE | re.DOTALL)[1]
+
+
+@pytest.fixture
+def as_documented(tmp_path, monkeypatch):
+    """The pictures and the configuration that the page makes."""
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block("python"), str(PAGE), "exec"), {})  # noqa: S102 - our own documentation
+    (tmp_path / "spots.toml").write_text(block("toml"))
+    return tmp_path
+
+
+def test_the_page_on_own_data_describes_pictures_that_can_be_learned_from(as_documented):
+    config = TrainingConfig.load(as_documented / "spots.toml")
+    data = read_own_data(config.data)
+    assert str(data) == (
+        "60 pictures (1 channel of 64 × 64 pixels), learned from counts alone: 36 train, 12 val, 12 test"
+    )
+    assert data.completed(config).loss.max_count == 5
+    assert [shlex.split(line)[1] for line in block("console").splitlines()] == ["train", "predict", "count", "evaluate"]
+
+
+@pytest.mark.slow
+def test_the_page_on_own_data_can_be_followed(as_documented, capsys):
+    for line in block("console").splitlines():
+        assert main(shlex.split(line)[1:]) == 0
+    assert "The most probable count is right in 100 % of scans." in capsys.readouterr().out
+    assert (as_documented / "eval" / "evaluation.html").exists()
