@@ -40,10 +40,16 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.errors import MapFileError
     from lesioncount.optional import optional
 
+    if not options.checkpoint.exists():  # said at once: torch takes its time
+        raise MapFileError(f"There is no checkpoint {options.checkpoint}.")
     for module in ("torch", "monai"):
         optional(module, "train", "Predicting")
     from lesioncount.learning.prediction import predict
 
+    if options.count is not None:
+        from lesioncount.report import check_can_report
+
+        check_can_report()  # before anything is predicted
     if options.count is not None and (options.count / "run.json").exists() and not options.overwrite:
         raise MapFileError(f"{options.count} holds counts. Choose another folder, or overwrite it (--overwrite).")
     written = predict(

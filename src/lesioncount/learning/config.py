@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, get_type_hints
 
-from lesioncount.errors import ConfigError
+from lesioncount.errors import ConfigError, reason_of
 from lesioncount.learning.config_checks import check_values
 from lesioncount.learning.config_sections import DataConfig, LossConfig, NetworkConfig, OptimizerConfig, RunConfig
 from lesioncount.learning.plausible import shown, text_of
@@ -45,8 +45,7 @@ class TrainingConfig:
             text = text_of(Path(given))
         except (OSError, ValueError) as error:
             raise ConfigError(
-                f"{given} is no preset ({', '.join(PRESETS)}) and cannot be read as a file: "
-                f"{error.strerror if isinstance(error, OSError) and error.strerror else error}."
+                f"{given} is no preset ({', '.join(PRESETS)}) and cannot be read as a file: {reason_of(error)}."
             ) from None
         return cls.from_toml(text)
 
@@ -56,7 +55,7 @@ class TrainingConfig:
         try:
             content = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # numbers of thousands of digits are a plain ValueError
-            why = "it is nested too deeply" if isinstance(error, RecursionError) else f"{error}"
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else reason_of(error)
             raise ConfigError(f"Expected the configuration as TOML, but it does not parse: {why[:300]}.") from None
         preset = content.pop("preset", None)
         if preset is not None and preset not in PRESETS:

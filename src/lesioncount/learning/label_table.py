@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount.errors import CohortError, MapFileError
+from lesioncount.errors import CohortError, MapFileError, reason_of
 from lesioncount.learning.cohort import SPLITS
 from lesioncount.learning.pictures import picture_ending
 from lesioncount.learning.scans import MANY
@@ -142,10 +142,8 @@ def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
             reader = csv.DictReader(stream, delimiter=delimiter, restval="")
             reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
             rows = list(reader)
-    except OSError as error:
-        raise MapFileError(f"The table {path} cannot be read: {error.strerror or error}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {path} cannot be read: {error}.") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MapFileError(f"The table {path} cannot be read: {reason_of(error)}.") from None
     columns = list(reader.fieldnames or ())
     twice = [name for name in columns if name and columns.count(name) > 1]
     if twice:

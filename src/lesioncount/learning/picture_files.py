@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount.errors import CohortError, MapFileError
+from lesioncount.errors import CohortError, MapFileError, reason_of
 from lesioncount.learning.pictures import ENDINGS, picture_ending
 from lesioncount.learning.plausible import text_of
 
@@ -129,8 +129,7 @@ def _listed(path: Path) -> list[Path]:
     try:
         lines = [line.strip() for line in text_of(path).splitlines()]
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise MapFileError(f"The list {path} cannot be read: {why}.") from None
+        raise MapFileError(f"The list {path} cannot be read: {reason_of(error)}.") from None
     files = [_placed(path, line) for line in lines if line and not line.startswith("#")]
     missing = [str(file) for file in files if not file.is_file()]
     if missing:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import CohortError, LesionCountError, MapFileError
+from lesioncount.errors import CohortError, LesionCountError, MapFileError, reason_of
 from lesioncount.files.byte_streams import check_regular
 from lesioncount.files.formats import open_map
 from lesioncount.files.nifti import ENDINGS as NIFTI
@@ -119,8 +119,7 @@ def _explained(path: Path) -> Iterator[None]:
     except MemoryError:
         raise MapFileError(f"{path} does not fit into memory. It is damaged, or too large.") from None
     except Exception as error:  # noqa: BLE001 - of a damaged file, the libraries raise all kinds of errors
-        why = str(error).rstrip(".") or type(error).__name__
-        raise MapFileError(f"{path} cannot be read as a picture: {why}.") from None
+        raise MapFileError(f"{path} cannot be read as a picture: {reason_of(error)}.") from None
 
 
 def _size(path: Path, ending: str | None) -> PictureSize:

@@ -7,10 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from lesioncount.files.output import OutputFolder
-from lesioncount.optional import optional
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
-from lesioncount.report.templates import template
+from lesioncount.report.templates import check_can_report, template
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_results
 from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
@@ -49,8 +48,7 @@ def write_report(results: RunResults | str | Path, *, images: Path | None = None
     Path
         Of the page, ``report.html`` in the folder of the results.
     """
-    for module in ("matplotlib", "jinja2"):
-        optional(module, "report", "Writing the report")
+    check_can_report()
     results = results if isinstance(results, RunResults) else read_results(Path(results))
     page = results.out / "report.html"
     OutputFolder(results.out).write_text(page.name, _rendered(results, None if images is None else Path(images)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
-from lesioncount.errors import MapFileError, TruthError
+from lesioncount.errors import MapFileError, TruthError, reason_of
 from lesioncount.files.formats import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.source import MapSource
@@ -108,7 +108,7 @@ def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str
             ]
             names = reader.fieldnames
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {path} cannot be read: {error}.") from None
+        raise MapFileError(f"The table {path} cannot be read: {reason_of(error)}.") from None
     for column in (scan_column, count_column):
         if column not in names:
             raise TruthError(
