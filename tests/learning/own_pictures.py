@@ -3,7 +3,6 @@
 import csv
 
 import numpy as np
-from PIL import Image
 
 
 def dots(n, rng, shape=(32, 32)):
@@ -23,6 +22,8 @@ def dots(n, rng, shape=(32, 32)):
 
 def write_dots(folder, n, *, seed=0, shape=(32, 32), masks=False, most=4):
     """PNG files and a table of counts, whose names have the endings of the files."""
+    from PIL import Image  # not at the top: this file is looked through for doctests, wherever tests run
+
     rng = np.random.default_rng(seed)
     (folder / "pictures").mkdir(parents=True)
     (folder / "masks").mkdir()

@@ -3,6 +3,7 @@
 import csv
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import nibabel
@@ -112,6 +113,14 @@ def test_pictures_of_any_size_in_folders_are_predicted_where_they_are(learned, t
     written = predict(learned / "net" / "best.ckpt", tmp_path / "in", tmp_path / "maps")
     assert [str(path.relative_to(tmp_path / "maps")) for path in written] == ["a.npy", "day1/a.npy"]
     assert [np.load(path).shape for path in written] == [(20, 50), (70, 33)]
+
+
+def test_maps_among_the_pictures_are_not_predicted_again(learned, tmp_path):
+    shutil.copytree(learned / "pictures", tmp_path / "in")
+    for _ in range(2):
+        assert (
+            len(predict(learned / "net" / "best.ckpt", tmp_path / "in", tmp_path / "in" / "maps", overwrite=True)) == 60
+        )
 
 
 def test_members_of_pictures(learned, tmp_path):

@@ -124,6 +124,13 @@ def test_pictures_of_different_sizes_are_padded_or_brought_to_one(folder):
         own(folder, "resize = [16, 24, 3]")
 
 
+def test_large_pictures_come_with_advice(tmp_path):
+    folder = write_dots(tmp_path / "own", 3)
+    assert own(folder).advice == ""
+    Image.fromarray(np.zeros((1200, 1000), np.uint8)).save(folder / "pictures" / "dish00.png")
+    assert own(folder).advice.endswith("write in [data], for example: resize = [600, 500]")
+
+
 def test_pictures_of_another_kind_are_named(folder):
     Image.fromarray(np.zeros((32, 32, 3), np.uint8)).save(folder / "pictures" / "odd.png")
     with pytest.raises(

@@ -144,6 +144,8 @@ def test_pictures_are_found_in_folders_files_patterns_and_lists(folder):
     assert names(f"{folder}/*.png") == ["a", "b"]
     assert names(folder / "notes.txt") == ["b", "day1/a"]
     assert names(folder / "a.png", folder / "a.png") == ["a"]
+    (folder / "day1" / "list.txt").write_text(f"../b.png\n{folder / 'day1' / 'a.png'}\n")
+    assert names(folder / "day1" / "list.txt") == ["b", "day1/a"]
 
 
 def test_what_is_not_there_or_has_one_name_twice_is_said(folder, tmp_path):

@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     own = read_own_data(config.data) if config.data.source == "files" else None
     if own is not None and not options.quiet:
         print(own)
+        if own.advice:
+            print(f"note: {own.advice}")
     scores = train(
         config,
         options.output,

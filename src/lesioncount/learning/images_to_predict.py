@@ -48,7 +48,9 @@ class ImageToPredict:
     read: Callable[[], PreparedImage]
 
 
-def images_to_predict(inputs: Sequence[str | Path], expected: Expected, network: Path) -> list[ImageToPredict]:
+def images_to_predict(
+    inputs: Sequence[str | Path], expected: Expected, network: Path, *, leave_out: Path
+) -> list[ImageToPredict]:
     """All images that are meant; raises unless each has the channels and axes that the network expects.
 
     Parameters
@@ -58,6 +60,8 @@ def images_to_predict(inputs: Sequence[str | Path], expected: Expected, network:
     expected : Expected
     network : Path
         Of the checkpoint, for messages.
+    leave_out : Path
+        A folder that is not searched: that of the maps.
     """
     is_cohort = len(inputs) == 1 and (Path(inputs[0]) / layout.SCANS).is_file()
     if is_cohort and (expected.n_channels, expected.n_axes) == (len(SEQUENCES), 3) and not expected.suffixes:
@@ -66,7 +70,7 @@ def images_to_predict(inputs: Sequence[str | Path], expected: Expected, network:
             ImageToPredict(f"{row.name}.nii.gz", partial(_visit, cohort, place))
             for place, row in enumerate(cohort.rows)
         ]
-    pictures = find_pictures(inputs, channels=expected.suffixes)
+    pictures = find_pictures(inputs, channels=expected.suffixes, leave_out=[leave_out])
     for files in pictures:
         size = size_of(files)
         if not expected.allows(size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,9 @@ from lesioncount.learning.pictures import PictureSize, picture_size
 from lesioncount.learning.plausible import MOST_COUNTS, MOST_VOXELS
 from lesioncount.learning.scans import MANY, ScanSource
 from lesioncount.learning.split import split_by_patient
+
+# Above this, an epoch of a few dozen pictures takes minutes on two cores.
+_MANY_VOXELS = 1 << 20
 
 # What finds the patient in names as BIDS has them.
 _BIDS = r"sub-[A-Za-z0-9]+"
@@ -94,6 +98,17 @@ class OwnData:
         parts = ", ".join(f"{len(scans)} {part}" for part, scans in self.parts().items())
         of = "" if n == n_patients else f" of {n_patients} patients"
         return f"{n} pictures{of} ({size}{brought}), learned from {known}: {parts}"
+
+    @property
+    def advice(self) -> str:
+        """What to think of before a training that would take long; empty if it would not."""
+        if math.prod(self.shape) <= _MANY_VOXELS:
+            return ""
+        half = [max(1, n // 2) for n in self.shape]
+        return (
+            f"Pictures of {' × '.join(map(str, self.shape))} are learned from as a whole, which takes much time and "
+            f"memory. To make them smaller, write in [data], for example: resize = {half}"
+        )
 
     def sources(self) -> dict[str, ScanSource]:
         """The scans of each part, read when they are asked for."""

@@ -101,16 +101,20 @@ def _meant_by(given: str | Path, leave_out: Sequence[Path]) -> Iterator[tuple[Pa
         yield from ((path, file) for file in _inside(path, leave_out))
     elif path.exists() and path.suffix.lower() == ".txt":
         files = _listed(path)
-        root = Path(os.path.commonpath([file.parent for file in files])) if files else path.parent
-        yield from ((root, file) for file in files)
+        yield from ((_common(files), file) for file in files)
     elif path.exists() or path.is_symlink():
         yield path.parent, path
     else:
         matches = sorted(Path(match) for match in glob.glob(str(given), recursive=True))  # noqa: PTH207 - may be absolute
         if not matches:
             raise MapFileError(f"{given} does not exist, and matches no file.")
-        root = Path(os.path.commonpath([match.parent for match in matches]))
-        yield from ((root, match) for match in matches if match.is_file() and picture_ending(match))
+        files = [match for match in matches if match.is_file() and picture_ending(match)]
+        yield from ((_common(files), file) for file in files)
+
+
+def _common(files: Sequence[Path]) -> Path:
+    """The innermost folder that holds all files."""
+    return Path(os.path.commonpath([os.path.abspath(file.parent) for file in files]))  # noqa: PTH100 - `absolute` keeps ..
 
 
 def _inside(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:

@@ -144,7 +144,7 @@ def predict(
         raise ConfigError(f"{out} is not empty. Choose another folder, or overwrite it (--overwrite).")
     trained = load_checkpoint(checkpoint)
     inputs = [images] if isinstance(images, str | Path) else list(images)
-    scans = images_to_predict(inputs, trained.expected, checkpoint)
+    scans = images_to_predict(inputs, trained.expected, checkpoint, leave_out=out)
     members = _members(trained.network, trained.shape, mc_dropout, tta, seed)
     folders = [""] if len(members) == 1 else [f"member{i + 1:02}/" for i in range(len(members))]
     files = OutputFolder(out)

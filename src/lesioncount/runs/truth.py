@@ -33,7 +33,21 @@ _UNKNOWN = ("", "n/a", "na", "nan", "none")
 _MOST = 1 << 31
 
 # How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
-_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".nii.gz", ".nii")
+_PICTURES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".nii.gz",
+    ".nii",
+    ".PNG",
+    ".JPG",
+    ".JPEG",
+    ".TIF",
+    ".TIFF",
+)
 
 # Scans that a message names.
 _SHOWN = 5
