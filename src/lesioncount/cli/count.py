@@ -190,18 +190,19 @@ def run(options: argparse.Namespace) -> int:
             overwrite=options.overwrite,
             progress=progress,
         )
+    shown = len(result.scans) if options.verbose else _SHOWN
     if not options.quiet:
-        _print_summary(result, shown=len(result.scans) if options.verbose else _SHOWN)
+        _print_summary(result, shown=shown)
     if options.report:
         from lesioncount.report import write_report
 
         page = write_report(result, images=options.images)
         if not options.quiet:
             print(f"Report: {page}")
-    for scan in result.failed[:_SHOWN]:
+    for scan in result.failed[:shown]:
         print(f"failed: {scan.name}: {scan.error}", file=sys.stderr)
-    if len(result.failed) > _SHOWN:
-        print(f"… and {len(result.failed) - _SHOWN} more, see counts.tsv", file=sys.stderr)
+    if len(result.failed) > shown:
+        print(f"… and {len(result.failed) - shown} more, see counts.tsv", file=sys.stderr)
     if result.interrupted:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
