@@ -159,7 +159,7 @@ def test_scans_of_several_files(tmp_path, rng):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,n\ndish00,1\n", "column 'scan' in .*scan_column = \"name\""),
+        ("name,n\ndish00,1\n", "column 'scan' in .*name, n.*name it in \\[data\\]: scan_column = "),
         ("scan,n\ndish00,1\n", "column 'count' in .*count_column"),
         ("scan,count,count\na,1,1\n", "more than one column 'count'"),
         ("scan,count\na,1\na.png,2\n", "'a' has more than one row"),
