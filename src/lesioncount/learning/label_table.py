@@ -161,8 +161,8 @@ def _without_ending(cell: str) -> str:
 
 def _missing_column(path: Path, column: str, columns: Sequence[str], key: str) -> str:
     return (
-        f"Expected a column {column!r} in {path}, but its columns are {', '.join(columns)[:400] or 'none'}. If one of them "
-        f'is meant, name it in [data]: {key} = "…"'
+        f"Expected a column {column!r} in {path}, but its columns are {', '.join(columns)[:400] or 'none'}. If one of "
+        f'them is meant, name it in [data]: {key} = "…"'
     )
 
 
