@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ import pytest
 
 import lesioncount
 from lesioncount import demo, errors
+from lesioncount.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -76,16 +78,45 @@ def test_demo_counts_its_maps_and_says_how_close_they_came(tmp_path, capsys):
     folder = tmp_path / "demo"
     assert demo.main(["--output", str(folder)]) == 0
     shown = capsys.readouterr().out
-    truth = (folder / "samples" / "counts.tsv").read_text().splitlines()[1:]
-    for line in truth:
-        name, count = line.split("\t")
-        assert re.search(rf"^{name} +{count} ", shown, re.MULTILINE)
-        assert (folder / "results" / f"{name}_lesions.nii.gz").stat().st_size > 0
-    assert len(truth) == 12
-    for page in ("results/report.html", "evaluation/evaluation.html"):
+    truth = dict(line.split("\t") for line in (folder / "counts.tsv").read_text().splitlines()[1:])
+    new = [path.name.removesuffix(".nii.gz") for path in (folder / "new").iterdir()]
+    for name in new:
+        assert re.search(rf"^{name} +{truth[name]} ", shown, re.MULTILINE)
+    assert len(truth) - len(new) >= 40
+    for page in ("results/probs/report.html", "results/evaluation/evaluation.html", "results/new/report.html"):
         assert (folder / page).stat().st_size > 10_000
         assert page in shown
-    assert demo.main(["--output", str(folder)]) == 0  # again, over what is there
+    assert demo.main(["--output", str(folder), "--only-files"]) == 0  # again, over what is there
+
+
+def test_demo_replaces_no_file_of_others(tmp_path, capsys):
+    (tmp_path / "counts.tsv").write_text("mine")
+    with pytest.raises(errors.MapFileError, match=r"counts\.tsv is not a result"):
+        demo.main(["--output", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir() if path.is_file() and path.name[0] != "."] == ["counts.tsv"]
+    capsys.readouterr()
+
+
+def commands_of(text):
+    """The commands of a page, in their order; where some lines begin with $, the others are what is printed."""
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        lines = block.splitlines()
+        typed = [line[2:] for line in lines if line.startswith("$ ")]
+        yield from (line for line in typed or lines if line.startswith("lesioncount "))
+    yield from re.findall(r"`(lesioncount [^`]+ -o [^`]+)`", text)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/trust.md"])
+def test_every_command_of_a_page_can_be_followed_on_the_demo(page, tmp_path, monkeypatch, capsys):
+    demo.write_samples(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(line, comments=True)[1:] for line in commands_of((ROOT / page).read_text("utf-8"))]
+    followed = [command for command in commands if command[0] != "reproduce"]  # it makes its own cohort, in an hour
+    for command in followed:
+        assert main(command) == 0, (command, capsys.readouterr().err)
+    assert len(followed) >= 5
+    assert not {"--scale", "--channel"} & {part for command in followed for part in command}
+    capsys.readouterr()
 
 
 def test_example_maps_are_the_same_for_the_same_seed():

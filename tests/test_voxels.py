@@ -5,6 +5,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from lesioncount.candidates import find_candidates
+from lesioncount.errors import BinaryMapWarning
 from lesioncount.voxels import encoding_of
 
 BASE, LOW, HIGH, _, _, ZERO, HALF, ONE = range(8)
@@ -30,11 +32,19 @@ def test_integer_keys_decide_as_their_probabilities_do(dtype, scale, offset, thr
     np.testing.assert_array_equal((key > keys[LOW]) & (key <= keys[HIGH]), valid & (probability > threshold))
     np.testing.assert_array_equal(key > keys[HIGH], ~valid)
     clear = valid & ((probability <= 0) | (probability > 1e-5))  # in between lies what may be rounding
+    clear &= key < 2 ** (8 * stored.itemsize) - 1  # the last key stands for all above it
+    assert max(keys) < 2 ** (8 * stored.itemsize)  # or the kernel, which has no more bits, would take it for another
     for end, limit in ((HALF, 0.5), (ONE, 1.0)):
         between = (key > keys[ZERO]) & (key < keys[end])
         np.testing.assert_array_equal(between[clear], (probability > 0)[clear] & (probability < limit)[clear])
     decoded = encoding.probability(key[valid].astype(np.uint64))
     np.testing.assert_allclose(decoded, np.minimum(probability[valid], 1), atol=1e-12)
+
+
+def test_bytes_that_end_just_below_one_are_not_binary():
+    stored = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    assert find_candidates(stored, scale=1 / 256, warn=False).warning is None
+    assert isinstance(find_candidates(stored // 255 * 255, scale=1 / 256, warn=False).warning, BinaryMapWarning)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

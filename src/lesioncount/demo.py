@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import filecmp
 import shutil
 import sys
 from importlib.resources import files
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lesioncount.files.output import OutputFolder
 
 SHAPE = (24, 48, 40)
 SPACING_MM = (3.0, 1.0, 1.0)
@@ -23,6 +26,18 @@ EXAMPLES: dict[str, tuple[tuple[float, float], ...]] = {
     "faint": ((0.45, 3.0), (0.4, 3.0), (0.38, 3.5), (0.25, 3.0)),
     "many": ((0.99, 5.0), (0.95, 4.0), (0.9, 4.5), (0.85, 3.5), (0.7, 3.5), (0.6, 3.0), (0.3, 3.0)),
 }
+
+# What is done with the maps, by those who are in their folder.
+_COMMANDS = (
+    ("count", "probs/", "-o", "results/probs/", "--report"),
+    ("evaluate", "results/probs/", "--truth", "masks/", "-o", "results/evaluation/"),
+    ("calibrate", "results/probs/", "--truth-counts", "counts.tsv", "-o", "results/calibration.json"),
+    (
+        *("count", "new/", "-o", "results/new/", "--calibration", "results/calibration.json"),
+        *("--interval", "conformal", "--report", "--images", "images/"),
+    ),
+)
+_PAGES = ("results/probs/report.html", "results/evaluation/evaluation.html", "results/new/report.html")
 
 
 def example_maps(seed: int = 2022) -> dict[str, NDArray[np.float32]]:
@@ -64,23 +79,51 @@ def main(arguments: list[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser(prog="python -m lesioncount.demo", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("out/demo"), help="folder to write to (default: out/demo)")
-    folder = parser.parse_args(arguments).output
-    shutil.copytree(str(files("lesioncount") / "samples"), folder / "samples", dirs_exist_ok=True)
-    maps, images, masks = (folder / "samples" / name for name in ("maps", "images", "masks"))
-    results, evaluation = folder / "results", folder / "evaluation"
-    print(f"In {maps} are twelve probability maps that a network has made of synthetic scans (bytes, 1/255).\n")
+    parser.add_argument("--only-files", action="store_true", help="copy maps, masks and counts, and count nothing")
+    options = parser.parse_args(arguments)
+    folder: Path = options.output
+    write_samples(folder)
+    n_known, n_new = (len(list((folder / name).glob("*.nii.gz"))) for name in ("probs", "new"))
+    print(f"In {folder} are probability maps that a network has made of synthetic scans: probs/, {n_known} maps whose")
+    print(f"truth is in masks/ and counts.tsv, and new/, {n_new} maps of other patients.\n")
+    if options.only_files:
+        return 0
     code = 0
-    for line in (
-        ["count", maps, "--scale", "1/255", "-o", results, "--report", "--images", images, "--save-labels"],
-        ["evaluate", results, "--truth", masks, "-o", evaluation],
-    ):
-        print(f"$ lesioncount {' '.join(map(str, line))}\n")
-        code = max(code, command([*map(str, line), "--overwrite"]))
+    for line in _COMMANDS:
+        print(f"$ lesioncount {' '.join(line)}\n")
+        code = max(code, command([*(_placed(part, folder) for part in line), "--overwrite"]))
         print()
-    _print_truth(folder / "samples" / "counts.tsv", results)
-    print(f"\nLook at {results / 'report.html'} and {evaluation / 'evaluation.html'} in a browser.")
-    print("Then: README.md for the tour, docs/command-line.md for files, docs/guide.md for Python.")
+    _print_truth(folder / "counts.tsv", folder / "results" / "new")
+    print(f"\nLook at these pages in a browser: {', '.join(str(folder / page) for page in _PAGES)}.")
+    print(f"Every command of README.md and docs/trust.md can be followed here: cd {folder}")
     return code
+
+
+def write_samples(folder: str | Path, /) -> None:
+    """Copy the maps that ship with the package, with their masks, images and counts.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there. Nothing in it is replaced but copies of the same files.
+    """
+    source, copies = Path(str(files("lesioncount") / "samples")), OutputFolder(folder)
+    names = [path.relative_to(source).as_posix() for path in sorted(source.rglob("*")) if path.is_file()]
+    with copies.alone():
+        copies.check(name for name in names if not _is_same(source / name, copies.path / name))
+        for name in names:
+            if not _is_same(source / name, copies.path / name):
+                with copies.replacing(name) as temporary:
+                    shutil.copyfile(source / name, temporary)
+
+
+def _is_same(file: Path, copy: Path) -> bool:
+    return copy.is_file() and filecmp.cmp(file, copy, shallow=False)
+
+
+def _placed(part: str, folder: Path) -> str:
+    """An argument as it is for those who are in the folder, for those who are not."""
+    return str(folder / part) if part.endswith(("/", ".json", ".tsv")) else part
 
 
 def _print_truth(table: Path, out: Path) -> None:
@@ -89,8 +132,11 @@ def _print_truth(table: Path, out: Path) -> None:
 
     results = read_results(out)
     print(f"{'scan':<18}{'truth':>6}{'most likely':>13}{'90 % interval':>16}{'P(truth)':>10}{'CC > 0.5':>10}")
+    counted = {scan.name for scan in results.counted}
     for line in table.read_text("utf-8").splitlines()[1:]:
         name, truth = line.split("\t")
+        if name not in counted:
+            continue
         record = results.record(name)
         count, usual = record.summary.counted.raw, record.summary.counted.candidates.cc_count
         p = record.pmf[int(truth)] if int(truth) < len(record.pmf) else 0.0

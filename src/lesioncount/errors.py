@@ -120,3 +120,9 @@ class BinaryMapWarning(MapWarning):
 
 class CutOffMapWarning(MapWarning):
     """A map without values between 0 and 0.5: weak candidates were removed before counting."""
+
+
+def reason_of(error: Exception) -> str:
+    """Why something failed, to go on with in a sentence: without numbers of the system, and without a stop."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return said.strip().rstrip(".") or type(error).__name__

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
-from lesioncount.errors import ProtocolError
+from lesioncount.errors import ProtocolError, reason_of
 
 # The number of axes along which a step to a neighbour may go, by name and by the number of neighbours.
 _BY_NAME = {"faces": 1, "edges": 2, "corners": 3}
@@ -185,7 +185,9 @@ class CountingProtocol:
         try:
             values = json.loads(text)
         except ValueError as error:
-            raise ProtocolError(f"Expected a counting protocol as JSON, but it does not parse: {error}.") from None
+            raise ProtocolError(
+                f"Expected a counting protocol as JSON, but it does not parse: {reason_of(error)}."
+            ) from None
         except RecursionError:
             raise ProtocolError("Expected a counting protocol as JSON, but it is nested too deeply.") from None
         if not isinstance(values, dict):

@@ -158,10 +158,13 @@ def _keys_of_integers(encoding: VoxelEncoding, threshold: float) -> tuple[int, .
             stored += 1
         return max(0, min(stored, last) - base)
 
-    def first_at_least(probability: float) -> int:
-        return last_at_most(math.nextafter(probability, -1)) + 1
+    n_keys = 1 << 8 * encoding.dtype.itemsize
 
-    wrapped = base % (1 << 8 * encoding.dtype.itemsize)
+    def first_at_least(probability: float) -> int:
+        # Bytes of 1/256 have none at 1. The kernel has keys of the same width: beyond the last one it would see 0.
+        return min(last_at_most(math.nextafter(probability, -1)) + 1, n_keys - 1)
+
+    wrapped = base % n_keys
     return (
         wrapped, last_at_most(threshold), last_at_most(1 + ROUNDING), *_NONE_BENIGN, last_at_most(0.0),
         first_at_least(0.5), first_at_least(1.0),

@@ -40,29 +40,54 @@ def test_a_file_changes_some_of_a_preset(tmp_path):
         ("[run]\nepoch = 3\n", "no key in \\[run\\] called 'epoch'. Did you mean 'epochs'?"),
         ("[optimiser]\n", "no section called 'optimiser'. Did you mean 'optimizer'?"),
         ("[run]\nxyz = 3\n", "called 'xyz'. Known are start, pretrain_epochs"),
-        ("[run]\nepochs = 'many'\n", "Expected epochs in \\[run\\] to be like 100, but got 'many'"),
-        ("[run]\nepochs = 1.5\n", "to be like 100, but got 1.5"),
+        (
+            "[run]\nepochs = 'many'\n",
+            "Expected epochs in \\[run\\] to be a whole number, but got 'many'. Write, for example: epochs = 100",
+        ),
+        ("[run]\nepochs = 1.5\n", "to be a whole number, but got 1.5"),
         ("[run]\nepochs = true\n", "but got True"),
-        ("[data]\nshape = 24\n", "to be like"),
+        (
+            "[data]\nshape = 24\n",
+            "shape in \\[data\\] to be a list in square brackets, but got 24. Write, for example: shape = ",
+        ),
         ("run = 3\n", "Expected a section \\[run\\]"),
         ("[run\n", "does not parse"),
         ("preset = 'desktop'\n", "'desktop' is no preset"),
         ("preset = 3\n", "3 is no preset"),
-        ("[optimizer]\nschedule = 'exponentail'\n", "schedule in \\[optimizer\\] makes no sense"),
-        ("[network]\nmethod = 'our'\n", "method in \\[network\\] makes no sense"),
+        (
+            "[optimizer]\nschedule = 'exponentail'\n",
+            "schedule in \\[optimizer\\] to be one of exponential, one_cycle, cosine, but got 'exponentail'. Write",
+        ),
+        (
+            "[network]\nmethod = 'our'\n",
+            "method in \\[network\\] to be one of map, bottleneck, multihead, downstream, but got 'our'",
+        ),
         ("[network]\ndropout = 2.0\n", "dropout"),
         ("[run]\nbatch_size = 0\n", "batch_size"),
-        ("[run]\nkeep_gb = -1\n", "keep_gb in \\[run\\] makes no sense"),
+        ("[run]\nkeep_gb = -1\n", "keep_gb in \\[run\\] to be at least 0"),
         ("[run]\nepochs = 0\npretrain_epochs = 0\n", "epochs"),
         ("[data]\npatients = ['a', 2, 2]\n", "patients"),
-        ("[data]\nfolds = 1\n", "fold in \\[data\\] makes no sense"),
-        ("[data]\nfolds = 5\nfold = 5\n", "fold in \\[data\\] makes no sense"),
-        ("[data]\nfolds = 5\nfold = -1\n", "fold in \\[data\\] makes no sense"),
-        ("[data]\nfolds = -2\n", "fold in \\[data\\] makes no sense"),
-        ("[network]\nhead_dropout = 1.0\n", "dropout in \\[network\\] makes no sense"),
-        ("[run]\nwarmup_epochs = -1\n", "epochs in \\[run\\] makes no sense"),
-        ("[run]\nwarmup_epochs = 2\n", "warmup_epochs in \\[run\\] makes no sense"),  # the map has no head that learns
-        ("[run]\nvalidate_every = 0\n", "validate_every in \\[run\\] makes no sense"),
+        ("[data]\nimages = 'x'\nshape = [8, 8]\n", "write, for example: resize = "),
+        ("[data]\nimages = 'x'\nsource = 'leaf'\n", 'images in \\[data\\] to be left out with source = "leaf"'),
+        ("[data]\nmasks = 'x'\n", 'masks in \\[data\\] to be left out with source = "synthetic"'),
+        ("[data]\nsource = 'files'\n", "images in \\[data\\] to be the folder of the pictures"),
+        ("[data]\nimages = 'x'\nparts = [0.5, 0.5]\n", "parts in \\[data\\] to be shares of training"),
+        ("[data]\nimages = 'x'\nparts = ['a', 1, 1]\n", "parts in \\[data\\] to be shares of training"),
+        ("[data]\nimages = 'x'\nchannels = [1]\n", "channels in \\[data\\] to be endings of names"),
+        ("[data]\nimages = 'x'\nchannels = ['a', 'a']\n", "channels in \\[data\\] to be endings of names"),
+        ("[data]\nimages = 'x'\nresize = [8]\n", "resize in \\[data\\] to be height and width"),
+        ("[data]\nimages = 'x'\nmask_label = -1\n", "mask_label in \\[data\\]"),
+        ("[data]\nfolds = 1\n", "folds in \\[data\\] to be 2 or more, or 0"),
+        ("[data]\nfolds = 5\nfold = 5\n", "fold in \\[data\\] to be one of the 5 folds, counted from 0"),
+        ("[data]\nfolds = 5\nfold = -1\n", "fold in \\[data\\] to be one of the 5 folds, counted from 0"),
+        ("[data]\nfolds = -2\n", "folds in \\[data\\] to be 2 or more, or 0"),
+        ("[network]\nhead_dropout = 1.0\n", "head_dropout in \\[network\\] to be below 1"),
+        ("[run]\nwarmup_epochs = -1\n", "warmup_epochs in \\[run\\] to be at least 0"),
+        (
+            "[run]\nwarmup_epochs = 2\n",
+            'warmup_epochs in \\[run\\] to be left out with method = "map"',
+        ),  # the map has no head that learns
+        ("[run]\nvalidate_every = 0\n", "validate_every in \\[run\\] to be at least 1"),
         ("[run]\nepochs = 3\npretrain_epochs = 2\nvalidate_every = 6\n", "validate_every in \\[run\\]"),
         ("[run]\nepochs = 1\npretrain_epochs = 2\nvalidate_every = 2\n", "validate_every in \\[run\\]"),
     ],
@@ -95,3 +120,12 @@ def test_folds_dropout_of_heads_and_schedules_survive_a_round_trip():
     config = TrainingConfig.from_toml(text + "[run]\nstart = 'before.ckpt'\nvalidate_every = 4\n")
     assert (config.data.folds, config.data.fold) == (5, 4)
     assert TrainingConfig.from_dict(config.to_dict()) == config
+
+
+def test_pictures_of_ones_own_leave_size_and_largest_count_of_a_preset_open():
+    config = TrainingConfig.from_toml("preset = 'laptop'\n[data]\nimages = 'pictures'\ncounts = 'counts.csv'\n")
+    assert (config.data.source, config.data.shape, config.loss.max_count) == ("files", (), 0)
+    assert config.network == TrainingConfig.load("laptop").network
+    assert TrainingConfig.from_dict(config.to_dict()) == config
+    chosen = TrainingConfig.from_toml("[data]\nimages = 'pictures'\n[loss]\nmax_count = 9\n")
+    assert chosen.loss.max_count == 9

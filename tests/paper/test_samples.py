@@ -16,7 +16,7 @@ from learning.test_training import tiny, train  # noqa: E402 - after the checks
 
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.prediction import load_network  # noqa: E402
-from lesioncount.paper.samples import main  # noqa: E402
+from lesioncount.paper import samples  # noqa: E402
 from lesioncount.paper.sources import synthetic_cohorts  # noqa: E402
 
 SAMPLES = Path(str(files("lesioncount") / "samples"))
@@ -27,25 +27,38 @@ def test_they_are_small():
     assert sum(path.stat().st_size for path in SAMPLES.rglob("*.nii.gz")) < 1 << 20
 
 
+def test_there_are_enough_to_calibrate_on():
+    assert len(list((SAMPLES / "probs").iterdir())) >= 40
+    patients = [{path.name[:7] for path in (SAMPLES / name).iterdir()} for name in ("probs", "new")]
+    assert not set.intersection(*patients)
+
+
 def test_the_maps_are_those_of_the_network():
     network, shape = load_network(SAMPLES / "network.ckpt")
     cohort = synthetic_cohorts(TrainingConfig.load("laptop").data)["test"]
-    paths = sorted((SAMPLES / "maps").iterdir())
-    assert len(paths) == 12
-    scan = next(scan for scan in cohort if f"{scan.name}.nii.gz" == paths[0].name)
+    path = min((SAMPLES / "probs").iterdir())
+    scan = next(scan for scan in cohort if f"{scan.name}.nii.gz" == path.name)
     assert scan.shape == shape
     with torch.inference_mode():
         p = torch.sigmoid(network.segment(torch.from_numpy(scan.images)[None]))[0, 0].numpy()
-    stored = np.asarray(nibabel.load(paths[0]).dataobj).T / 255
+    stored = np.asarray(nibabel.load(path).dataobj).T
     np.testing.assert_allclose(stored, p, atol=0.05)  # bytes, and weights of half precision
-    mask = np.asarray(nibabel.load(SAMPLES / "masks" / paths[0].name).dataobj).T
+    mask = np.asarray(nibabel.load(SAMPLES / "masks" / path.name).dataobj).T
     np.testing.assert_array_equal(mask, scan.lesions)
 
 
-def test_samples_can_be_made_again(tmp_path):
-    train(tiny(data={"patients": (4, 2, 8)}, run={"epochs": 0}), tmp_path / "net", progress=False)
-    assert main([str(tmp_path / "net" / "best.ckpt"), str(tmp_path / "out")]) == 0
-    names = {path.name for path in (tmp_path / "out" / "maps").iterdir()}
-    assert names == {path.name for path in (tmp_path / "out" / "masks").iterdir()}
-    assert len((tmp_path / "out" / "counts.tsv").read_text().splitlines()) == len(names) + 1
+def test_samples_can_be_made_again(tmp_path, monkeypatch):
+    train(tiny(data={"patients": (4, 2, 12)}, run={"epochs": 0}), tmp_path / "net", progress=False)
+    monkeypatch.setattr(samples, "_NEW", 2)
+    assert samples.main([str(tmp_path / "net" / "best.ckpt"), str(tmp_path / "out")]) == 0
+    folders = ("probs", "masks", "new", "new_masks", "images", "member01", "member03")
+    names = {folder: {path.name for path in (tmp_path / "out" / folder).iterdir()} for folder in folders}
+    assert names["probs"] == names["masks"]
+    assert names["new"] == names["new_masks"] == names["images"] == names["member01"] == names["member03"]
+    n_scans = len(names["probs"]) + len(names["new"])
+    assert len((tmp_path / "out" / "counts.tsv").read_text().splitlines()) == n_scans + 1
+    members = [
+        np.asarray(nibabel.load(path).dataobj) for path in sorted(tmp_path.glob("out/member0*/sub-012_*1.nii.gz"))
+    ]
+    assert not np.array_equal(*members[:2])
     assert load_network(tmp_path / "out" / "network.ckpt")[1] == (8, 16, 16)

@@ -11,7 +11,7 @@ from lesioncount.errors import SpacingError, TruthError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.runs.comparison import TruthOptions
 from lesioncount.runs.instances import Instances
-from lesioncount.runs.truth import true_lesions
+from lesioncount.runs.truth import read_truth_table, true_lesions
 
 
 def drawn(tmp_path, values, protocol=None, **options):
@@ -108,3 +108,15 @@ def test_nuclei_are_counted_as_experts_drew_them(shared_data, tmp_path):
     with np.load(shared_data / "nuclei" / "nuclei.npz") as nuclei:
         counts = [len(drawn(tmp_path, values)) for values in nuclei["instances"][:40]]
         assert counts == nuclei["count"][:40].tolist()
+
+
+def test_rows_may_be_called_as_the_pictures_are(tmp_path):
+    (tmp_path / "counts.csv").write_text("scan,count\ndish1.png,3\ndish1,4\ndish2.JPG,5\ndish3.jpg,6\n")
+    table = read_truth_table(tmp_path / "counts.csv")
+    assert table.count_of("dish1") == 4  # its own name comes first
+    assert table.count_of("dish3") == 6
+    assert table.count_of("dish2") == 5
+    assert not table.knows("dish4")
+    table.check_each_has_its_own([["dish1"], ["dish3"]])
+    with pytest.raises(TruthError, match=r"'dish3\.jpg' would serve both"):
+        table.check_each_has_its_own([["a", "dish3"], ["b", "dish3"]])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
 from lesioncount.cli.streams import forgiving_streams
+from lesioncount.cli.typos import no_such_arguments, no_such_command
 from lesioncount.errors import LesionCountError
 
 _COMMANDS = {
@@ -31,11 +33,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     with forgiving_streams():
-        parser = _parser(arguments)
-        options = parser.parse_args(arguments)
+        parser, commands = _parser(arguments)
+        if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
+            parser.error(no_such_command(arguments[0], commands))
+        options, unknown = parser.parse_known_args(arguments)
         if options.command is None:
             parser.print_help()
             return 2
+        if unknown:
+            commands[options.command].error(no_such_arguments(unknown, commands[options.command]))
+        if options.verbose:
+            _tell_versions(arguments)
         return _run(options)
 
 
@@ -48,12 +56,26 @@ def _run(options: argparse.Namespace) -> int:
     except (LesionCountError, OSError, MemoryError) as error:
         if getattr(options, "debug", False):
             raise
+        if options.verbose:
+            traceback.print_exc()
         print(f"lesioncount: {str(error) or 'out of memory'}", file=sys.stderr)
         return 2
     return code
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def _tell_versions(arguments: Sequence[str]) -> None:
+    import shlex
+    from importlib.metadata import version
+
+    from lesioncount.version import __version__
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    print(f"lesioncount {__version__}, Python {python}, numpy {version('numpy')}", file=sys.stderr)
+    print(f"$ lesioncount {shlex.join(arguments)}", file=sys.stderr)
+
+
+def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of all commands, and those of each."""
     from lesioncount.version import __version__
 
     parser = argparse.ArgumentParser(
@@ -61,11 +83,17 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="How many lesions does a probability map show, and how sure can we be?",
         epilog="For more: lesioncount COMMAND --help. Example: lesioncount count probs/*.nii.gz -o out/",
     )
-    parser.add_argument("--version", action="version", version=f"lesioncount {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"lesioncount {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, purpose in _COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
         # Only the command that is called is imported: the others would cost start-up time.
         if name in arguments:
             import_module(f"lesioncount.cli.{name.replace('-', '_')}").add_arguments(command)
-    return parser
+        command.add_argument(
+            "-v",
+            "--verbose",
+            action="store_true",
+            help="say more: versions, every scan, and where an error came from",
+        )
+    return parser, commands.choices

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="guaranteed intervals by group of the predicted count: 10,40 makes the groups 0 to 9, 10 to 39, and 40 or "
         "more, each with its own guarantee and at least 9 scans of its own",
     )
-    fit.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
+    fit.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     fit.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of folds and halves (default: 0)")
     fit.add_argument("--overwrite", action="store_true", help="replace a calibration that is there")
     fit.add_argument("--quiet", action="store_true", help="print errors only")

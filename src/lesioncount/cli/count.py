@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lesioncount.cli.arguments import named_path, processes
-from lesioncount.errors import ProtocolError
+from lesioncount.errors import ProtocolError, reason_of
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ _SHOWN = 20
 
 # How many scans a note names.
 _NAMED = 5
+
+# Columns of a terminal that the numbers take, and the least that is left to names.
+_NUMBERS, _SHORTEST = 61, 12
 
 # Wider than any table: of a pipe, whose lines have no end.
 _NO_LIMIT = 10_000
@@ -153,7 +156,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     work = parser.add_argument_group("the run")
-    work.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument(
         "--cluster",
         metavar="ADDRESS",
@@ -224,6 +227,10 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.cli.progress import progress_on
     from lesioncount.runs import Selection, Settings, count_batch
 
+    if options.report:
+        from lesioncount.report import check_can_report
+
+        check_can_report()  # before anything is counted
     fit = None
     if options.calibration is not None:
         from lesioncount.trust.fitting import CalibrationFit
@@ -242,7 +249,7 @@ def run(options: argparse.Namespace) -> int:
         dicom=_dicom(options),
         bids=options.bids,
     )
-    with progress_on(sys.stderr, quiet=options.quiet) as progress:
+    with progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose) as progress:
         result = count_batch(
             options.inputs,
             options.output,
@@ -263,8 +270,9 @@ def run(options: argparse.Namespace) -> int:
             overwrite=options.overwrite,
             progress=progress,
         )
+    shown = len(result.scans) if options.verbose else _SHOWN
     if not options.quiet:
-        _print_summary(result)
+        _print_summary(result, shown=shown)
     if options.report:
         from lesioncount.report import write_report
 
@@ -273,10 +281,10 @@ def run(options: argparse.Namespace) -> int:
             print(f"Report: {page}")
     if not options.quiet:
         _say_missing(result, options)
-    for scan in result.failed[:_SHOWN]:
+    for scan in result.failed[:shown]:
         print(f"failed: {scan.name}: {scan.error}", file=sys.stderr)
-    if len(result.failed) > _SHOWN:
-        print(f"… and {len(result.failed) - _SHOWN} more, see counts.tsv", file=sys.stderr)
+    if len(result.failed) > shown:
+        print(f"… and {len(result.failed) - shown} more, see counts.tsv", file=sys.stderr)
     if result.interrupted:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
@@ -314,7 +322,7 @@ def _protocol(options: argparse.Namespace) -> CountingProtocol:
         try:
             base = CountingProtocol.from_json(Path(given).read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise ProtocolError(f"The protocol {given} cannot be read: {error}.") from None
+            raise ProtocolError(f"The protocol {given} cannot be read: {reason_of(error)}.") from None
     else:
         base = CountingProtocol.named(given)
     names = [field.name for field in fields(CountingProtocol)]
@@ -335,18 +343,18 @@ def _scale(text: str) -> float:
     return scale
 
 
-def _print_summary(result: RunResults) -> None:
+def _print_summary(result: RunResults, *, shown: int) -> None:
     from rich.console import Console
 
     console = Console(soft_wrap=True)
     if result.counted:
-        # A terminal folds long names. What reads from a pipe wants a scan per line, however long.
+        # On a terminal, long names are shortened. What reads from a pipe wants them whole, a scan per line.
         wide = console if console.is_terminal else Console(width=_NO_LIMIT)
         if result.calibration is not None:
             wide.print("Calibrated counts")
-        wide.print(_table(result))
-    if len(result.counted) > _SHOWN:
-        console.print(f"… and {len(result.counted) - _SHOWN} more")
+        wide.print(_table(result, shown=shown, longest=max(wide.width - _NUMBERS, _SHORTEST)))
+    if len(result.counted) > shown:
+        console.print(f"… and {len(result.counted) - shown} more (-v lists all)")
     for warning, scans in result.warnings.items():
         console.print(f"warning: {_about(warning, scans, len(result.counted))}", markup=False, highlight=False)
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
@@ -357,22 +365,28 @@ def _print_summary(result: RunResults) -> None:
     )
 
 
-def _table(result: RunResults) -> Table:
-    """The counts, in at most 80 columns but for long names."""
+def _table(result: RunResults, *, shown: int, longest: int) -> Table:
+    """The counts, a line for each scan, with names of at most so many letters."""
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("scan", overflow="fold")
+    table.add_column("scan", no_wrap=True, overflow="ellipsis")
     interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
     for name in ("candidates", "CC > 0.5", "mode", "median", "mean", interval):
         table.add_column(name, justify="right", no_wrap=True)
-    for scan in result.counted[:_SHOWN]:
+    for scan in result.counted[:shown]:
         of, count = scan.counted.candidates, scan.counted.best
         numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
         ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
-        table.add_row(escape(scan.name), *map(str, numbers), "{} to {}".format(*ends))
+        table.add_row(escape(_shortened(scan.name, longest)), *map(str, numbers), "{} to {}".format(*ends))
     return table
+
+
+def _shortened(name: str, longest: int) -> str:
+    """A name without its middle, where it is too long: names of a cohort differ at their ends."""
+    half = (longest - 1) // 2
+    return name if len(name) <= longest else f"{name[: longest - 1 - half]}…{name[-half:]}"
 
 
 def _about(warning: str, scans: Sequence[ScanSummary], n_counted: int) -> str:

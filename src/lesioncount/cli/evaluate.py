@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="score classes instead of counts, such as 0,1,2,3,4+ as the paper does (default: counts as they are)",
     )
     work.add_argument("--counts-only", action="store_true", help="compare counts only; do not read the maps again")
-    work.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     work.add_argument(
         "--seed", type=at_least_zero, default=0, metavar="N", help="seed of resamples and folds (default: 0)"
     )
@@ -52,10 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate, and print the scores that matter most."""
-    from lesioncount.errors import MissingExtraError
     from lesioncount.report.evaluation import write_evaluation_page
     from lesioncount.runs.evaluation import evaluate
 
+    no_page = _why_no_page()
+    if no_page and not options.quiet:
+        print(f"note: There will be no evaluation.html. {no_page}", file=sys.stderr)
     evaluation = evaluate(
         options.results,
         options.output,
@@ -66,13 +69,22 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         overwrite=options.overwrite,
     )
-    try:
-        page = f"Report: {write_evaluation_page(options.output, evaluation)}"
-    except MissingExtraError as error:
-        page = f"No report: {error}"
+    page = f"No report: {no_page}" if no_page else f"Report: {write_evaluation_page(options.output, evaluation)}"
     if not options.quiet:
         _print(evaluation, page, options.output)
     return 0
+
+
+def _why_no_page() -> str:
+    """What is missing to write a page; empty if nothing is."""
+    from lesioncount.errors import MissingExtraError
+    from lesioncount.report import check_can_report
+
+    try:
+        check_can_report()
+    except MissingExtraError as error:
+        return str(error)
+    return ""
 
 
 def last_class(text: str) -> int:

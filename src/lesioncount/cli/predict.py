@@ -15,8 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "images",
         type=named_path,
+        nargs="+",
         metavar="IMAGES",
-        help="BIDS-like folder of scans with a scans.tsv, laid out as by synthesize",
+        help="pictures or scans like those of the training: folders, files, patterns, or lists (.txt, a path in each "
+        "line); or a BIDS-like folder with a scans.tsv, laid out as by synthesize",
     )
     parser.add_argument("-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the maps")
     members = parser.add_mutually_exclusive_group()
@@ -38,10 +40,16 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.errors import MapFileError
     from lesioncount.optional import optional
 
+    if not options.checkpoint.exists():  # said at once: torch takes its time
+        raise MapFileError(f"There is no checkpoint {options.checkpoint}.")
     for module in ("torch", "monai"):
         optional(module, "train", "Predicting")
     from lesioncount.learning.prediction import predict
 
+    if options.count is not None:
+        from lesioncount.report import check_can_report
+
+        check_can_report()  # before anything is predicted
     if options.count is not None and (options.count / "run.json").exists() and not options.overwrite:
         raise MapFileError(f"{options.count} holds counts. Choose another folder, or overwrite it (--overwrite).")
     written = predict(

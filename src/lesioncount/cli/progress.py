@@ -14,19 +14,19 @@ _LINES = 20
 
 
 @contextmanager
-def progress_on(stream: IO[str], *, quiet: bool) -> Iterator[Progress | None]:
-    """A callback that shows how far a run is."""
+def progress_on(stream: IO[str], *, quiet: bool, verbose: bool = False) -> Iterator[Progress | None]:
+    """A callback that shows how far a run is; ``verbose``: with a line for every scan."""
     if quiet:
         yield None
-    elif stream.isatty():
+    elif stream.isatty() and not verbose:
         with _bar(stream) as update:
             yield update
     else:
-        yield lambda scan, done, total: _line(stream, scan, done, total)
+        yield lambda scan, done, total: _line(stream, scan, done, total, every=verbose)
 
 
-def _line(stream: IO[str], scan: ScanSummary, done: int, total: int) -> None:
-    if not scan.is_counted or done == total or done % max(1, total // _LINES) == 0:
+def _line(stream: IO[str], scan: ScanSummary, done: int, total: int, *, every: bool) -> None:
+    if every or not scan.is_counted or done == total or done % max(1, total // _LINES) == 0:
         print(f"{done}/{total} {scan.name} {scan.status}", file=stream, flush=True)
 
 

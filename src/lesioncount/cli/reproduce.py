@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=at_least_one, metavar="N", help="number of training seeds (default: 3; smoke: 1)"
     )
-    parser.add_argument("--jobs", type=processes, metavar="N", help="number of processes (default: one per core)")
+    parser.add_argument("-j", "--jobs", type=processes, metavar="N", help="number of processes (default: one per core)")
     parser.add_argument(
         "--cache",
         type=named_path,

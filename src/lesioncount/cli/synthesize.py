@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("Z", "Y", "X"),
         help="number of voxels along each axis; the field of view stays the same (default: 24 48 40)",
     )
-    parser.add_argument("--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
+    parser.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
 

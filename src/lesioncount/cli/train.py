@@ -10,7 +10,11 @@ from lesioncount.cli.arguments import at_least_zero, named_path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.set_defaults(run=run)
-    parser.epilog = "Writes best.ckpt, last.ckpt, config.json, scores.json and logs. Needs lesioncount[train]."
+    parser.epilog = (
+        "For pictures or scans of your own, write a TOML file with images, and counts or masks, in [data]: see "
+        "docs/networks.md. Writes best.ckpt, last.ckpt, config.json, scores.json, logs, and lists of your pictures in "
+        "each part, such as test.txt. Needs lesioncount[train]."
+    )
     parser.add_argument("config", metavar="CONFIG", help="a TOML file, or a preset: smoke, laptop, paper")
     parser.add_argument(
         "-o",
@@ -40,19 +44,29 @@ def run(options: argparse.Namespace) -> int:
         config = replace(config, run=replace(config.run, seed=options.seed))
     for module in ("torch", "lightning", "monai"):
         optional(module, "train", "Training")
+    from lesioncount.learning.own_data import read_own_data
     from lesioncount.learning.training import train
     from lesioncount.paper.sources import sources_of
 
+    own = read_own_data(config.data) if config.data.source == "files" else None
+    if own is not None and not options.quiet:
+        print(own)
+        if own.advice:
+            print(f"note: {own.advice}")
     scores = train(
         config,
         options.output,
         resume=options.resume,
         overwrite=options.overwrite,
         progress=not options.quiet,
-        parts=sources_of(config),
+        parts=None if own else sources_of(config),
+        own=own,
     )
     if not options.quiet:
         for name, value in sorted(scores.items()):
             print(f"{name:<20} {value:.4f}")
         print(f"Written: {options.output}")
+        if own is not None:
+            out = options.output
+            print(f"Next: lesioncount predict {out / 'best.ckpt'} {out / 'test.txt'} -o maps/")
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, reason_of
 from lesioncount.files.byte_streams import encoding_of_file, opened
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel
@@ -68,7 +68,7 @@ def _header(path: Path) -> Any:
     except KeyError as error:
         raise MapFileError(f"{path} is not a NIfTI file: its header has the unknown code {error}.") from None
     except (WrapStructError, HeaderDataError, ValueError, OverflowError) as error:
-        raise MapFileError(f"{path} is not a NIfTI file: {error}.") from None
+        raise MapFileError(f"{path} is not a NIfTI file: {reason_of(error)}.") from None
     if int(header["sizeof_hdr"]) != size or bytes(header["magic"])[:1] != b"n":
         raise MapFileError(f"{path} is not a NIfTI file: it does not begin like one.")
     if bytes(header["magic"])[:2] != b"n+":

@@ -13,10 +13,13 @@ _SCALE = 0.1
 _SHEAR = 0.05
 
 
-def augmentation(spatial_dims: int) -> Any:
-    """Rotation up to 8°, scale 0.9 to 1.1, a little shear, and flips, of images and mask together."""
+def augmentation(spatial_dims: int, *, flips_only: bool = False) -> Any:
+    """Rotation up to 8°, scale 0.9 to 1.1, a little shear, and flips, of images and mask together; or flips alone."""
     keys = ("images", "mask")
     n_rotations = 3 if spatial_dims == 3 else 1
+    flips = [RandFlipd(keys, prob=0.5, spatial_axis=axis) for axis in range(spatial_dims)]
+    if flips_only:
+        return Compose([*flips, ToTensord(keys, track_meta=False)])
     return Compose(
         [
             RandAffined(
@@ -28,7 +31,7 @@ def augmentation(spatial_dims: int) -> Any:
                 mode=("bilinear", "nearest"),
                 padding_mode="border",
             ),
-            *(RandFlipd(keys, prob=0.5, spatial_axis=axis) for axis in range(spatial_dims)),
+            *flips,
             ToTensord(keys, track_meta=False),
         ]
     )

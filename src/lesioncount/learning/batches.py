@@ -29,14 +29,16 @@ class ScanDataset(Dataset[dict[str, Any]]):
     augment : bool
         Whether to rotate, scale, shear and flip.
     seed : int
+    keep_whole : bool, default False
+        Only flip scans without a mask: a lesion that leaves the image makes their count wrong.
     """
 
-    def __init__(self, scans: ScanSource, *, augment: bool, seed: int) -> None:
+    def __init__(self, scans: ScanSource, *, augment: bool, seed: int, keep_whole: bool = False) -> None:
         self.scans = scans
         self.seed = seed
         self.epoch = 0
-        self._augment = augment
-        self._transform: Any = None
+        self._augment, self._keep_whole = augment, keep_whole
+        self._transforms: dict[bool, Any] = {}
 
     def __len__(self) -> int:
         return len(self.scans)
@@ -48,7 +50,7 @@ class ScanDataset(Dataset[dict[str, Any]]):
         mask = scan.mask if scan.mask is not None else np.zeros(scan.images.shape[1:], dtype=np.uint8)
         images, lesions = torch.from_numpy(scan.images), torch.from_numpy(mask)[None].float()
         if self._augment:
-            images, lesions = self._changed(images, lesions, index)
+            images, lesions = self._changed(images, lesions, index, flips_only=self._keep_whole and not known)
         return {
             "images": images,
             "mask": lesions,
@@ -58,12 +60,13 @@ class ScanDataset(Dataset[dict[str, Any]]):
             "is_repeated": torch.tensor(is_repeated),
         }
 
-    def _changed(self, images: Tensor, lesions: Tensor, index: int) -> tuple[Tensor, Tensor]:
-        if self._transform is None:
-            self._transform = augmentation(images.ndim - 1)
+    def _changed(self, images: Tensor, lesions: Tensor, index: int, *, flips_only: bool) -> tuple[Tensor, Tensor]:
+        if flips_only not in self._transforms:
+            self._transforms[flips_only] = augmentation(images.ndim - 1, flips_only=flips_only)
+        transform = self._transforms[flips_only]
         drawn = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(1)[0]
-        self._transform.set_random_state(seed=int(drawn))
-        changed = self._transform({"images": images, "mask": lesions})
+        transform.set_random_state(seed=int(drawn))
+        changed = transform({"images": images, "mask": lesions})
         return changed["images"], changed["mask"]
 
 
@@ -117,12 +120,13 @@ def loader(
     seed: int,
     training: bool,
     augment: bool = False,
+    keep_whole: bool = False,
     workers: int = 0,
     rank: int = 0,
     n_processes: int = 1,
 ) -> DataLoader[dict[str, Any]]:
     """Batches of scans: shuffled and augmented for training, unchanged for validation."""
-    dataset = ScanDataset(scans, augment=training and augment, seed=seed)
+    dataset = ScanDataset(scans, augment=training and augment, seed=seed, keep_whole=keep_whole)
     sampler = EpochSampler(dataset, shuffle=training, rank=rank, n_processes=n_processes)
     return DataLoader(
         dataset,

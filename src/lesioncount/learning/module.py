@@ -12,6 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from lesioncount.integrations.torchmetrics import CountAccuracy, CountF1, CountNLL, CountRPS, VoxelCalibrationError
 from lesioncount.learning.config import TrainingConfig
+from lesioncount.learning.expected import Expected
 from lesioncount.learning.networks import MapHead, counting_network
 from lesioncount.learning.voxel_f1 import BestVoxelF1
 from lesioncount.torch import CountLoss, CountWeight
@@ -65,7 +66,10 @@ class CountingModule(lightning.LightningModule):
         self._memory_format = torch.channels_last_3d if is_3d else torch.contiguous_format
         self.network.to(memory_format=self._memory_format)  # type: ignore[call-overload]  # a module takes it too
         self.count_loss = CountLoss(
-            self.config.loss.max_count, protocol=self.network.protocol, spatial_dims=len(self.config.data.shape)
+            self.config.loss.max_count,
+            protocol=self.network.protocol,
+            spatial_dims=len(self.config.data.shape),
+            rescue=self.config.loss.rescue,
         )
         self.steps_per_epoch = steps_per_epoch
         most = self.config.loss.max_count
@@ -86,6 +90,7 @@ class CountingModule(lightning.LightningModule):
         checkpoint["network"] = self.network.state_dict()
         checkpoint["shape"] = list(self.config.data.shape)
         checkpoint["normalize"] = self.config.data.normalize
+        checkpoint["expects"] = Expected.of(self.config.data, self.network.options["in_channels"]).to_dict()
 
     def count_weight(self, epoch: int) -> float:
         """The weight of the count loss in an epoch."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from lesioncount.errors import CohortError, MapFileError
+from lesioncount.errors import CohortError, MapFileError, reason_of
 from lesioncount.learning import layout
 from lesioncount.learning.cohort import SPLITS, bids_name
 
@@ -75,7 +75,7 @@ def _table(path: Path) -> list[dict[str, str]]:
             rows = list(reader)
             columns = reader.fieldnames or ()
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {path} cannot be read: {error}.") from None
+        raise MapFileError(f"The table {path} cannot be read: {reason_of(error)}.") from None
     if "participant_id" not in columns:
         shown = ", ".join(map(str, columns))[:_LONGEST_SHOWN]
         raise CohortError(f"Expected a column participant_id in {path}, but its columns are {shown}.")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import nibabel
 import numpy as np
 import torch
 from monai.inferers import SlidingWindowInferer
@@ -20,10 +19,11 @@ from torch import Tensor
 from lesioncount.errors import ConfigError, MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint
-from lesioncount.learning.cohort import SEQUENCES
-from lesioncount.learning.folder import FolderCohort, read_cohort
+from lesioncount.learning.expected import Expected
+from lesioncount.learning.images_to_predict import ImageToPredict, images_to_predict, write_map
 from lesioncount.learning.methods import current_method
 from lesioncount.learning.networks import CountingNetwork, counting_network
+from lesioncount.learning.pictures import resized
 
 # Windows overlap by half. Their middle counts more than their border, where a network sees less context.
 _OVERLAP = 0.5
@@ -45,14 +45,19 @@ class Checkpoint:
         Ready to predict.
     shape : tuple of int
         Shape of the images it was trained on.
-    normalize : bool
-        Whether images must have mean 0 and variance 1 inside the brain. Version 0.1 did not store this, and used the
-        images of a folder as they were.
+    expected : Expected
+        What images must be like, and what is done to their values. Version 0.1 did not store this, and used the images
+        of a folder as they were.
     """
 
     network: CountingNetwork
     shape: tuple[int, ...]
-    normalize: bool
+    expected: Expected
+
+    @property
+    def normalize(self) -> bool:
+        """Whether images get mean 0 and variance 1."""
+        return self.expected.intensities in ("brain", "whole")
 
 
 def load_checkpoint(checkpoint: Path) -> Checkpoint:
@@ -64,18 +69,19 @@ def load_checkpoint(checkpoint: Path) -> Checkpoint:
     content = read_checkpoint(checkpoint)
     try:
         options, shape = dict(content["network_options"]), _checked_shape(content["shape"])
-        weights, normalize = dict(content["network"]), bool(content.get("normalize", False))
+        weights = dict(content["network"])
         options["method"] = current_method(options["method"], warn=False)
         with torch.device("meta"):  # takes no memory: whatever the options ask for, the weights must fit first
             _check_fit(counting_network(**options), weights)
         network = counting_network(**options)
         network.load_state_dict(weights)
+        expected = Expected.from_checkpoint(content, shape, network.options["in_channels"])
     except Exception:  # noqa: BLE001 - options and weights of a foreign file may be anything
         raise MapFileError(
             f"{checkpoint} is no checkpoint of lesioncount train: its options and its weights make no network. "
             "Expected best.ckpt or last.ckpt of a training."
         ) from None
-    return Checkpoint(network.eval(), shape, normalize)
+    return Checkpoint(network.eval(), shape, expected)
 
 
 def _checked_shape(given: Any) -> tuple[int, ...]:
@@ -99,7 +105,7 @@ def load_network(checkpoint: Path) -> tuple[CountingNetwork, tuple[int, ...]]:
 
 def predict(
     checkpoint: Path,
-    images: Path,
+    images: str | Path | Sequence[str | Path],
     out: Path,
     /,
     *,
@@ -108,15 +114,15 @@ def predict(
     seed: int = 0,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a probability map for each scan of a BIDS-like folder.
+    """Write a probability map for each picture or scan.
 
     Parameters
     ----------
     checkpoint : Path
         ``best.ckpt`` or ``last.ckpt`` of a training.
-    images : Path
-        BIDS-like folder, laid out as by `lesioncount synthesize`, with the sequences that the network was trained on.
-        Images are normalised if those of the training were.
+    images : path or sequence of path
+        Folders, files, glob patterns, or lists: text files with a path in each line. Of a network for the five
+        sequences of a BIDS-like folder, that folder. Their values are treated as those of the training were.
     out : Path
         Folder for the maps. Each member of an ensemble gets a folder of its own in it.
     mc_dropout : int, default 0
@@ -131,24 +137,19 @@ def predict(
     Returns
     -------
     list of Path
-        The maps, or the folders of members.
+        The maps, or the folders of members. Maps of NIfTI files are NIfTI files on the same grid, others are ``.npy``.
     """
     _check_options(mc_dropout, tta)
     if not overwrite and _holds_files(out):
         raise ConfigError(f"{out} is not empty. Choose another folder, or overwrite it (--overwrite).")
     trained = load_checkpoint(checkpoint)
-    expected = trained.network.options["in_channels"], len(trained.shape)
-    if expected != (len(SEQUENCES), 3):
-        raise ConfigError(
-            f"The network of {checkpoint} was trained on images with {expected[0]} channels and {expected[1]} axes, "
-            f"but the scans of a folder have {len(SEQUENCES)} channels and 3 axes."
-        )
-    cohort = read_cohort(images, normalize=trained.normalize)
+    inputs = [images] if isinstance(images, str | Path) else list(images)
+    scans = images_to_predict(inputs, trained.expected, checkpoint, leave_out=out)
     members = _members(trained.network, trained.shape, mc_dropout, tta, seed)
     folders = [""] if len(members) == 1 else [f"member{i + 1:02}/" for i in range(len(members))]
     files = OutputFolder(out)
     with files.alone():
-        written = _write_all(files, cohort, dict(zip(folders, members, strict=True)))
+        written = _write_all(files, scans, trained, dict(zip(folders, members, strict=True)))
         _remove_other_members(files, written)
     return [out / name for name in (written if len(members) == 1 else folders)]
 
@@ -165,17 +166,21 @@ def _holds_files(folder: Path) -> bool:
     return any(not path.is_dir() and not path.name.startswith(".lesioncount") for path in folder.rglob("*"))
 
 
-def _write_all(files: OutputFolder, cohort: FolderCohort, members: dict[str, _Member]) -> list[str]:
+def _write_all(
+    files: OutputFolder, scans: Sequence[ImageToPredict], trained: Checkpoint, members: dict[str, _Member]
+) -> list[str]:
     """Write all maps, which take their places when the last of them is made: until then, those of before stay."""
-    names = [[f"{folder}{row.name}.nii.gz" for folder in members] for row in cohort.rows]
+    names = [[f"{folder}{scan.map_name}" for folder in members] for scan in scans]
     files.check(name for of_scan in names for name in of_scan)
     with ExitStack() as until_done:
-        for of_scan, scan in zip(names, cohort, strict=True):
-            given = torch.from_numpy(scan.images)[None]
+        for of_scan, scan in zip(names, scans, strict=True):
+            image = scan.read()
+            given = resized(image.channels, trained.shape, smooth=True) if trained.expected.resize else image.channels
             for name, member in zip(of_scan, members.values(), strict=True):
+                found = member(torch.from_numpy(given)[None])
+                size = image.channels.shape[1:]
                 temporary = until_done.enter_context(files.replacing(name))
-                image = nibabel.Nifti1Image(member(given).T, scan.affine)  # files are in the order x, y, z
-                nibabel.save(image, temporary)
+                write_map(temporary, resized(found[None], size, smooth=True)[0], image)
     return [name for of_scan in names for name in of_scan]
 
 

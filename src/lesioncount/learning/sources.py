@@ -11,6 +11,7 @@ from lesioncount.errors import CohortError, ConfigError
 from lesioncount.learning.cohort import SPLITS, Cohort, count_of
 from lesioncount.learning.config import DataConfig, TrainingConfig
 from lesioncount.learning.folder import read_cohort
+from lesioncount.learning.own_data import read_own_data
 from lesioncount.learning.scans import MANY, Kept, LearningScan, Memory, Part, ScanSource
 
 # Counts from here on are treated alike when folds are made.
@@ -28,12 +29,14 @@ def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = Non
         folder.
     """
     if whole is None:
-        if config.data.source != "folder":
+        makers = {"folder": _folder, "files": _files}
+        if config.data.source not in makers:
             raise ConfigError(
-                f'Expected source to be "folder", but got {config.data.source!r}. The paper\'s data, "synthetic" and '
-                '"leaf", come from lesioncount.paper.sources: pass parts=sources_of(config) with its sources_of.'
+                f'Expected source to be "files" or "folder", but got {config.data.source!r}. The paper\'s data, '
+                '"synthetic" and "leaf", come from lesioncount.paper.sources: pass parts=sources_of(config) with its '
+                "sources_of."
             )
-        whole = whole_parts(config, _folder(config.data))
+        whole = whole_parts(config, makers[config.data.source](config.data))
     return whole | {"train": _reduced(whole["train"], config.data, config.run.seed)}
 
 
@@ -121,6 +124,10 @@ class CohortScans:
 def _folder(data: DataConfig) -> dict[str, ScanSource]:
     cohort = read_cohort(Path(data.path), normalize=data.normalize)
     return {part: CohortScans(cohort.split(part)) for part in SPLITS}
+
+
+def _files(data: DataConfig) -> dict[str, ScanSource]:
+    return read_own_data(data).sources()
 
 
 def _reduced(scans: ScanSource, data: DataConfig, seed: int) -> ScanSource:

@@ -25,9 +25,10 @@ from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.epoch_log import EpochLog
 from lesioncount.learning.module import CountingModule
+from lesioncount.learning.own_data import OwnData, read_own_data
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import ScanSource
-from lesioncount.learning.sources import sources_of
+from lesioncount.learning.sources import sources_of, whole_parts
 from lesioncount.learning.training_folder import BEST, LAST, TrainingFolder, WholeCheckpoints
 
 # Scans from which the share of lesion voxels is estimated.
@@ -52,6 +53,7 @@ def train(
     overwrite: bool = False,
     progress: bool = True,
     parts: dict[str, ScanSource] | None = None,
+    own: OwnData | None = None,
 ) -> dict[str, float]:
     """Train a network, keep its best epoch, and score it on the test part.
 
@@ -70,12 +72,20 @@ def train(
     parts : dict, optional
         Scans of "train", "val" and, if the network is to be tested, "test", as `sources_of` returns them. Several
         trainings in one process can share them.
+    own : OwnData, optional
+        Pictures of one's own, as `read_own_data` returns them, where they have been looked through already.
 
     Returns
     -------
     dict
         Scores on the test part.
     """
+    lists: dict[str, list[Path]] = {}
+    if config.data.source == "files" and parts is None:
+        own = read_own_data(config.data) if own is None else own
+        config = own.completed(config)
+        parts = sources_of(config, whole_parts(config, own.sources()))
+        lists = own.lists(parts)
     folder = TrainingFolder(out)
     check = partial(folder.check, config, resume=resume, overwrite=overwrite)
     is_first = getattr(rank_zero_only, "rank", 0) == 0  # of several processes: it alone writes
@@ -87,10 +97,9 @@ def train(
     for part, scans in parts.items():
         if len(scans) == 0:
             raise ConfigError(f"There is no scan in the part {part!r}.")
-    if all(parts["val"][i].mask is None for i in range(len(parts["val"]))):
-        raise ConfigError("No validation scan has a mask, but the best epoch is chosen by its voxel F1.")
+    monitor = _monitor(parts["val"])
     with _without_chatter():
-        trainer = _trainer(config, folder, resume=resume, progress=progress)
+        trainer = _trainer(config, folder, monitor, resume=resume, progress=progress)
     loaders = {
         part: loader(
             scans,
@@ -98,6 +107,7 @@ def train(
             seed=config.run.seed,
             training=part == "train",
             augment=config.run.augment,
+            keep_whole=config.data.source == "files",
             workers=config.run.workers,
             rank=trainer.global_rank,
             n_processes=trainer.world_size,
@@ -113,6 +123,7 @@ def train(
         if is_first:
             check()  # once more: another training may have ended here in the meantime
             folder.begin(config, resume=resume)
+            folder.write_lists(lists)
         return _fitted(trainer, module, loaders, folder, begin_at)
 
 
@@ -196,7 +207,22 @@ class _BestEpoch(ModelCheckpoint):
             super().on_validation_end(trainer, pl_module)
 
 
-def _trainer(config: TrainingConfig, folder: TrainingFolder, *, resume: bool, progress: bool) -> lightning.Trainer:
+def _monitor(scans: ScanSource) -> str:
+    """By what score on the validation part the best epoch is chosen: voxels where there are masks, or else counts."""
+    every = [scans[i] for i in range(len(scans))]
+    if any(scan.mask is not None for scan in every):
+        return "val_voxel_f1"
+    if any(scan.at_least == scan.at_most for scan in every):
+        return "val_rps"
+    raise ConfigError(
+        "No validation scan has a mask or an exact count, but the best epoch is chosen by voxel F1 or, without masks, "
+        "by the ranked probability score of counts."
+    )
+
+
+def _trainer(
+    config: TrainingConfig, folder: TrainingFolder, monitor: str, *, resume: bool, progress: bool
+) -> lightning.Trainer:
     out = folder.path
     loggers: list[Logger] = [EpochLog(folder.files, resume=resume)]
     if find_spec("tensorboard") is not None:
@@ -216,8 +242,8 @@ def _trainer(config: TrainingConfig, folder: TrainingFolder, *, resume: bool, pr
                 first=config.run.first_kept,
                 **options,
                 filename="best",
-                monitor="val_voxel_f1",
-                mode="max",
+                monitor=monitor,
+                mode="min" if monitor == "val_rps" else "max",
             ),
             ModelCheckpoint(**options, filename="last", save_on_train_epoch_end=True),
         ],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from lesioncount.errors import ConfigError, LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint, write_checkpoint
+from lesioncount.learning.cohort import SPLITS
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.methods import current_method
 
 LAST, BEST, CONFIG, SCORES = "last.ckpt", "best.ckpt", "config.json", "scores.json"
+
+# Which pictures of one's own are in which part, as lists that `predict` takes.
+LISTS = tuple(f"{part}.txt" for part in SPLITS)
 
 # Of config.json, which is short.
 _LONGEST = 1 << 20
@@ -48,12 +53,13 @@ class TrainingFolder:
         if resume:
             self._check_earlier(config, kept)
         self._know(config if resume else kept)
-        self.files.check(name for name in (LAST, BEST, CONFIG, SCORES) if name not in self._known)
+        lists = LISTS if config.data.source == "files" else ()
+        self.files.check(name for name in (LAST, BEST, CONFIG, SCORES, *lists) if name not in self._known)
 
     def begin(self, config: TrainingConfig, *, resume: bool) -> None:
         """Remove what an earlier training has left, unless this one goes on from it, and keep the configuration."""
         if not resume:
-            for name in (LAST, BEST, SCORES):
+            for name in (LAST, BEST, SCORES, *LISTS):
                 self._remove(name)
         if not resume or not self._has(CONFIG):
             text = json.dumps(config.to_dict(), indent=1) + "\n"
@@ -64,6 +70,12 @@ class TrainingFolder:
         with self.files.replacing(name, though_changed=name in self._known) as temporary:
             write_checkpoint(content, temporary)
         self._known.discard(name)
+
+    def write_lists(self, lists: Mapping[str, Sequence[Path]]) -> None:
+        """Write which files are in which part, as seen from this folder."""
+        for part, paths in lists.items():
+            lines = [Path(os.path.relpath(path, self.path)).as_posix() for path in paths]
+            self.files.write_text(f"{part}.txt", "\n".join([*lines, ""]))
 
     def write_scores(self, scores: Mapping[str, float]) -> None:
         """Write the scores on the test part."""

@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import CohortError, MapFileError
+from lesioncount.errors import CohortError, MapFileError, reason_of
 from lesioncount.learning.cohort import Split, checked_split, count_of
 from lesioncount.optional import optional
 
@@ -100,7 +100,7 @@ class LeafCohort(Sequence[Leaf]):
                 how = pillow.Resampling.BOX if smooth else pillow.Resampling.NEAREST
                 return np.asarray((picture.convert("RGB") if smooth else picture).resize(self.size[::-1], how))
         except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
-            raise MapFileError(f"The picture {path} cannot be read: {error}.") from None
+            raise MapFileError(f"The picture {path} cannot be read: {reason_of(error)}.") from None
 
 
 def read_leaves(folder: str | Path, /, *, size: tuple[int, int] = (64, 128)) -> LeafCohort:
@@ -120,7 +120,7 @@ def read_leaves(folder: str | Path, /, *, size: tuple[int, int] = (64, 128)) -> 
         with table.open(encoding="utf-8", newline="") as stream:
             names = tuple((checked_split(row["split"]), row["id"]) for row in csv.DictReader(stream))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {table} cannot be read: {error}.") from None
+        raise MapFileError(f"The table {table} cannot be read: {reason_of(error)}.") from None
     except KeyError as error:
         raise CohortError(f"Expected a column {error} in {table}.") from None
     return LeafCohort(Path(folder), (int(size[0]), int(size[1])), names)

@@ -1,4 +1,4 @@
-"""A trained network → what ships with the package: its weights, and a dozen of its maps with truth beside them.
+"""A trained network → what ships with the package: its weights, and a hundred of its maps with truth beside them.
 
 Run as ``python -m lesioncount.paper.samples NET/best.ckpt FOLDER``.
 """
@@ -26,15 +26,25 @@ from lesioncount.learning.training_folder import kept_config
 from lesioncount.paper.sources import synthetic_cohorts
 from lesioncount.runs.tables import to_tsv
 
-# How many scans of each count are taken, the first ones of the test part: 4 and more are one class.
-_TAKEN = {0: 3, 1: 3, 2: 2, 3: 2, 4: 2}
+# Of the test part, the first patients are to learn a calibration from, and the last ones to count with it.
+_KNOWN, _NEW = 40, 10
+
+# Samples of dropout, as an ensemble of the new scans.
+_MEMBERS = 3
 
 # The image behind the candidates: T1 with gadolinium.
 _SHOWN = 1
 
+# Steps of a map and of an image. Powers of two, so that a step is the same number in any precision; as few for images
+# as look the same.
+_MAP_STEPS, _IMAGE_STEPS = 256, 64
+
 
 def write_samples(checkpoint: Path, out: Path, /) -> None:
-    """Write ``network.ckpt`` in half precision, and ``maps/``, ``masks/``, ``images/`` and ``counts.tsv``.
+    """Write ``network.ckpt`` in half precision, maps with their truth, and ``counts.tsv``.
+
+    ``probs/`` and ``masks/`` are of scans to learn a calibration from, ``new/``, ``new_masks/`` and ``images/`` of
+    others, and ``member01/`` and so on are an ensemble of maps of the latter.
 
     Parameters
     ----------
@@ -67,31 +77,50 @@ def _write_network(files: OutputFolder, network: CountingNetwork, config: Traini
 
 def _write_maps(files: OutputFolder, network: CountingNetwork, config: TrainingConfig) -> None:
     rows = []
-    for scan in _chosen(config):
-        with torch.inference_mode():
-            p = torch.sigmoid(network.segment(torch.from_numpy(scan.images)[None]))[0, 0].numpy()
+    for scan, is_new in _chosen(config):
+        images = torch.from_numpy(scan.images)[None]
         assert scan.lesions is not None  # noqa: S101 - for the type checker: the synthetic cohort has masks
-        image = np.clip((scan.images[_SHOWN] + 3) / 8, 0, 1)
-        for kind, volume in (("maps", p), ("masks", scan.lesions / 255), ("images", image)):
-            with files.replacing(f"{kind}/{scan.name}.nii.gz") as temporary:
-                _write(temporary, volume, scan.affine)
+        volumes = {"new" if is_new else "probs": _probabilities(network, images)}
+        if is_new:
+            for number in range(_MEMBERS):
+                torch.manual_seed(number)
+                with network.mc_dropout():
+                    volumes[f"member{number + 1:02}"] = _probabilities(network, images)
+        for folder, volume in volumes.items():
+            _write(files, f"{folder}/{scan.name}.nii.gz", volume, scan.affine, _MAP_STEPS)
+        _write(files, f"{'new_' if is_new else ''}masks/{scan.name}.nii.gz", scan.lesions, scan.affine, 1)
+        if is_new:
+            image = np.clip((scan.images[_SHOWN] + 3) / 8, 0, 1)
+            _write(files, f"images/{scan.name}.nii.gz", image, scan.affine, _IMAGE_STEPS)
         rows.append({"scan": scan.name, "count": scan.count})
     files.write_text("counts.tsv", to_tsv(("scan", "count"), rows))
 
 
-def _chosen(config: TrainingConfig) -> Iterator[Visit]:
-    left = dict(_TAKEN)
-    for scan in synthetic_cohorts(config.data)["test"]:
-        group = min(scan.count or 0, max(left))
-        if left[group]:
-            left[group] -= 1
-            yield scan
+def _probabilities(network: CountingNetwork, images: torch.Tensor) -> NDArray[np.float32]:
+    with torch.inference_mode():
+        return np.asarray(torch.sigmoid(network.segment(images))[0, 0].numpy(), dtype=np.float32)
 
 
-def _write(path: Path, volume: NDArray[np.floating], affine: NDArray[np.float64]) -> None:
-    """As bytes, in units of 1/255."""
-    stored = np.round(volume * 255).astype(np.uint8).T  # files are in the order x, y, z
-    nibabel.save(nibabel.Nifti1Image(stored, affine), path)
+def _chosen(config: TrainingConfig) -> Iterator[tuple[Visit, bool]]:
+    """All scans of the patients that are shown, and whether each is a new one."""
+    cohort = synthetic_cohorts(config.data)["test"]
+    for place, visit in enumerate(cohort.visits):
+        number = visit.patient + 1  # as in its name
+        is_new = number > cohort.n_patients - _NEW
+        if is_new or number <= _KNOWN:
+            yield cohort.scan(place), is_new
+
+
+def _write(
+    files: OutputFolder, name: str, volume: NDArray[np.generic], affine: NDArray[np.float64], steps: int
+) -> None:
+    """As bytes, in units of a step, which the header says: no reader needs to be told."""
+    most = max(steps - 1, 1)
+    stored = np.minimum(np.round(volume.astype(np.float64) * steps), most).astype(np.uint8).T  # in the order x, y, z
+    image = nibabel.Nifti1Image(stored, affine)
+    image.header.set_slope_inter(1 / steps, 0)
+    with files.replacing(name) as temporary:
+        nibabel.save(image, temporary)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -29,9 +29,10 @@ def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = Non
     makers = {"synthetic": _synthetic, "leaf": _leaf}
     if whole is None and config.data.source in makers:
         whole = whole_parts(config, makers[config.data.source](config.data))
-    if whole is None and config.data.source != "folder":
+    if whole is None and config.data.source not in ("folder", "files"):
         raise ConfigError(
-            f"Expected source to be one of {', '.join(makers)} or folder, but got {config.data.source!r}."
+            f"Expected source in [data] to be one of {', '.join(makers)}, files or folder, but got "
+            f'{config.data.source!r}. For pictures of your own, write: images = "pictures"'
         )
     return sources_in_folder(config, whole)
 

@@ -8,14 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 from lesioncount.files.output import OutputFolder
-from lesioncount.optional import optional
 from lesioncount.report.agreement_figures import shown_scans
 from lesioncount.report.charts import THIN
 from lesioncount.report.drawing import COLOURS, Figure
 from lesioncount.report.evaluation_figures import figures_of
 from lesioncount.report.evaluation_scores import SCORES
 from lesioncount.report.evaluation_words import comparisons, conclusion, headline
-from lesioncount.report.templates import template
+from lesioncount.report.templates import check_can_report, template
 from lesioncount.runs.evaluation import Evaluation, read_evaluation
 from lesioncount.runs.evaluation.scan_row import ScanRow
 from lesioncount.runs.evaluation.systematic import systematically_off
@@ -45,8 +44,7 @@ def write_evaluation_page(folder: Path, evaluation: Evaluation | None = None) ->
     MapFileError
         When there is no evaluation in the folder, or the page cannot be written.
     """
-    for module in ("matplotlib", "jinja2"):
-        optional(module, "report", "Writing the report")
+    check_can_report()
     folder = Path(folder)
     if evaluation is None:
         evaluation = read_evaluation(folder)

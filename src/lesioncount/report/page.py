@@ -7,10 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from lesioncount.files.output import OutputFolder
-from lesioncount.optional import optional
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
-from lesioncount.report.templates import template
+from lesioncount.report.templates import check_can_report, template
 from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_results
@@ -55,8 +54,7 @@ def write_report(
     Path
         Of the page, ``report.html`` in the folder of the results.
     """
-    for module in ("matplotlib", "jinja2"):
-        optional(module, "report", "Writing the report")
+    check_can_report()
     results = results if isinstance(results, RunResults) else read_results(Path(results))
     page = results.out / "report.html"
     shown = {} if images is None else images_of(results, Path(images), suffix=images_suffix)

@@ -8,8 +8,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from lesioncount.optional import optional
-from lesioncount.runs.count_warnings import headline
+from lesioncount.runs.count_warnings import headline, in_general, in_short
 from lesioncount.runs.lesion_rows import LesionRow
+
+
+def check_can_report() -> None:
+    """Raise a `MissingExtraError` unless all packages are there that pages need: before the work that they show."""
+    for module in ("matplotlib", "jinja2"):
+        optional(module, "report", "Writing the report")
 
 
 def template(name: str) -> Any:
@@ -24,7 +30,7 @@ def template(name: str) -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {"size": _size, "mm": _mm, "probability": _probability, "percent": percent, "s": plural}
-    environment.filters["headline"] = headline
+    environment.filters |= {"headline": headline, "in_general": in_general, "in_short": in_short}
     environment.globals["content_policy"] = lambda *scripts: environment.filters["safe"](
         _content_policy(environment.get_template(script).render() for script in scripts)
     )

@@ -87,6 +87,12 @@ def in_general(warning: str) -> str:
     return warning.partition(_HERE)[0]
 
 
+def in_short(warning: str) -> str:
+    """A warning that is explained elsewhere: its first words, and what it says of this map."""
+    about, here, numbers = warning.partition(_HERE)
+    return f"{headline(about)}.{here}{numbers}"
+
+
 def headline(warning: str) -> str:
     """Its first words, for a table."""
     return re.split(r"[:.](?: |$)", warning, maxsplit=1)[0]

@@ -162,9 +162,13 @@ def _in_dataset(folder: Path, root: Path) -> bool:
 
 
 def without_results(files: Sequence[Path], root: Path) -> list[Path]:
-    """Files in a folder, but for those that we wrote into it, or into a folder in it."""
+    """Files in a folder, but for those that a count wrote into it, or into a folder in it.
+
+    Maps that `lesioncount predict` wrote are there to be counted: such a folder has no ``run.json``.
+    """
     parents = {parent for file in files for parent in file.parents if parent == root or root in parent.parents}
-    ours = {parent / name for parent in parents for name in OutputFolder(parent).names()}
+    counted = [parent for parent in parents if (parent / "run.json").is_file()]
+    ours = {parent / name for parent in counted for name in OutputFolder(parent).names()}
     return [file for file in files if file not in ours]
 
 

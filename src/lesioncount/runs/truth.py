@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
-from lesioncount.errors import MapFileError, TruthError
+from lesioncount.errors import MapFileError, TruthError, reason_of
 from lesioncount.files.formats import open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.lattice import place
@@ -34,6 +34,23 @@ _UNKNOWN = ("", "n/a", "na", "nan", "none")
 # No scan has more lesions than this.
 _MOST = 1 << 31
 
+# How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
+_PICTURES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".nii.gz",
+    ".nii",
+    ".PNG",
+    ".JPG",
+    ".JPEG",
+    ".TIF",
+    ".TIFF",
+)
+
 # Scans that a message names.
 _SHOWN = 5
 
@@ -52,7 +69,7 @@ class TruthTable:
         """Raise if one row would serve two scans, such as ``map`` for ``a/map.nii`` and ``b/map.nii``."""
         owners: dict[str, str] = {}
         for names in scans:
-            row = next((name for name in names if name in self.rows), None)
+            row = self._key(*names)
             if row is None:
                 continue
             if row in owners:
@@ -67,7 +84,13 @@ class TruthTable:
         return self._row(*names).get(self.count_column, "").strip().lower() not in _UNKNOWN
 
     def _row(self, *names: str) -> Mapping[str, str]:
-        return next((self.rows[name] for name in names if name in self.rows), {})
+        key = self._key(*names)
+        return {} if key is None else self.rows[key]
+
+    def _key(self, *names: str) -> str | None:
+        """Under which of its names a scan is in the table, or under that of its picture."""
+        keys = (*names, *(f"{name}{ending}" for name in names for ending in _PICTURES))
+        return next((key for key in keys if key in self.rows), None)
 
     def count_of(self, scan: str, *other_names: str) -> int:
         """The true count of a scan, which may have more than one name."""
@@ -101,7 +124,7 @@ def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str
             ]
             names = reader.fieldnames
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {path} cannot be read: {error}.") from None
+        raise MapFileError(f"The table {path} cannot be read: {reason_of(error)}.") from None
     for column in (scan_column, count_column):
         if column not in names:
             raise TruthError(

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from lesioncount import worker_start
-from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.errors import MapFileError, WorkerDiedError, reason_of
 from lesioncount.optional import optional
 
 Item = TypeVar("Item")
@@ -167,7 +167,9 @@ def _cluster(address: str) -> Iterator[Executor]:
     try:
         client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
     except Exception as error:  # noqa: BLE001 - an address, a certificate or a scheduler can be wrong in many ways
-        raise MapFileError(f"There is no Dask scheduler at {address} that can be reached: {error}.") from None
+        raise MapFileError(
+            f"There is no Dask scheduler at {address} that can be reached: {reason_of(error)}."
+        ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)

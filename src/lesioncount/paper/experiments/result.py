@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from lesioncount.errors import ExperimentError
+from lesioncount.errors import ExperimentError, reason_of
 from lesioncount.files.output import OutputFolder
 from lesioncount.paper.experiments.claims import Claim, Evidence
 from lesioncount.paper.experiments.estimates import Samples, estimates_of
@@ -208,7 +208,7 @@ class Result:
                 claims=tuple(Claim.from_dict(claim) for claim in content["claims"]),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ExperimentError(f"{path} is not a result of lesioncount reproduce: {error}.") from None
+            raise ExperimentError(f"{path} is not a result of lesioncount reproduce: {reason_of(error)}.") from None
 
 
 def load_results(folder: Path) -> list[Result]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.errors import CalibrationError
+from lesioncount.errors import CalibrationError, reason_of
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.conformal import ConformalCounts
@@ -175,7 +175,7 @@ class CalibrationFit:
         try:
             return cls.from_json(Path(path).read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise CalibrationError(f"The calibration {path} cannot be read: {error}.") from None
+            raise CalibrationError(f"The calibration {path} cannot be read: {reason_of(error)}.") from None
 
     def to_json(self) -> str:
         """As text."""
@@ -205,7 +205,9 @@ class CalibrationFit:
         except KeyError as error:
             raise CalibrationError(f"Expected a calibration as lesioncount calibrate writes it: no {error}.") from None
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
-            raise CalibrationError(f"Expected a calibration as lesioncount calibrate writes it: {error}.") from None
+            raise CalibrationError(
+                f"Expected a calibration as lesioncount calibrate writes it: {reason_of(error)}."
+            ) from None
 
     @classmethod
     def _from_content(cls, content: Any) -> Self:

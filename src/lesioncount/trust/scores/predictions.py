@@ -15,7 +15,7 @@ from lesioncount.trust.scores.agreement import concordance
 from lesioncount.trust.scores.checks import checked_bins, checked_counts
 from lesioncount.trust.scores.classification import Confusion, confusion, ratio
 from lesioncount.trust.scores.on_support import LEVELS, OnSupport, entropy_of
-from lesioncount.trust.scores.proper import NLL_FLOOR, nll, rps
+from lesioncount.trust.scores.proper import NLL_FLOOR, nll, rps, surprise_of
 from lesioncount.trust.scores.reliability import Reliability, bin_of, reliability
 from lesioncount.trust.scores.selective import auroc
 
@@ -210,7 +210,7 @@ class Predictions:
     def means(self) -> dict[str, NDArray[np.float64]]:
         """Values of each scan whose means are scores."""
         error = np.abs(self.median - self.truth)
-        surprise = -np.log(self.p_truth.clip(NLL_FLOOR)) if self.bins is None else nll(self.bins, self.truth)
+        surprise = surprise_of(self.p_truth) if self.bins is None else nll(self.bins, self.truth)
         inside = (self.intervals[..., 0] <= self.truth[:, None]) & (self.truth[:, None] <= self.intervals[..., 1])
         values = {
             "rps": self.rps if self.bins is None else rps(self.bins, self.truth),

@@ -25,7 +25,12 @@ def nll(probabilities: ArrayLike, counts: ArrayLike, /, *, floor: float = NLL_FL
         Smaller probabilities are scored as this one: a true count with probability 0 costs -log(floor), 13.8.
     """
     p, truth = checked_bins(probabilities, counts)
-    return -np.log(np.maximum(p[np.arange(len(p)), truth], floor))
+    return surprise_of(p[np.arange(len(p)), truth], floor=floor)
+
+
+def surprise_of(p_truth: NDArray[np.float64], /, *, floor: float = NLL_FLOOR) -> NDArray[np.float64]:
+    """Negative logarithm of probabilities that may be a rounding error above 1: never below 0, and 0 without a sign."""
+    return np.asarray(np.abs(np.log(p_truth.clip(floor, 1.0))))
 
 
 def rps(probabilities: ArrayLike, counts: ArrayLike, /) -> NDArray[np.float64]:

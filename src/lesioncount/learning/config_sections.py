@@ -1,0 +1,216 @@
+"""The sections of a configuration: data, network, optimiser, loss, and the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lesioncount.learning.methods import current_method
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What to learn from.
+
+    Attributes
+    ----------
+    source : str
+        "synthetic", made on the fly; "files", pictures or scans of one's own, which is meant where ``images`` is given;
+        "folder", a BIDS-like folder of five sequences; "leaf", the photographs of leaves.
+    path : str
+        Folder of the scans or the photographs.
+    images : str
+        Folder of pictures or scans of one's own, with everything below it, or a glob pattern.
+    channels : tuple of str
+        Where each channel is a file of its own: how the names of the files end, such as ``_T1w`` and ``_FLAIR``.
+        Without it, each file is a picture, with all its channels.
+    resize : tuple of int
+        Bring pictures to this size. Without it they stay as they are.
+    masks : str
+        Folder of masks, with the names of the pictures.
+    mask_suffix : str
+        What the name of a mask adds to that of its picture.
+    mask_label : int
+        The value of lesions in the masks. 0: masks hold 0 and one other value.
+    instances : bool
+        Whether each value of a mask is a lesion of its own.
+    counts : str
+        A table with a row for each picture: how many lesions it has, or at least and at most; and, if wanted, whose it
+        is and which part it belongs to (columns ``at_least``, ``at_most``, ``patient``, ``split``).
+    scan_column, count_column : str
+        Columns of the table with the names of pictures, and with their counts.
+    patient : str
+        Which pictures belong together: a regular expression that finds the patient in the name.
+    parts : tuple of float
+        Shares of the patients for training, validation and test, where the table does not say.
+    normalize : bool
+        Whether images get mean 0 and variance 1, each channel by itself, in training and in prediction: inside the
+        brain where they are those of a BIDS-like folder. Synthetic images have them already.
+    patients : tuple of int
+        Number of synthetic patients in the training, validation and test parts.
+    shape : tuple of int
+        Number of voxels of synthetic scans, or of pixels of photographs, along each axis.
+    seed : int
+        Seed of the synthetic cohort, and of the folds.
+    share : float
+        Share of the training patients that are used: 0.1 is the paper's low-data experiment.
+    mask_share : float
+        Share of the training scans whose mask is used. The others have a count only.
+    folds, fold : int
+        For a cross-validation. All scans are divided anew into ``folds`` parts of equal size and with similar counts,
+        of which number ``fold`` is the test part. With 0 folds, the parts stay as they are.
+    """
+
+    source: str = "synthetic"
+    path: str = ""
+    images: str = ""
+    channels: tuple[str, ...] = ()
+    resize: tuple[int, ...] = ()
+    masks: str = ""
+    mask_suffix: str = ""
+    mask_label: int = 0
+    instances: bool = False
+    counts: str = ""
+    scan_column: str = "scan"
+    count_column: str = "count"
+    patient: str = ""
+    parts: tuple[float, ...] = (0.6, 0.2, 0.2)
+    normalize: bool = True
+    patients: tuple[int, ...] = (200, 60, 150)
+    shape: tuple[int, ...] = (24, 48, 40)
+    seed: int = 1
+    share: float = 1.0
+    mask_share: float = 1.0
+    folds: int = 0
+    fold: int = 0
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Which network: how it counts, how wide and how deep it is.
+
+    Attributes
+    ----------
+    method : {"map", "bottleneck", "multihead", "downstream"}
+        What the count is computed from: see `NetworkOptions`.
+    filters, levels : int
+        Filters of the UNet's first level, and its number of levels.
+    dropout : float
+        Dropout probability of the UNet.
+    head_dropout : float
+        Dropout probability of a counting head. Below 0 it is that of the authors' published code, which is high for a
+        head with few filters.
+    """
+
+    method: str = "map"
+    filters: int = 32
+    levels: int = 5
+    dropout: float = 0.1
+    head_dropout: float = -1.0
+
+    def __post_init__(self) -> None:
+        """Accept the name that a method had in version 0.1."""
+        object.__setattr__(self, "method", current_method(self.method, stacklevel=3))
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """How it learns.
+
+    Attributes
+    ----------
+    learning_rate, weight_decay : float
+        Options of Adam.
+    head_learning_rate : float
+        Learning rate of the counting head. 0 means the default: that of the network or, for multi-head, a tenth of it.
+    schedule : str
+        How the learning rate changes: "exponential", multiplied by ``decay`` after each epoch, as in the paper;
+        "one_cycle", up and then down to almost 0 over the whole training; or "cosine", from the top down to almost 0,
+        for a network that has been trained before.
+    decay : float
+        Factor of the exponential schedule.
+    """
+
+    learning_rate: float = 1e-4
+    weight_decay: float = 1e-5
+    head_learning_rate: float = 0.0
+    schedule: str = "exponential"
+    decay: float = 0.995
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is minimised.
+
+    Attributes
+    ----------
+    positive_weight : float
+        Weight of lesion voxels in the cross-entropy.
+    count_weight, count_growth : float
+        The count loss has weight count_weight · e^{count_growth · t} with t = 0 … 100 over the epochs after
+        pre-training: the paper's α and β, on its scale of 100 epochs, however many there are here.
+    max_count : int
+        Counts from here on form one class. 0, for pictures of one's own: the largest count that is known of them.
+    rescue : bool
+        Whether a count that needs more lesions than the map has candidates raises the strongest peaks below the
+        threshold. Where there are no masks to learn from, it always does.
+    """
+
+    positive_weight: float = 3.0
+    count_weight: float = 0.001
+    count_growth: float = 0.06
+    max_count: int = 4
+    rescue: bool = False
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How long, in what steps, and with what seed.
+
+    Attributes
+    ----------
+    start : str
+        A checkpoint whose UNet to start from, instead of random weights.
+    pretrain_epochs, warmup_epochs, epochs : int
+        Epochs that train the segmentation alone; then the counting head alone, on a UNet that is frozen; then
+        segmentation and count.
+    validate_every : int
+        Epochs from one validation to the next. With few training scans, validation takes longer than training.
+    batch_size : int
+        Scans per step, in each process.
+    seed : int
+        Seed of weights, order, augmentation and dropout.
+    augment : bool
+        Whether to rotate, scale, shear and flip.
+    threads, workers, processes : int
+        Threads of torch (0: torch decides), processes that load data, and processes that train.
+    keep_gb : float
+        Gigabytes of scans that each process keeps in memory. Scans beyond that are read, or made, again in every epoch.
+    """
+
+    start: str = ""
+    pretrain_epochs: int = 20
+    warmup_epochs: int = 0
+    epochs: int = 100
+    validate_every: int = 1
+    batch_size: int = 4
+    seed: int = 0
+    augment: bool = True
+    threads: int = 0
+    workers: int = 0
+    processes: int = 1
+    keep_gb: float = 4.0
+
+    @property
+    def n_epochs(self) -> int:
+        """Number of epochs of all stages together."""
+        return self.pretrain_epochs + self.warmup_epochs + self.epochs
+
+    @property
+    def first_kept(self) -> int:
+        """The first epoch, counted from 0, that may be the best: one with segmentation and count, if there are any."""
+        return self.n_epochs - self.epochs if self.epochs else 0
+
+    @property
+    def last_validated(self) -> int:
+        """The last epoch, counted from 0, that is followed by a validation; -1 if there is none."""
+        return self.n_epochs // self.validate_every * self.validate_every - 1

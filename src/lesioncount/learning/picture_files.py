@@ -1,0 +1,150 @@
+"""Folders, files, patterns and lists → the pictures in them, each with a name, and a file for each channel."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lesioncount.errors import CohortError, MapFileError, reason_of
+from lesioncount.learning.pictures import ENDINGS, picture_ending
+from lesioncount.learning.plausible import text_of
+
+# Of pictures that a message names.
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class PictureFiles:
+    """A picture: its name, and its files.
+
+    Attributes
+    ----------
+    name : str
+        Its path below the folder that was given, without its ending, such as ``day1/dish3``.
+    paths : tuple of Path
+        One file, or one for each channel.
+    """
+
+    name: str
+    paths: tuple[Path, ...]
+
+
+def find_pictures(
+    inputs: Iterable[str | Path], /, *, channels: Sequence[str] = (), leave_out: Sequence[Path] = ()
+) -> list[PictureFiles]:
+    """All pictures that are meant, in the order of the inputs and sorted within each.
+
+    Parameters
+    ----------
+    inputs : iterable of path
+        Folders, which are searched with everything below them; files; glob patterns; and lists: text files (``.txt``)
+        with a path in each line.
+    channels : sequence of str
+        How the names of the files end, where each channel has a file of its own.
+    leave_out : sequence of Path
+        Folders that are not searched, such as that of the masks.
+    """
+    found: dict[str, PictureFiles] = {}
+    for given in inputs:
+        for root, path in _meant_by(given, leave_out):
+            stem = _stem(path)
+            if channels and path.is_file() and not stem.endswith(channels[0]):
+                if path == Path(given):
+                    raise MapFileError(f"{path}: expected a file whose name ends in {channels[0]}, the first channel.")
+                continue
+            of = _picture(root, path, channels)
+            before = found.get(of.name)
+            if before is not None and before.paths != of.paths:
+                raise CohortError(
+                    f"{before.paths[0]} and {of.paths[0]} would both be called {of.name!r}. Rename one of them, or "
+                    "give a folder that holds both."
+                )
+            found[of.name] = of
+    if not found:
+        ending = f" that end in {channels[0]}" if channels else ""
+        raise MapFileError(
+            f"There are no pictures{ending} in {', '.join(map(str, inputs)) or 'nothing'}. Pictures end in "
+            f"{', '.join(ENDINGS)}."
+        )
+    return list(found.values())
+
+
+def _picture(root: Path, path: Path, channels: Sequence[str]) -> PictureFiles:
+    stem = _stem(path)
+    plain = stem[: len(stem) - len(channels[0])] if channels else stem
+    folder = Path(os.path.relpath(path.parent, root))
+    name = (folder / (plain.rstrip("_-. ") or stem)).as_posix() if channels else (folder / stem).as_posix()
+    if not channels:
+        return PictureFiles(name, (path,))
+    ending = path.name[len(stem) :]
+    paths = tuple(path.with_name(f"{plain}{suffix}{ending}") for suffix in channels)
+    missing = [other.name for other in paths if not other.is_file()]
+    if missing:
+        raise CohortError(f"{path}: expected a file for each channel beside it, but there is no {', '.join(missing)}.")
+    return PictureFiles(name, paths)
+
+
+def _stem(path: Path) -> str:
+    ending = picture_ending(path) or ""
+    return path.name[: len(path.name) - len(ending)]
+
+
+def _meant_by(given: str | Path, leave_out: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    """Paths of pictures, each with the folder that its name begins in."""
+    path = Path(given)
+    if not str(given).strip():
+        raise MapFileError("One of the inputs is empty. For the current folder write .")
+    if path.is_dir():
+        yield from ((path, file) for file in _inside(path, leave_out))
+    elif path.exists() and path.suffix.lower() == ".txt":
+        files = _listed(path)
+        yield from ((_common(files), file) for file in files)
+    elif path.exists() or path.is_symlink():
+        yield path.parent, path
+    else:
+        matches = sorted(Path(match) for match in glob.glob(str(given), recursive=True))  # noqa: PTH207 - may be absolute
+        if not matches:
+            raise MapFileError(f"{given} does not exist, and matches no file.")
+        files = [match for match in matches if match.is_file() and picture_ending(match)]
+        yield from ((_common(files), file) for file in files)
+
+
+def _common(files: Sequence[Path]) -> Path:
+    """The innermost folder that holds all files."""
+    return Path(os.path.commonpath([os.path.abspath(file.parent) for file in files]))  # noqa: PTH100 - `absolute` keeps ..
+
+
+def _inside(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:
+    apart = [other.resolve() for other in leave_out if other.resolve() != folder.resolve()]
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if hidden or picture_ending(path) is None or not path.is_file():
+            continue
+        parent = path.parent.resolve()
+        if not any(other in (parent, *parent.parents) for other in apart):
+            yield path
+
+
+def _listed(path: Path) -> list[Path]:
+    """The files of a list, which lie where its lines say: as seen from the list or, if not there, from here."""
+    try:
+        lines = [line.strip() for line in text_of(path).splitlines()]
+    except (OSError, ValueError) as error:
+        raise MapFileError(f"The list {path} cannot be read: {reason_of(error)}.") from None
+    files = [_placed(path, line) for line in lines if line and not line.startswith("#")]
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise MapFileError(
+            f"{path} lists files that are not there: {', '.join(missing[:_NAMED])}{more}. Paths are taken from the "
+            "folder of the list."
+        )
+    return files
+
+
+def _placed(path: Path, line: str) -> Path:
+    beside = path.parent / line
+    return Path(line) if not beside.exists() and Path(line).exists() else beside
