@@ -1,8 +1,19 @@
 """A folder of results: what is counted, how it is recorded, and how it compares with the truth."""
 
 from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count_table import CountTable, FileCount, count_files
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.results import RunResults, read_results
 from lesioncount.runs.settings import Settings
 
-__all__ = ["RunResults", "ScanCount", "Settings", "count_batch", "count_file", "read_results"]
+__all__ = [
+    "CountTable",
+    "FileCount",
+    "RunResults",
+    "ScanCount",
+    "Settings",
+    "count_batch",
+    "count_file",
+    "count_files",
+    "read_results",
+]
