@@ -16,6 +16,9 @@ from lesioncount.errors import DistributionError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# The last of the paper's bins, 0, 1, 2, 3, 4 or more: the default wherever counts are put into bins.
+MAX_COUNT = 4
+
 
 class CountDistribution(ABC):
     """The distribution of a number of lesions.
@@ -91,7 +94,7 @@ class CountDistribution(ABC):
     def support(self) -> tuple[int, float]:
         """The smallest and the largest possible count; the largest may be infinite."""
 
-    def binned(self, max_count: int) -> NDArray[np.float64]:
+    def binned(self, max_count: int = MAX_COUNT) -> NDArray[np.float64]:
         """P(0), P(1), … P(max_count or more)."""
         n = checked_max_count(max_count)
         return np.append(self.pmf(np.arange(n)), self.sf(n - 1))

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, get_type_hints
 
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import ConfigError
 from lesioncount.learning.methods import METHODS, current_method
 from lesioncount.learning.plausible import (
@@ -141,7 +142,7 @@ class LossConfig:
     positive_weight: float = 3.0
     count_weight: float = 0.001
     count_growth: float = 0.06
-    max_count: int = 4
+    max_count: int = MAX_COUNT
 
 
 @dataclass(frozen=True)
