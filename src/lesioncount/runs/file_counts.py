@@ -82,6 +82,7 @@ def count_file(
     """
     protocol = defined(protocol, definition, count_file)
     source = open_map(path, channel=channel, scale=scale, logits=logits)
+    source.check_scale()
     counters = [
         _counter(source, protocol, keep_runs=keep_runs),
         *(_counter(source, protocol.components_above(at)) for at in (COMPONENT_THRESHOLD, *thresholds)),

@@ -121,4 +121,11 @@ def _maps_in(folder: Path) -> list[Path]:
         found.append(path)
     # nnU-Net writes the probabilities as .npz beside the segmentation of the same name: that one is not a map.
     probabilities = {path.with_suffix("") for path in found if path.suffix == ".npz"}
+    found = _without_pictures(found)
     return [path for path in found if path.suffix == ".npz" or path.with_name(scan_name(path)) not in probabilities]
+
+
+def _without_pictures(found: list[Path]) -> list[Path]:
+    """Without PNG beside maps of other kinds: those are previews of them."""
+    maps = [path for path in found if map_ending(path) != ".png"]
+    return maps or found
