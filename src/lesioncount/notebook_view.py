@@ -20,14 +20,16 @@ from lesioncount.existence import existence_probabilities
 # How many candidates are listed.
 _LISTED = 5
 
-# Of the picture, in pixels: the whole, and what is below the bars.
-_WIDTH, _HEIGHT, _AXIS = 340, 96, 18
+# Of the picture, in pixels: the whole, what is below the bars and above them, and the widest bar.
+_WIDTH, _HEIGHT, _AXIS, _ABOVE, _WIDEST = 340, 102, 18, 6, 40
 
 # More bars than this are put together: each would be thinner than a few pixels.
 _MOST_BARS = 60
 
 # Labels below the axis.
 _MOST_LABELS = 8
+
+_CELL = 'style="text-align:right;padding:0 0.6em"'
 
 # Opacity of bars inside and outside of the interval.
 _FULL, _PALE = 0.85, 0.35
@@ -55,35 +57,38 @@ def picture(distribution: CountDistribution) -> str:
     """The probabilities of counts as bars, those outside of the 90 % interval paler: an inline SVG."""
     edges, probabilities = grouped(distribution, _MOST_BARS)
     low, high = distribution.interval(0.9)
-    step = _WIDTH / len(probabilities)
+    step = min(_WIDEST, _WIDTH / len(probabilities))
+    width, bottom = step * len(probabilities), _HEIGHT - _AXIS
     top = max(float(probabilities.max()), 1e-300)
     parts = []
     for place, (first, p) in enumerate(zip(edges[:-1].tolist(), probabilities.tolist(), strict=True)):
         end = int(edges[place + 1]) - 1
-        height = (_HEIGHT - _AXIS) * max(p, 0.0) / top
+        height = (bottom - _ABOVE) * max(p, 0.0) / top
         name = str(first) if end == first else f"{first} to {end}"
         parts.append(
-            f'<rect x="{place * step + step * 0.08:.1f}" y="{_HEIGHT - _AXIS - height:.1f}" width="{step * 0.84:.1f}" '
+            f'<rect x="{place * step + step * 0.08:.1f}" y="{bottom - height:.1f}" width="{step * 0.84:.1f}" '
             f'height="{height:.1f}" fill="currentColor" fill-opacity="{_FULL if low <= first <= high else _PALE}">'
             f"<title>P({name}) = {p:.3g}</title></rect>"
         )
         if place % -(-len(probabilities) // _MOST_LABELS) == 0:
+            # At the left end of the picture, half of a long number would be cut off.
+            anchor, x = ("start", 0.0) if place == 0 and step < _WIDEST / 2 else ("middle", (place + 0.5) * step)
             parts.append(
-                f'<text x="{(place + 0.5) * step:.1f}" y="{_HEIGHT - 5}" text-anchor="middle" font-size="11" '
-                f'fill="currentColor">{first}</text>'
+                f'<text x="{x:.1f}" y="{_HEIGHT - 5}" text-anchor="{anchor}" font-size="11" fill="currentColor">'
+                f"{first}</text>"
             )
-    line = f'<path d="M0 {_HEIGHT - _AXIS}H{_WIDTH}" stroke="currentColor" stroke-opacity="0.5"/>'
+    line = f'<path d="M0 {bottom}H{width:.0f}" stroke="currentColor" stroke-opacity="0.5"/>'
     return (
-        f'<br><svg role="img" aria-label="Probability of each number of lesions" width="{_WIDTH}" height="{_HEIGHT}" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}{line}</svg><br>'
+        '<br><svg role="img" aria-label="Probability of each number of lesions" xmlns="http://www.w3.org/2000/svg" '
+        f'width="{width:.0f}" height="{_HEIGHT}" viewBox="0 0 {width:.0f} {_HEIGHT}">{"".join(parts)}{line}</svg><br>'
     )
 
 
 def table_of(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of texts, which may be anything."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    head = "".join(f"<th {_CELL}>{escape(text)}</th>" for text in heads)
+    body = "".join("<tr>" + "".join(f"<td {_CELL}>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    return f'<table style="color:inherit"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _row(candidate: Candidate, *, known: bool) -> list[str]:

@@ -70,7 +70,7 @@ def test_json_rows(folder):
 def test_what_is_printed(folder):
     table = lc.count_files(folder)
     lines = str(table).splitlines()
-    assert lines[0].split() == ["scan", "candidates", "mode", "mean", "90", "%", "interval"]
+    assert lines[0].split() == ["scan", "candidates", "mode", "mean", "90", "%", "interval", "error"]
     assert lines[1].startswith("broken  failed")
     assert lines[-1] == "3 counted, 1 failed"
     assert repr(table["s0"]).startswith("FileCount(s0: mean ")

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 # Of bars outside of the interval.
 _PALE = 0.35
 
+# Gaps between more bars than this would be stripes.
+_MANY_BARS = 60
+
+# Numbers below the axis.
+_MOST_LABELS = 7
+
 
 def plot_counts(distribution: CountDistribution, ax: Axes | None, confidence: float, options: dict[str, Any]) -> Axes:
     """Bars of the counts that matter; those outside of the interval are paler."""
@@ -25,11 +31,13 @@ def plot_counts(distribution: CountDistribution, ax: Axes | None, confidence: fl
     first, last = shown_counts(distribution)
     low, high = distribution.interval(confidence)
     counts = np.arange(first, last + 1)
-    bars = axes.bar(counts, distribution.pmf(counts), **({"width": 0.9} | options))
+    bars = axes.bar(
+        counts, distribution.pmf(counts), **({"width": 0.9 if len(counts) <= _MANY_BARS else 1.0} | options)
+    )
     opaque = options.get("alpha") or 1.0
     for count, bar in zip(counts.tolist(), bars, strict=True):
         bar.set_alpha(opaque if low <= count <= high else _PALE * opaque)
     axes.set_xlabel("number of lesions")
     axes.set_ylabel("probability")
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(_MOST_LABELS, integer=True))
     return axes

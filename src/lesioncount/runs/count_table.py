@@ -192,15 +192,18 @@ class CountTable:
         return [row.record.summary for row in self.rows]
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        rows = []
-        for row in self.rows[:_PRINTED]:
+        heads, rows = ["scan", "candidates", "mode", "mean", "90 % interval"], []
+        shown = self.rows[:_PRINTED]
+        for row in shown:
             if row.is_counted:
                 n, of = row.count, row.record.summary.counted.candidates
                 interval = f"{n.interval90_low} to {n.interval90_high}"
                 rows.append([row.name, str(of.n_candidates), str(n.count_mode), f"{n.count_mean:.2f}", interval])
             else:
-                rows.append([row.name, "failed", "", "", (row.error or "")[:80]])
-        return ["scan", "candidates", "mode", "mean", "90 % interval"], rows
+                rows.append([row.name, "failed", "", "", ""])
+        if all(row.is_counted for row in shown):
+            return heads, rows
+        return [*heads, "error"], [[*cells, (row.error or "")[:80]] for cells, row in zip(rows, shown, strict=True)]
 
     def _summary(self) -> str:
         more = f"… and {len(self) - _PRINTED} more; " if len(self) > _PRINTED else ""
