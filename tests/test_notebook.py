@@ -186,6 +186,15 @@ class TestImages:
         result = lc.count_lesions(nibabel.Nifti1Image(probabilities[..., None], np.eye(4)))
         assert result.candidates.shape == probabilities.shape
 
+    @pytest.mark.parametrize(
+        ("shape", "advice"),
+        [((2, 8, 9, 7), r"probabilities\[1\]"), ((1, 8, 9, 7), r"probabilities\[0\]"),
+         ((8, 9, 7, 2), r"probabilities\[\.\.\., 1\]"), ((1, 1, 8, 9, 7), r"probabilities\[0\]")],
+    )  # fmt: skip
+    def test_several_maps_are_told_apart_by_the_shorter_end(self, shape, advice):
+        with pytest.raises(ShapeError, match=f"Choose one channel or one scan first, such as {advice}"):
+            lc.count_lesions(np.zeros(shape))
+
     def test_simpleitk(self, probabilities):
         sitk = pytest.importorskip("SimpleITK")
         image = sitk.GetImageFromArray(probabilities)

@@ -173,14 +173,20 @@ def checked_map(probabilities: ArrayLike) -> NDArray[Any]:
             "lesioncount.count_files(paths)."
         )
     if voxels.ndim not in (2, 3):
-        one = 0 if voxels.ndim and voxels.shape[0] == 1 else 1
-        advice = f"Choose one channel or one scan first, such as probabilities[{one}]." if voxels.ndim > 3 else ""
+        advice = f"Choose one channel or one scan first, such as {_one_of(voxels.shape)}." if voxels.ndim > 3 else ""
         raise ShapeError(f"Expected a 2-D or 3-D map, but its shape is {voxels.shape}. {advice}".rstrip())
     if voxels.size == 0:
         raise ShapeError(f"Expected a map with voxels, but its shape is {voxels.shape}.")
     if max(voxels.shape) > _LONGEST_AXIS:
         raise ShapeError(f"Expected axes of at most {_LONGEST_AXIS} voxels, but the map's shape is {voxels.shape}.")
     return voxels
+
+
+def _one_of(shape: tuple[int, ...]) -> str:
+    """How to take one map of several: channels are the shorter of the first axis and the last."""
+    is_last = shape[-1] < shape[0]
+    one = 0 if 1 in (shape[0], shape[-1]) else 1
+    return f"probabilities[..., {one}]" if is_last else f"probabilities[{one}]"
 
 
 def checked_mask(mask: ArrayLike | None, shape: tuple[int, ...], probabilities: ArrayLike) -> NDArray[np.bool_] | None:
