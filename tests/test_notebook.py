@@ -76,6 +76,7 @@ class TestRows:
     def test_an_empty_map_has_no_rows(self):
         result = lc.count_lesions(np.zeros((3, 4)))
         assert list(result.candidates) == []
+        pytest.importorskip("pandas", reason="needs the extra [notebook]")
         assert len(result.to_dataframe()) == len(result.candidates.to_dataframe()) == 0
 
 

@@ -279,6 +279,12 @@ class TestDamage:
         with pytest.raises(MapFileError, match="plane 1 is stored in another way than the first"):
             open_map(tmp_path / "map.tif")
 
+    def test_planes_that_are_not_part_of_the_image(self, tmp_path, probabilities):
+        """Where the first plane does not fit its description, tifffile takes it alone, and says so in a log."""
+        (tmp_path / "map.tif").write_bytes(self.changed(self.content(probabilities), 262, 2))
+        with pytest.raises(MapFileError, match="has 7 planes, but its image, of shape"):
+            count_file(tmp_path / "map.tif")
+
     def test_planes_that_do_not_follow_each_other(self, tmp_path, probabilities):
         content = self.content(probabilities)
         (at,) = struct.unpack_from("<I", content, self.entry(content, 273) + 8)

@@ -19,7 +19,7 @@ from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel
 from lesioncount.files.stored import StoredVoxels
-from lesioncount.files.tiff_directories import MOST_PLANES, check_directories
+from lesioncount.files.tiff_directories import MOST_PLANES, count_directories
 from lesioncount.files.tiff_size import voxel_size_mm
 from lesioncount.optional import optional
 
@@ -195,7 +195,7 @@ def _check_inflated(path: Path, file: IO[bytes], plane: Any, segment: int) -> No
 def _series(path: Path) -> Iterator[Any]:
     """The image in a file. What other files it names are not opened."""
     tifffile = optional("tifffile", "tiff", "Reading TIFF")
-    check_directories(path)
+    n_directories = count_directories(path)
     with _explained(path), _silent(), tifffile.TiffFile(path, _multifile=False) as file:
         is_ome = "openmicroscopy.org" in (file.pages.first.description or "")
         series = file.series
@@ -206,6 +206,12 @@ def _series(path: Path) -> Iterator[Any]:
             raise MapFileError(
                 f"{path} holds {len(series)} images, of shapes {shapes}. Save that of the probabilities in a file of "
                 "its own."
+            )
+        shape, plane = tuple(series[0].shape), series[0].keyframe.shape
+        if n_directories > math.prod(shape[: len(shape) - len(plane)]):
+            raise MapFileError(
+                f"{path} has {n_directories} planes, but its image, of shape {shape}, has fewer. It is damaged, or the "
+                "others are copies of it; save the image alone."
             )
         yield series[0]
 

@@ -26,8 +26,8 @@ class _Form(NamedTuple):
     offset: struct.Struct
 
 
-def check_directories(path: Path) -> None:
-    """Raise if directories lead in a circle, out of the file, or to more values than the file can hold."""
+def count_directories(path: Path) -> int:
+    """How many there are; an error if they lead in a circle, out of the file, or to more values than it can hold."""
     size = path.stat().st_size
     with path.open("rb") as file:
         form, place = _begin(path, file)
@@ -39,6 +39,7 @@ def check_directories(path: Path) -> None:
             place = _next(path, file, form, place, size)
     if not seen:
         raise MapFileError(f"{path} is a TIFF without an image.")
+    return len(seen)
 
 
 def _begin(path: Path, file: IO[bytes]) -> tuple[_Form, int]:
