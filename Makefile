@@ -14,13 +14,14 @@ KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.
 # What the package must be installed again for; all else is read where it is.
 BUILT := pyproject.toml setup.py $(KERNELS)
 
-.PHONY: help demo test lint unit slow nnunet fuzz bench reproduce format clean
+.PHONY: help demo test lint unit slow nnunet napari fuzz bench reproduce format clean
 
 help:
 	@echo "make demo       count maps of a network, compare them with the truth, write reports"
 	@echo "make test       lint, types, import layers, tests"
 	@echo "make slow       the tests that take minutes: statistical claims over many seeds"
 	@echo "make nnunet     the trainer with a real nnU-Net, in an environment of its own"
+	@echo "make napari     the reader in a real napari, in an environment of its own, on a screen or xvfb-run"
 	@echo "make fuzz       damaged and hostile files, through everything that reads files; MINUTES=60 SEED=0 JOBS=2"
 	@echo "make bench      speed, as ratios in one run (writes benchmarks/results.json)"
 	@echo "make reproduce  the experiments of the paper, hours; LEAF=folder adds the photographs of leaves"
@@ -80,6 +81,17 @@ $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
 nnunet: $(VENV)-nnunet/.ready
 	$(VENV)-nnunet/bin/pytest tests/integrations/test_nnunet.py
 
+# napari has an environment of its own: it brings Qt, and warnings. Without a screen, it is shown on one in memory.
+$(VENV)-napari/.ready: pyproject.toml setup.py $(KERNELS)
+	$(PYTHON) -m venv $(VENV)-napari
+	$(VENV)-napari/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-napari/bin/python -m pip install --quiet --editable '.[napari]' pytest hypothesis
+	@touch $@
+
+napari: $(VENV)-napari/.ready
+	$(if $(DISPLAY),,xvfb-run --auto-servernum --server-args='-screen 0 1280x1024x24') \
+	  $(VENV)-napari/bin/pytest -W ignore -rs tests/integrations/test_napari.py
+
 fuzz: $(VENV)/.test
 	$(BIN)/python -m fuzzing --minutes $(MINUTES) --seed $(SEED) --jobs $(JOBS)
 
@@ -94,6 +106,6 @@ format: $(VENV)/.test
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) $(VENV)-nnunet build dist src/lesioncount.egg-info out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
+	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari build dist src/lesioncount.egg-info out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
 	rm -f src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so src/lesioncount/_kernels/*.pyd
 	find src tests benchmarks docs fuzzing -name __pycache__ -prune -exec rm -rf {} +

@@ -55,6 +55,26 @@ def test_label_map_refuses_types_that_cannot_hold_the_labels():
             lc.find_candidates(many).label_map(dtype)
 
 
+@pytest.mark.parametrize("kind", ["regions", "peaks"])
+def test_existence_map_holds_in_each_candidate_its_existence(probabilities, kind):
+    result = lc.count_lesions(probabilities, protocol=lc.CountingProtocol(candidates=kind))
+    candidates, painted = result.candidates, result.candidates.existence_map()
+    labels = candidates.label_map()
+    assert painted.dtype == np.float32
+    assert not painted[labels == 0].any()
+    for row in range(len(candidates)):
+        assert set(painted[labels == row + 1]) == {np.float32(result.existence[row])}
+    halved = candidates.existence_map(result.existence / 2)
+    np.testing.assert_allclose(halved, painted / 2, rtol=1e-6)
+
+
+def test_existence_map_wants_a_probability_for_each_candidate(probabilities):
+    candidates = lc.find_candidates(probabilities)
+    with pytest.raises(lc.errors.ShapeError, match=rf"each of the {len(candidates)} candidates, but got .*\(1,\)"):
+        candidates.existence_map([0.5])
+    assert not lc.find_candidates(np.zeros((3, 4))).existence_map().any()
+
+
 def test_small_candidates_are_dropped_and_counted(probabilities):
     everything = lc.find_candidates(probabilities)
     few = lc.find_candidates(probabilities, protocol=lc.CountingProtocol(min_voxels=20))

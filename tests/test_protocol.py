@@ -124,5 +124,5 @@ def test_a_protocol_reads_as_a_sentence():
         "at least 4 mm long"
     )
     assert str(CountingProtocol(candidates="peaks", min_persistence=0.05)) == (
-        "voxels above 0.1, connected through edges, split into peaks, that stand out by at least 0.05"
+        "voxels above 0.1, connected through edges, split into peaks that stand out by at least 0.05"
     )

@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from lesioncount._kernels.slab import paint
 from lesioncount.candidate import Candidate
 from lesioncount.checks import checked_map, checked_mask, checked_spacing, checked_threads, defined
-from lesioncount.errors import BinaryMapWarning, CutOffMapWarning, MapWarning, RunsNotKeptError, VoxelTypeError
+from lesioncount.errors import (
+    BinaryMapWarning,
+    CutOffMapWarning,
+    MapWarning,
+    RunsNotKeptError,
+    ShapeError,
+    VoxelTypeError,
+)
 from lesioncount.images import image_of
 from lesioncount.optional import optional
 from lesioncount.peaks import Found, SlabSum, join_small_peaks
@@ -130,15 +137,28 @@ class Candidates:
 
     def label_map(self, dtype: DTypeLike = np.int32) -> NDArray[Any]:
         """A new array of the map's shape: 0 outside, i + 1 in the voxels of row i."""
-        if self._runs is None:
-            raise RunsNotKeptError(
-                "The label map cannot be painted, because the runs of voxels were not kept. Count with keep_runs=True."
-            )
         if np.dtype(dtype).kind not in "iu" or np.iinfo(dtype).max < len(self):
             raise VoxelTypeError(
                 f"Labels up to {len(self)} do not fit into {np.dtype(dtype)}. Take an integer that is wider."
             )
-        return self._runs.paint(self._plan, self.shape).astype(dtype, copy=False)
+        return self._painted(np.arange(1, len(self) + 1, dtype=np.int32)).astype(dtype, copy=False)
+
+    def existence_map(self, existence: ArrayLike | None = None, /) -> NDArray[np.float32]:
+        """A new array of the map's shape: 0 outside, in the voxels of each candidate its probability to be a lesion.
+
+        Parameters
+        ----------
+        existence : array_like, optional
+            One probability per row, such as calibrated ones. Default: what the map says, the peak less its saddle.
+        """
+        values = self.peak_probability - self.saddle_probability if existence is None else np.asarray(existence)
+        if values.shape != (len(self),):
+            raise ShapeError(
+                f"Expected one probability for each of the {len(self)} candidates, but got the shape {values.shape}."
+            )
+        # Painted as labels are, as the same bits: no look-up in each voxel.
+        painted: NDArray[np.float32] = self._painted(values.astype(np.float32).view(np.int32)).view(np.float32)
+        return painted
 
     def warn(self, stacklevel: int = 1) -> None:
         """Warn when the map holds too few shades for the distribution to mean what it seems to."""
@@ -224,6 +244,14 @@ class Candidates:
             bbox=tuple(self.bbox[row].tolist()),
         )
 
+    def _painted(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+        """A new array of the map's shape with one value in the voxels of each row, and 0 outside."""
+        if self._runs is None:
+            raise RunsNotKeptError(
+                "The label map cannot be painted, because the runs of voxels were not kept. Count with keep_runs=True."
+            )
+        return self._runs.paint(self._plan, self.shape, values)
+
     def _unravel(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         index = np.empty((len(positions), len(self.shape)), dtype=np.int64)
         for axis in range(len(self.shape) - 1, 0, -1):
@@ -244,9 +272,9 @@ class _Runs:
     n_regions: int
     kept: NDArray[np.intp] | slice
 
-    def paint(self, plan: SweepPlan, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    def paint(self, plan: SweepPlan, shape: tuple[int, ...], values: NDArray[np.int32]) -> NDArray[np.int32]:
         labels = np.zeros(self.n_regions, dtype=np.int32)  # 0 for those that were dropped
-        labels[self.kept] = np.arange(1, len(labels[self.kept]) + 1)
+        labels[self.kept] = values
         ordered = np.zeros([shape[axis] for axis in plan.axes], dtype=np.int32)
         paint(self.table.view(np.uint8), labels, ordered.reshape(-1))
         return ordered.transpose(np.argsort(plan.axes))

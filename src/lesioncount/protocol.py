@@ -214,9 +214,8 @@ class CountingProtocol:
         """One line in plain words."""
         words = [f"voxels above {self.threshold:g}", f"connected through {self._connectivity_in_words()}"]
         if self.has_peaks:
-            words.append("split into peaks")
-        if self.min_persistence > 0:
-            words.append(f"that stand out by at least {self.min_persistence:g}")
+            least = self.min_persistence
+            words.append("split into peaks" + (f" that stand out by at least {least:g}" if least > 0 else ""))
         if self.min_voxels > 1:
             words.append(f"at least {self.min_voxels} voxels")
         if self.min_volume_mm3 > 0:

@@ -163,11 +163,20 @@ def test_a_map_without_lesions_is_a_result(tmp_path):
 def test_names_stay_unique(tmp_path):
     for folder in ("a", "b"):
         save(tmp_path / "in" / folder / "map.nii.gz", np.full((3, 3, 3), 0.2, np.float32))
-    save(tmp_path / "in" / "a" / "map.nii", np.full((3, 3, 3), 0.2, np.float32))
     assert main(["count", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
-    names = [row["scan"] for row in rows(tmp_path / "out" / "counts.tsv")]
-    assert len(set(names)) == 3
-    assert "b_map" in names
+    assert [row["scan"] for row in rows(tmp_path / "out" / "counts.tsv")] == ["a__map", "b__map"]
+    assert [row["path"] for row in rows(tmp_path / "out" / "counts.tsv")] == ["a/map.nii.gz", "b/map.nii.gz"]
+
+
+def test_one_scan_in_two_kinds_of_files_is_not_counted_twice(tmp_path, capsys):
+    for name in ("map.nii.gz", "map.nii"):
+        save(tmp_path / "in" / name, np.full((3, 3, 3), 0.2, np.float32))
+    arguments = ["count", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--quiet"]
+    assert main(arguments) == 2
+    assert re.search(
+        r"map\.nii and .*map\.nii\.gz differ in their endings only.*--suffix \.nii\.gz", capsys.readouterr().err
+    )
+    assert main([*arguments, "--suffix", ".nii.gz"]) == 0
 
 
 def test_globs_that_the_shell_did_not_expand(cohort, tmp_path):
@@ -190,7 +199,7 @@ def test_masks_by_name(cohort, tmp_path):
     assert {row["n_candidates"] for row in rows(tmp_path / "out" / "counts.tsv")} == {"0"}
     (tmp_path / "masks" / "scan3.nii.gz").unlink()
     assert main([*arguments, "--overwrite"]) == 1
-    assert "one file called scan3" in rows(tmp_path / "out" / "counts.tsv")[3]["error"]
+    assert "There is no mask of this scan in" in rows(tmp_path / "out" / "counts.tsv")[3]["error"]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +278,7 @@ def test_inspect_says_whether_a_map_can_be_counted(cohort, tmp_path, capsys):
     calm = np.zeros((8, 9, 10), np.float32)
     calm[2:4, 2:4, 2:4] = 0.4
     assert main(["inspect", str(save(tmp_path / "calm.nii", calm))]) == 0
-    assert "verdict    a usable probability map: 1 candidate\n" in capsys.readouterr().out
+    assert "verdict    a usable probability map: 1 candidate, 0.4 expected\n" in capsys.readouterr().out
     assert main(["inspect", str(cohort / "scan0.nii.gz")]) == 0
     shown = capsys.readouterr().out
     assert "can be counted, but think twice" in shown
@@ -282,6 +291,15 @@ def test_inspect_says_whether_a_map_can_be_counted(cohort, tmp_path, capsys):
     save(tmp_path / "mask.nii", np.eye(6, dtype=np.uint8)[None])
     assert main(["inspect", str(tmp_path / "mask.nii")]) == 0
     assert "warning    This map is binary" in capsys.readouterr().out
+
+
+def test_inspect_counts_peaks_where_asked_to(tmp_path, capsys):
+    touching = np.zeros((5, 12), np.float32)
+    touching[1:4, 1:6], touching[1:4, 6:11] = 0.3, 0.3
+    touching[2, 3], touching[2, 8] = 0.9, 0.8
+    np.save(tmp_path / "two.npy", touching)
+    assert main(["inspect", str(tmp_path / "two.npy"), "--protocol", "peaks"]) == 0
+    assert ": 2 candidates, 1.4 expected\n" in capsys.readouterr().out
 
 
 def test_protocols_are_listed(capsys):
@@ -324,7 +342,7 @@ def test_awkward_names_lose_no_scan(tmp_path, names):
         save(tmp_path / "in" / f"{name}.nii.gz", np.full((3, 3, 3), 0.2, np.float32))
     assert main(["count", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
     found = [row["scan"] for row in rows(tmp_path / "out" / "counts.tsv")]
-    assert len({name.casefold() for name in found}) == 2
+    assert len(set(found)) == 2
     assert (tmp_path / "out" / "run.json").exists()
 
 
@@ -377,7 +395,7 @@ def test_an_interrupt_anywhere_is_130(cohort, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out")]) == 130
     assert "--resume goes on from here" in capsys.readouterr().err
-    monkeypatch.setattr("lesioncount.runs.batch.find_maps", interrupt)
+    monkeypatch.setattr("lesioncount.runs.scans.find_maps", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "other")]) == 130
 
 

@@ -217,7 +217,7 @@ def test_image_on_another_grid_gives_way_to_the_map(maps, out, shape, affine):
 def test_missing_image_gives_way_to_the_map(maps, out):
     save(maps.parent / "flair" / "sub-01.nii.gz", np.zeros(SHAPE, np.float32))
     page = report(maps, out, images=maps.parent / "flair")
-    assert page.text.count("there is no file of that name") == 1
+    assert page.text.count("because there is no image of this scan in") == 1
     assert len(page.all("article")) == 6
 
 
@@ -334,3 +334,26 @@ def test_missing_package_names_the_extra(maps, out, monkeypatch, package):
 def test_import_does_not_load_matplotlib():
     code = "import sys, lesioncount.report; sys.exit('matplotlib' in sys.modules or 'jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def pair_that_touches():
+    """Two bumps side by side, 0.9 and 0.7, with 0.4 between them in another slice than the peaks."""
+    probabilities = np.zeros(SHAPE, dtype=np.float32)
+    probabilities[7:10, 14:17, 10:13] = 0.3
+    probabilities[7:10, 14:17, 14:17] = 0.3
+    probabilities[8, 15, 11], probabilities[8, 15, 15] = 0.9, 0.7
+    probabilities[9, 15, 12:15] = 0.4
+    return probabilities
+
+
+def test_candidates_that_touch_have_an_outline_each_and_the_bridge_is_marked(tmp_path, out):
+    page = report(
+        save(tmp_path / "maps" / "sub-01.nii.gz", pair_that_touches()),
+        out,
+        protocol=CountingProtocol(candidates="peaks"),
+    )
+    assert page.text.count("Peak, bridge") == 1
+    assert "0.700, 0.400" in page.text
+    assert page.source.count('class="neighbours"') == 4  # the plane between the two cuts one only
+    assert page.source.count('<circle class="halo"') == 3  # of the lower peak only, which ends at the bridge
+    assert page.source.count('class="elsewhere"') == 2  # the bridge is in the coronal plane only

@@ -7,7 +7,7 @@ import pytest
 
 import lesioncount as lc
 from lesioncount.errors import LesionCountError, MapFileError, MissingExtraError
-from lesioncount.runs import CountTable, Settings, count_batch
+from lesioncount.runs import CountTable, Selection, Settings, count_batch
 from lesioncount.trust.fitting import CalibrationFit
 
 
@@ -64,7 +64,7 @@ def test_progress_is_told(folder):
 def test_json_rows(folder):
     read = json.loads(lc.count_files(folder).to_json())
     assert [scan["status"] for scan in read["scans"]] == ["failed", "ok", "ok", "ok"]
-    assert read["scans"][1]["path"] == str(folder / "s0.npy")
+    assert read["scans"][1]["path"] == "s0.npy"
 
 
 def test_what_is_printed(folder):
@@ -99,8 +99,8 @@ def test_masks_by_name_and_scans_without_one(folder, tmp_path):
         np.save(masks / f"s{i}.npy", np.zeros((5, 6, 7), bool))
     table = lc.count_files(sorted(folder.glob("s*.npy")), mask=masks)
     assert [len(row.existence) for row in table.counted] == [0, 0]
-    assert "Expected one file called s2" in table["s2"].error
-    with pytest.raises(MapFileError, match=r"mask .* does not exist"):
+    assert "There is no mask of this scan" in table["s2"].error
+    with pytest.raises(MapFileError, match=r"mask|does not exist"):
         lc.count_files(folder, mask=tmp_path / "none")
 
 
@@ -127,3 +127,14 @@ def test_without_pandas_the_message_says_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"lesioncount\[notebook\]"):
         lc.count_files(folder).to_dataframe()
+
+
+def test_scans_of_patients_keep_their_names_and_may_be_chosen(tmp_path, rng):
+    for name in ("sub-01/ses-01/prob.npy", "sub-02/ses-01/prob.npy", "sub-02/ses-01/other.npy"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / name, rng.random((4, 5, 6)))
+    table = lc.count_files(tmp_path, selection=Selection(suffix="prob"))
+    assert [row.name for row in table] == ["sub-01__ses-01__prob", "sub-02__ses-01__prob"]
+    pytest.importorskip("pandas", reason="needs the extra [notebook]")
+    for frame in (table.to_dataframe(), table.lesions_to_dataframe()):
+        assert set(frame["participant_id"]) == {"sub-01", "sub-02"}

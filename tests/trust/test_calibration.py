@@ -90,10 +90,34 @@ def test_a_peak_counts_for_what_it_rises_above_its_saddle():
     assert weight.distribution([0.9, 0.8], saddles=[0.0, 0.5]).mean() == pytest.approx(expected.sum())
 
 
+def test_a_candidate_among_many_is_more_often_a_lesion():
+    crowded = lc.Calibration(crowding=1.0, typical_count=1.0)
+    alone, among = crowded.existence([0.5])[0], crowded.existence([0.5, 0.9, 0.9, 0.9])[0]
+    assert alone == pytest.approx(1.5 / (1.5 + 2))  # odds of 1, times (1 + 0.5) / (1 + 1)
+    assert among == pytest.approx(4.2 / (4.2 + 2))  # and times (1 + 3.2) / (1 + 1)
+    assert crowded.existence([0.5], among=3.2)[0] == pytest.approx(among)
+    assert crowded.existence([0.5], among=1)[0] == pytest.approx(0.5)
+    assert crowded.distribution([0.5, 0.9]).mean() == pytest.approx(crowded.existence([0.5, 0.9]).sum())
+    touching = crowded.existence([0.5, 0.9, 0.9], [0, 0, 0.4])  # together they seem to be 1.9
+    assert touching[0] == pytest.approx(crowded.existence([0.5], among=1.9)[0])
+
+
+def test_ripples_are_not_lesions_of_their_own():
+    calm = lc.Calibration(ripple=0.02)
+    np.testing.assert_allclose(calm.existence([0.9, 0.9, 0.9], [0, 0.89, 0.8]), [0.9, 0, 0.1])
+    np.testing.assert_allclose(calm.existence([0.01]), [0.01])  # a region of its own is none
+    assert not calm.is_identity
+    assert "less than 0.02" in str(calm)
+    crowded = lc.Calibration(crowding=1.0, ripple=0.02)
+    expected = crowded.existence([0.9], among=0.9)
+    np.testing.assert_allclose(crowded.existence([0.9, 0.9], [0, 0.89])[:1], expected)
+
+
 def test_words_name_what_is_corrected():
     assert "nothing is corrected" in str(lc.Calibration())
     words = str(lc.Calibration(0.5, -1, 0.1, 0.3, 0.8, 0.4))
     assert "spread 0.4 between scans" in words
+    assert "crowding +2 around 3.5 lesions" in str(lc.Calibration(crowding=2.0, typical_count=3.5))
     assert "0.3 for each that has one" in words
 
 
@@ -122,6 +146,11 @@ def test_another_protocol_is_refused():
         {"extra_share": 1e3},
         {"extra_shape": 0},
         {"extra_shape": math.nan},
+        {"crowding": 11},
+        {"crowding": math.nan},
+        {"typical_count": -1},
+        {"typical_count": math.inf},
+        {"ripple": 1.5},
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(values):

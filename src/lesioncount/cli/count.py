@@ -18,14 +18,20 @@ from lesioncount.protocol import PROTOCOLS, CountingProtocol
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lesioncount.runs import RunResults
+    from lesioncount.runs import DicomOutput, RunResults
     from lesioncount.runs.records import ScanSummary
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
 
+# How many scans a note names.
+_NAMED = 5
+
 # Wider than any table: of a pipe, whose lines have no end.
 _NO_LIMIT = 10_000
+
+# What options say that are for names that differ in their ends.
+_SUFFIX = "what the name of {} adds to that of its map, or has in place of its last part, such as {}"
 
 # More digits than any number has that is meant.
 _LONGEST_NUMBER = 100
@@ -84,9 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     protocol.add_argument(
         "--mask",
         type=named_path,
-        metavar="FILE|FOLDER",
-        help="count only inside this mask; from a folder, the mask with the name of the map is used",
+        metavar="FILE|FOLDER|PATTERN",
+        help="count only inside this mask; in a folder, the mask of the same name or BIDS entities as the map; a "
+        "pattern is such as 'masks/{participant}_{session}.nii.gz'",
     )
+    protocol.add_argument("--mask-suffix", default="", metavar="TEXT", help=_SUFFIX.format("a mask", "_brain"))
 
     trust = parser.add_argument_group("how far to trust the maps")
     trust.add_argument(
@@ -105,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--members",
         action="store_true",
         help="treat each input folder as one member of an ensemble (folds, MC dropout, test-time augmentation) and "
-        "combine the counts of maps with the same name",
+        "combine the counts of maps in the same place, or with the same BIDS entities",
     )
 
     maps = parser.add_argument_group("what is in the maps")
@@ -121,6 +129,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_scale,
         metavar="S",
         help="multiply stored values by S to get probabilities: 1/255 for bytes, 0.01 for percent",
+    )
+
+    whose = parser.add_argument_group("whose scans they are")
+    whose.add_argument(
+        "--suffix",
+        metavar="TEXT",
+        help="in folders, count only maps whose names end like this, such as _prob (default: in BIDS datasets "
+        "_probseg, elsewhere all)",
+    )
+    whose.add_argument(
+        "--name-pattern",
+        metavar="PATTERN",
+        help="a regular expression with groups (?P<participant>…) and (?P<session>…), searched for in the path of a "
+        "map below the folder (default: sub-… and ses-… of BIDS names and folders)",
+    )
+    whose.add_argument(
+        "--root",
+        type=named_path,
+        metavar="FOLDER",
+        help="names of scans are paths below this folder (default: the folder given, or the innermost one that holds "
+        "all inputs)",
     )
 
     work = parser.add_argument_group("the run")
@@ -140,21 +169,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--save-labels", action="store_true", help="also write the candidates as label maps, SCAN_lesions.nii.gz"
     )
+    work.add_argument(
+        "--save-existence",
+        action="store_true",
+        help="also write maps in which each candidate has its existence, SCAN_existence.nii.gz",
+    )
+    work.add_argument(
+        "--save-colours",
+        action="store_true",
+        help="also write label maps with colour tables for ITK-SNAP, 3D Slicer and FSLeyes, SCAN_lesions.*",
+    )
+    work.add_argument(
+        "--bids",
+        action="store_true",
+        help="also write the candidates as a BIDS derivative: sub-…/anat/…_dseg.nii.gz, …_probseg.nii.gz and tables",
+    )
     work.add_argument("--report", action="store_true", help="also write report.html")
     work.add_argument(
         "--images",
         type=named_path,
-        metavar="FOLDER",
-        help="show candidates in the report on these images, which have the names of the maps",
+        metavar="FOLDER|PATTERN",
+        help="show candidates in the report on these images: a folder, in which they have the names or BIDS entities "
+        "of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz'",
     )
+    work.add_argument("--images-suffix", default="", metavar="TEXT", help=_SUFFIX.format("an image", "_FLAIR"))
+    _add_dicom_arguments(parser)
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def _add_dicom_arguments(parser: argparse.ArgumentParser) -> None:
+    dicom = parser.add_argument_group("results as DICOM (needs lesioncount[dicom])")
+    dicom.add_argument(
+        "--dicom",
+        action="store_true",
+        help="also write the candidates as a segmentation, SCAN_seg.dcm, and the count as a report, SCAN_sr.dcm",
+    )
+    dicom.add_argument(
+        "--dicom-series",
+        type=named_path,
+        metavar="FOLDER|PATTERN",
+        help="the images that the map was made from; for several maps, a folder with a folder of the name of each, or "
+        "a pattern such as 'dicom/{participant}/{session}'. Not needed for DICOM maps. Turns --dicom on",
+    )
+    dicom.add_argument(
+        "--dicom-type",
+        choices=("labelmap", "binary"),
+        help="of the segmentation; binary is for older viewers (default: labelmap). Turns --dicom on",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Count, and print what happened."""
     from lesioncount.cli.progress import progress_on
-    from lesioncount.runs import Settings, count_batch
+    from lesioncount.runs import Selection, Settings, count_batch
 
     fit = None
     if options.calibration is not None:
@@ -168,7 +236,11 @@ def run(options: argparse.Namespace) -> int:
         channel=options.channel,
         scale=options.scale,
         logits=options.logits,
-        save_labels=options.save_labels,
+        save_labels=options.save_labels or options.save_colours,
+        save_existence=options.save_existence,
+        save_colours=options.save_colours,
+        dicom=_dicom(options),
+        bids=options.bids,
     )
     with progress_on(sys.stderr, quiet=options.quiet) as progress:
         result = count_batch(
@@ -176,6 +248,14 @@ def run(options: argparse.Namespace) -> int:
             options.output,
             settings=settings,
             mask=options.mask,
+            selection=Selection(
+                suffix=options.suffix,
+                root=options.root,
+                name_pattern=options.name_pattern,
+                mask_suffix=options.mask_suffix,
+                images=options.images,
+                images_suffix=options.images_suffix,
+            ),
             members=options.members,
             jobs=options.jobs,
             cluster=options.cluster,
@@ -188,9 +268,11 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         from lesioncount.report import write_report
 
-        page = write_report(result, images=options.images)
+        page = write_report(result, images=options.images, images_suffix=options.images_suffix)
         if not options.quiet:
             print(f"Report: {page}")
+    if options.images is not None and not options.quiet:
+        _say_missing(result, options)
     for scan in result.failed[:_SHOWN]:
         print(f"failed: {scan.name}: {scan.error}", file=sys.stderr)
     if len(result.failed) > _SHOWN:
@@ -199,6 +281,25 @@ def run(options: argparse.Namespace) -> int:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
     return 1 if result.failed else 0
+
+
+def _dicom(options: argparse.Namespace) -> DicomOutput | None:
+    from lesioncount.runs import DicomOutput
+
+    if not (options.dicom or options.dicom_series or options.dicom_type):
+        return None
+    return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
+
+
+def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
+    """Name the scans that have no image."""
+    from lesioncount.runs.pairing import without_partner
+
+    missing = without_partner(result.counted, options.images, role="image", suffix=options.images_suffix)
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        of = f"{len(missing)} of {len(result.counted)} scans have no image in {options.images}"
+        print(f"note: {of}: {', '.join(missing[:_NAMED])}{more}")
 
 
 def _protocol(options: argparse.Namespace) -> CountingProtocol:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from lesioncount.protocol import PROTOCOLS
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
@@ -15,12 +17,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--channel", type=int, metavar="N", help="which channel to look at in files with several, starting at 0"
     )
+    parser.add_argument(
+        "--protocol",
+        choices=PROTOCOLS,
+        default="paper",
+        help="what counts as one candidate: a named protocol (default: %(default)s)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings; exit code 1 when the file cannot be counted as it is."""
     from lesioncount.runs.inspection import inspect_map
 
-    findings = inspect_map(options.file, channel=options.channel)
+    findings = inspect_map(options.file, channel=options.channel, protocol=options.protocol)
     print(findings)
     return 0 if findings.usable else 1

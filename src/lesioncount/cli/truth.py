@@ -15,7 +15,11 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the truth is."""
     truth = parser.add_argument_group("the truth")
     truth.add_argument(
-        "--truth", type=named_path, metavar="FOLDER", help="masks by experts, with the same names as the maps"
+        "--truth",
+        type=named_path,
+        metavar="FOLDER|PATTERN",
+        help="masks by experts: a folder, in which they have the names or BIDS entities of the maps, or a pattern such "
+        "as 'masks/{participant}_{session}_mask.nii.gz'",
     )
     truth.add_argument(
         "--truth-counts",
@@ -34,7 +38,8 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
         "--truth-suffix",
         default="",
         metavar="TEXT",
-        help="what the name of a mask adds to the name of its map, such as _label-lesion_mask",
+        help="what the name of a mask adds to that of its map, or has in place of its last part, such as "
+        "_label-lesion_mask",
     )
     truth.add_argument(
         "--scan-column",
@@ -48,8 +53,8 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     truth.add_argument(
         "--group-by",
         metavar="COLUMN|PATTERN",
-        help="which scans belong together, such as those of a patient: a column of the table, or a regular expression "
-        "that finds the patient in the name of a scan",
+        help="which scans belong together, such as those of a patient: a column of the table, participant_id, or a "
+        "regular expression that finds the patient in the name of a scan",
     )
     truth.add_argument("--skip-missing", action="store_true", help="leave out scans without truth")
 

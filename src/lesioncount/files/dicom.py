@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.byte_streams import HIGHEST_RATIO
+from lesioncount.files.dicom_header import sop_class
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.optional import optional
@@ -35,19 +36,21 @@ _BEFORE_META = 128 + 4 + 12
 def open_dicom(path: Path, channel: int | None = None) -> MapSource:
     """A DICOM SEG of type FRACTIONAL; a channel is a segment, counted from 0."""
     highdicom = optional("highdicom", "dicom", "Reading DICOM")
-    with _explained(path, "is not a DICOM segmentation"):
-        seg = highdicom.seg.Segmentation.from_dataset(_dataset(path), copy=False)
+    with explained(path, "is not a DICOM segmentation"):
+        seg = segmentation(path)
         kind, n_segments = seg.segmentation_type, int(seg.number_of_segments)
         is_occupancy = seg.get("SegmentationFractionalType") == "OCCUPANCY"
     if kind != highdicom.seg.SegmentationTypeValues.FRACTIONAL:
-        raise MapFileError(f"{path} is a {kind.value} segmentation, without probabilities. Export it as FRACTIONAL.")
+        raise MapFileError(
+            f"{path} is a {kind.value} segmentation, without probabilities. Export it as FRACTIONAL. (As a mask or as "
+            "the truth it can be used as it is.)"
+        )
     if is_occupancy:
         raise MapFileError(f"{path} says how much of a voxel is filled (OCCUPANCY), not how probable it is.")
     chosen = chosen_channel(path, n_segments, channel, "segments")
-    with _explained(path, "has frames that do not make a volume"):
+    with explained(path, "has frames that do not make a volume"):
         _check_bytes(path, seg)
-        _check_segments(path, seg)
-        _check_slices(path, seg)
+        check_frames(path, seg)
         # The affine of the volume, not of the file: highdicom may reverse the slices, or add those that are empty.
         volume = seg.get_volume(
             segment_numbers=[seg.segment_numbers[chosen]],
@@ -58,12 +61,44 @@ def open_dicom(path: Path, channel: int | None = None) -> MapSource:
         stored, highest = np.asarray(volume.array)[..., 0], int(seg.MaximumFractionalValue)
     if not max(1, int(stored.max())) <= highest:
         raise MapFileError(f"{path}: the highest value is {stored.max()}, but the header says that it is {highest}.")
-    affine = np.array(volume.affine, dtype=np.float64)
-    affine[:2] *= -1  # LPS → RAS
-    grid = VoxelGrid.placed(path, stored.shape, affine)
+    grid = VoxelGrid.placed(path, stored.shape, to_ras(volume.affine))
     return MapSource(
         grid, "DICOM SEG", np.dtype(np.float32), 0, lambda: _pieces(stored, highest), n_channels=n_segments
     )
+
+
+def segmentation(path: Path) -> Any:
+    """The segmentation in a file, which is known to hold what it promises."""
+    highdicom = optional("highdicom", "dicom", "Reading DICOM")
+    return highdicom.seg.Segmentation.from_dataset(_dataset(path), copy=False)
+
+
+def read_header(path: Path) -> Any:
+    """All elements of an image but its pixels."""
+    pydicom = optional("pydicom", "dicom", "Reading DICOM")
+    _check_deflated(path)
+    return pydicom.dcmread(path, stop_before_pixels=True)
+
+
+def to_ras(affine: ArrayLike) -> NDArray[np.float64]:
+    """An affine in the axes of DICOM (left, posterior, superior) in ours (right, anterior, superior), or back."""
+    return np.diag([-1.0, -1.0, 1.0, 1.0]) @ np.asarray(affine, dtype=np.float64)
+
+
+def check_frames(path: Path, seg: Any) -> None:
+    """Raise if a frame is of no segment, or lies where no slice can be."""
+    _check_segments(path, seg)
+    _check_slices(path, seg)
+
+
+def class_name(path: Path) -> str:
+    """What a DICOM file says it is, in words where they are known."""
+    uid = sop_class(path) or "unknown"
+    with suppress(ImportError):
+        from pydicom.uid import UID
+
+        return UID(uid).name
+    return uid
 
 
 def _pieces(stored: NDArray[np.uint8], highest: int) -> Iterator[NDArray[np.float32]]:
@@ -76,9 +111,7 @@ def _pieces(stored: NDArray[np.uint8], highest: int) -> Iterator[NDArray[np.floa
 def _dataset(path: Path) -> Any:
     """All elements of a file, which is known to hold what it promises, before there is room made for it."""
     pydicom = optional("pydicom", "dicom", "Reading DICOM")
-    meta = pydicom.filereader.read_file_meta_info(path)
-    if meta.TransferSyntaxUID.is_deflated:
-        _check_inflated(path, _BEFORE_META + int(meta.FileMetaInformationGroupLength))
+    _check_deflated(path)
     data = pydicom.dcmread(path)
     n_frames = int(data.get("NumberOfFrames") or 1)
     n_described = len(data.PerFrameFunctionalGroupsSequence)
@@ -94,6 +127,13 @@ def _dataset(path: Path) -> Any:
             "frames do not make a volume. It is truncated, or its header is damaged."
         )
     return data
+
+
+def _check_deflated(path: Path) -> None:
+    """Raise if a file is deflated and becomes too large: it would be inflated as a whole, whatever is read of it."""
+    meta = optional("pydicom", "dicom", "Reading DICOM").filereader.read_file_meta_info(path)
+    if meta.TransferSyntaxUID.is_deflated:
+        _check_inflated(path, _BEFORE_META + int(meta.FileMetaInformationGroupLength))
 
 
 def _check_inflated(path: Path, start: int) -> None:
@@ -115,6 +155,8 @@ def _check_bytes(path: Path, seg: Any) -> None:
 
 def _check_segments(path: Path, seg: Any) -> None:
     """Raise if a frame is of a segment that the file does not have: it would be missing in all of them."""
+    if seg.SegmentationType == "LABELMAP":  # its voxels say which segment they are of
+        return
     shared = seg.SharedFunctionalGroupsSequence[0]
     known = set(seg.segment_numbers)
     for frame in seg.PerFrameFunctionalGroupsSequence:
@@ -138,7 +180,8 @@ def _check_slices(path: Path, seg: Any) -> None:
 
 
 @contextmanager
-def _explained(path: Path, what: str) -> Iterator[None]:
+def explained(path: Path, what: str) -> Iterator[None]:
+    """Say what is wrong with a file, whatever it is."""
     try:
         yield
     except (MapFileError, MemoryError):

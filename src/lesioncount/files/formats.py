@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_store
 from lesioncount.files.byte_streams import check_regular, short
+from lesioncount.files.dicom_header import SEGMENTATIONS, is_other_dicom, sop_class
+from lesioncount.files.dicom_masks import open_dicom_mask
 from lesioncount.files.source import MapSource
 
 _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
@@ -42,16 +44,14 @@ def open_map(
     logits : bool, default False
         Whether the values are logits.
     """
-    path = Path(path)
-    ending = _checked_ending(path)
-    try:
-        return _open(path, ending, channel).read_as(scale=scale, logits=logits)
-    except LesionCountError:
-        raise
-    except MemoryError:
-        raise MapFileError(f"{path} does not fit into memory. It is damaged, or too large.") from None
-    except OSError as error:
-        raise MapFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    return _explained(Path(path), lambda file, ending: _open(file, ending, channel)).read_as(scale=scale, logits=logits)
+
+
+def open_mask(path: str | os.PathLike[str], /) -> MapSource:
+    """Open a file as a mask, whose values are labels: as `open_map`, and also DICOM SEG that are no probabilities."""
+    if map_ending(Path(path)) in dicom.ENDINGS:
+        return _explained(Path(path), lambda file, _: open_dicom_mask(file))
+    return open_map(path)
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -66,17 +66,37 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
-    name = path.name.lower()
     with suppress(OSError):  # a name that is too long
         if any((path / meta).is_file() for meta in zarr_store.METADATA):
             return ".zarr"  # whatever it is called, such as an array inside a group
-    return next((ending for ending in _READERS if name.endswith(ending) and name != ending), None)
+    ending = _ending_in(path.name)
+    if ending is None:
+        return ".dcm" if sop_class(path) in SEGMENTATIONS else None  # hospitals often write no ending
+    return None if ending in dicom.ENDINGS and is_other_dicom(path) else ending
 
 
-def scan_name(path: Path) -> str:
-    """The name of the file without its ending."""
-    ending = map_ending(path) or ""
-    return path.name[: -len(ending)] if ending and path.name.lower().endswith(ending) else path.name
+def scan_name(path: PurePath) -> str:
+    """The name of the file without its ending, whether it is there or not."""
+    ending = _ending_in(path.name)
+    return path.name if ending is None else path.name[: -len(ending)]
+
+
+def _ending_in(name: str) -> str | None:
+    lower = name.lower()
+    return next((ending for ending in _READERS if lower.endswith(ending) and lower != ending), None)
+
+
+def _explained(path: Path, open_it: Callable[[Path, str], MapSource]) -> MapSource:
+    """Open a file that is there and of a kind that is known; whatever goes wrong is said with its name."""
+    ending = _checked_ending(path)
+    try:
+        return open_it(path, ending)
+    except LesionCountError:
+        raise
+    except MemoryError:
+        raise MapFileError(f"{path} does not fit into memory. It is damaged, or too large.") from None
+    except OSError as error:
+        raise MapFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _checked_ending(path: Path) -> str:
@@ -102,6 +122,8 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unknown(path: Path) -> str:
+    if is_other_dicom(path):
+        return f"{short(path)} is not a DICOM segmentation (SEG), but a file of the class {dicom.class_name(path)}."
     return f"{short(path)} is not a kind of file that is known. Known are {', '.join(_READERS)}."
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import IO
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.atomic import remove_left_overs, replacing
+from lesioncount.files.atomic import remove_left_overs, replacing, write_quickly
 from lesioncount.files.certified import certified, is_certified
 
 fcntl: ModuleType | None
@@ -29,6 +29,9 @@ _LEDGER, _LEDGERS, _LOCK = ".lesioncount.tsv", ".lesioncount.*.tsv", ".lesioncou
 
 # Files that may list what was written with them, and then take the place of the ledger.
 _LISTS = ("run.json", "evaluation.json")
+
+# Of a file that we wrote and a power cut has emptied, nothing is lost.
+_EMPTY = hashlib.sha256().hexdigest()
 
 _CERTIFIED = (".json", ".html", ".svg")
 _HASHED_AT_ONCE = 1 << 20
@@ -49,15 +52,16 @@ class OutputFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._made: set[Path] = set()
 
     def is_ours(self, name: str) -> bool:
         """Whether a file is there, and just as we wrote it."""
         path = self.path / name
-        if os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114 - take any name
+        if not self._is_file(name):
             return False
         if name.endswith(_CERTIFIED) and is_certified(path):
             return True
-        return name in self._written and _sha256(path) in self._written[name]
+        return name in self._written and _sha256(path) in (*self._written[name], _EMPTY)
 
     def check(self, names: Iterable[str]) -> None:
         """Raise if one of these files is there and not ours."""
@@ -77,20 +81,14 @@ class OutputFolder:
             Replace it also if it was changed since: the caller knows that it was ours.
         """
         final = self.path / name
-        try:
-            final.parent.mkdir(parents=True, exist_ok=True)
-            root = self.path.resolve()
-        except OSError as error:
-            raise MapFileError(f"The folder {final.parent} cannot be used: {error.strerror}.") from None
-        if root not in (inside := final.parent.resolve(), *inside.parents):
-            raise MapFileError(f"{final.parent} is a link that leads out of {self.path}. Remove it.")
+        self._make(final.parent)
         # Not in a folder inside this one: what a killed process leaves is looked for here only.
         with replacing(final, made_in=self.path) as temporary:
             yield temporary
             if not though_changed:
                 self.check([name])
             if not name.endswith(_CERTIFIED):
-                self._record(name, _sha256(temporary))
+                self._record({name: _sha256(temporary)})
 
     def write_text(self, name: str, text: str, *, though_changed: bool = False) -> None:
         """Write a text file, complete or not at all, with a check sum where its format allows for one."""
@@ -98,16 +96,39 @@ class OutputFolder:
         with self.replacing(name, though_changed=though_changed) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # names may be no Unicode
 
+    def write_together(self, files: Mapping[str, bytes]) -> None:
+        """Write several small files that can be made again, each complete or not at all, and none waited for.
+
+        A power cut within the next half a minute may leave them empty. JSON gets its check sum, as always.
+        """
+        self.check(files)
+        contents = {
+            name: certified(name.rpartition("/")[2], content.decode()).encode()
+            if name.endswith(_CERTIFIED)
+            else content
+            for name, content in files.items()
+        }
+        for folder in {(self.path / name).parent for name in files}:
+            self._make(folder)
+        self._record({name: hashlib.sha256(content).hexdigest() for name, content in contents.items()})
+        for name, content in contents.items():
+            write_quickly(self.path / name, content, made_in=self.path)
+
     def remove(self, name: str) -> None:
         """Remove a file if it is ours."""
         if self.is_ours(name):
             (self.path / name).unlink(missing_ok=True)
 
+    def names(self) -> frozenset[str]:
+        """Names of all files that we wrote here, but for those that carry a check sum; some may be gone or changed."""
+        return frozenset(self._written)
+
     def listed(self) -> dict[str, str]:
         """Name and SHA-256 of the files in the ledgers that are there and ours: for the file that lists them."""
         self.__dict__.pop("_written", None)  # others have written, too
-        ours = (name for name in self._written if self.is_ours(name) and not name.endswith(_CERTIFIED))
-        return {name: _sha256(self.path / name) for name in sorted(ours)}
+        listed = sorted(name for name in self._written if not name.endswith(_CERTIFIED))
+        found = {name: _sha256(self.path / name) for name in listed if self._is_file(name)}
+        return {name: sha256 for name, sha256 in found.items() if sha256 in (*self._written[name], _EMPTY)}
 
     @contextmanager
     def alone(self, *, listed_in: str | None = None) -> Iterator[None]:
@@ -170,15 +191,38 @@ class OutputFolder:
                 written.setdefault(one, set()).add(sha256)
         return written
 
+    def _make(self, folder: Path) -> None:
+        """Make this folder, or one in it, which must not be a link that leads elsewhere."""
+        if folder in self._made:
+            return
+        if folder != self.path:
+            self._make(folder.parent)
+        try:
+            folder.mkdir(parents=folder == self.path)
+        except FileExistsError:
+            if not folder.is_dir():
+                raise MapFileError(f"The folder {folder} cannot be used: there is a file of that name.") from None
+            if folder != self.path and folder.is_symlink() and self.path.resolve() not in folder.resolve().parents:
+                raise MapFileError(f"{folder} is a link that leads out of {self.path}. Remove it.") from None
+        except OSError as error:
+            raise MapFileError(f"The folder {folder} cannot be used: {error.strerror}.") from None
+        self._made.add(folder)
+
+    def _is_file(self, name: str) -> bool:
+        path = self.path / name
+        return not os.path.islink(path) and os.path.isfile(path)  # noqa: PTH113, PTH114 - take any name
+
     def _is_taken(self, name: str) -> bool:
         return os.path.lexists(self.path / name)  # of a name that is too long: no
 
-    def _record(self, name: str, sha256: str) -> None:
-        written = self._written
+    def _record(self, hashes: Mapping[str, str]) -> None:
         # In one piece, and on a line of its own even after one that a full disk has cut.
         with (self.path / f".lesioncount.{socket.gethostname()}-{os.getpid()}.tsv").open("ab", buffering=0) as ledger:
-            ledger.write(f"\n{sha256}\t{name}".encode("utf-8", "backslashreplace"))
-        written.setdefault(name, set()).add(sha256)
+            lines = "".join(f"\n{sha256}\t{name}" for name, sha256 in hashes.items())
+            ledger.write(lines.encode("utf-8", "backslashreplace"))
+        if "_written" in self.__dict__:  # else it is read when it is needed, from this file, too
+            for name, sha256 in hashes.items():
+                self._written.setdefault(name, set()).add(sha256)
 
     def _settle(self, listed_in: str | None) -> None:
         """One list instead of many ledgers, while nobody else writes."""

@@ -44,6 +44,8 @@ class MapSource:
         Of formats for pictures, whose numbers are whole: the largest that fits, if nothing says what stands for 1.
     read_from : tuple of Path
         What is read, where that is not just the file: voxels beside a header, the segmentation beside probabilities.
+    has_instances : bool
+        Of a mask: whether the file itself says that each value is a thing of its own.
     """
 
     grid: VoxelGrid
@@ -57,6 +59,7 @@ class MapSource:
     n_channels: int = 1
     full_scale: int | None = None
     read_from: tuple[Path, ...] = ()
+    has_instances: bool = False
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -98,6 +101,10 @@ class MapSource:
                 f"probability of 1. If {self.full_scale} does, pass --scale 1/{self.full_scale} (from Python: "
                 f"scale=1/{self.full_scale}); if it is a mask of 0 and 1, --scale 1."
             )
+
+    def with_instances(self) -> MapSource:
+        """The same mask, each value of which is a thing of its own."""
+        return replace(self, has_instances=True)
 
     def array(self) -> NDArray[Any]:
         """The whole map as it is stored."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from lesioncount.optional import optional
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
 from lesioncount.report.templates import template
+from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_results
 from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
@@ -33,7 +34,9 @@ _SCANS_IN_OVERVIEW = 40
 _MANY_SCANS, _OPEN_OF_MANY = 12, 3
 
 
-def write_report(results: RunResults | str | Path, *, images: Path | None = None) -> Path:
+def write_report(
+    results: RunResults | str | Path, *, images: str | Path | None = None, images_suffix: str = ""
+) -> Path:
     """Write a page that shows the results of a run: the cohort, each scan, and each candidate in its place.
 
     Parameters
@@ -41,8 +44,11 @@ def write_report(results: RunResults | str | Path, *, images: Path | None = None
     results : RunResults or path
         What `count_batch` returned, or the folder it wrote to. The maps are read again for pictures.
     images : path, optional
-        What to show behind the candidates: a folder with an image of the same name for each map, or one image for all.
-        It must lie on the grid of the map. Default: the map itself.
+        What to show behind the candidates: a folder with an image for each map, of the same name or the same BIDS
+        entities; a pattern such as ``flair/{participant}_{session}_FLAIR.nii.gz``; or one image for all. It must lie
+        on the grid of the map. Default: the map itself.
+    images_suffix : str
+        What the name of an image adds to that of its map, or has in place of its last part.
 
     Returns
     -------
@@ -53,16 +59,31 @@ def write_report(results: RunResults | str | Path, *, images: Path | None = None
         optional(module, "report", "Writing the report")
     results = results if isinstance(results, RunResults) else read_results(Path(results))
     page = results.out / "report.html"
-    OutputFolder(results.out).write_text(page.name, _rendered(results, None if images is None else Path(images)))
+    shown = {} if images is None else images_of(results, Path(images), suffix=images_suffix)
+    OutputFolder(results.out).write_text(page.name, _rendered(results, shown))
     return page
 
 
-def _rendered(results: RunResults, images: Path | None) -> str:
+def images_of(results: RunResults, images: Path, *, suffix: str = "") -> dict[str, Path | str]:
+    """The image of each scan that was counted; where there is none, a text that says so."""
+    scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
+    found = pair(scans, images, role="image", suffix=suffix)
+    missing = f"Shown on the map, because there is no image of this scan in {images}."
+    return {scan.name: image or missing for scan, image in zip(scans, found, strict=True)}
+
+
+def _rendered(results: RunResults, images: Mapping[str, Path | str]) -> str:
     # The most uncertain scans first; those that are equally so in the order of the run.
     scans = sorted(results.counted, key=lambda scan: -scan.counted.best.count_sd)
     anchors = {scan.name: f"scan-{number}" for number, scan in enumerate(results.scans, start=1)}
     sections = [
-        section_of(scan, results, key=anchors[scan.name], images=images, has_pictures=number < _SCANS_WITH_PICTURES)
+        section_of(
+            scan,
+            results,
+            key=anchors[scan.name],
+            image=images.get(scan.name),
+            has_pictures=number < _SCANS_WITH_PICTURES,
+        )
         for number, scan in enumerate(scans)
     ]
     in_overview = scans[:_SCANS_IN_OVERVIEW]
@@ -97,7 +118,7 @@ def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
 
 def _in_plain_words(calibration: Calibration) -> str:
     """What a calibration does to a count."""
-    opened, settled = calibration.existence([_OPEN, _SETTLED])
+    opened, settled = calibration.existence([_OPEN, _SETTLED], among=calibration.typical_count)
     changed = f"a candidate with a probability of {_OPEN} in the map exists with probability {opened:.2f}"
     return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
 

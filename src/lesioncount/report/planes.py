@@ -19,7 +19,7 @@ _ENDS = (("R", "L"), ("A", "P"), ("S", "I"))
 
 @dataclass(frozen=True)
 class Plane:
-    """One picture: pixels, the outline of the candidate, and its peak.
+    """One picture: pixels, the outline of the candidate, its peak, and where it touches its neighbours.
 
     Attributes
     ----------
@@ -30,8 +30,14 @@ class Plane:
         The pixels in base64.
     outline : str
         SVG path around the candidate, in pixels.
+    neighbours : str
+        SVG path around the candidates that touch it.
     peak : tuple of float
         Column and row of the middle of the peak voxel, in pixels.
+    bridge : tuple of float, or None
+        The same of the voxel at which it joins a higher peak, if there is one.
+    is_bridge_here : bool
+        Whether that voxel is in this plane, or in front of it or behind.
     letters : tuple of str, or None
         What lies to the left, to the right, at the top and at the bottom; None when the map does not say.
     """
@@ -43,7 +49,10 @@ class Plane:
     n_rows: int
     png: str
     outline: str
+    neighbours: str
     peak: tuple[float, float]
+    bridge: tuple[float, float] | None
+    is_bridge_here: bool
     letters: tuple[str, str, str, str] | None
 
 
@@ -102,11 +111,12 @@ class View:
 
 def planes_through(
     shades: NDArray[np.uint8],
-    region: NDArray[np.bool_],
+    labels: NDArray[Any],
     peak: Sequence[int],
     *,
     view: View,
     spacing_mm: Sequence[float] | None,
+    bridge: Sequence[int] | None = None,
     palette: bytes | None = None,
 ) -> tuple[Plane, ...]:
     """The planes through the peak of a candidate: three, or one for a 2-D map.
@@ -115,24 +125,27 @@ def planes_through(
     ----------
     shades : ndarray of uint8
         The window, as it is to be shown.
-    region : ndarray of bool
-        The voxels of the candidate, in the same window.
+    labels : ndarray of int or bool
+        In the same window: 1 in the voxels of the candidate, 2 and more in those of candidates that touch it.
     peak : sequence of int
         Index of the peak in the window.
     view : View
     spacing_mm : sequence of float or None
         Voxel size along each axis; equal sides when unknown.
+    bridge : sequence of int, optional
+        Index of the voxel at which it joins a higher peak.
     palette : bytes, optional
         Red, green and blue of each shade. Grey without it.
     """
     sizes = (1.0, 1.0, 1.0) if spacing_mm is None else (*spacing_mm, 1.0)[:3]
     across = (2, 1, 0) if shades.ndim == 3 else (view.axes.index(2),)
     at = view.turned_index(peak, shades.shape)
-    voxels, inside = view.turned(shades), view.turned(region)
+    crossed = None if bridge is None else view.turned_index(bridge, shades.shape)
+    voxels, inside = view.turned(shades), view.turned(labels)
     planes = []
     for axis in across:
         columns, rows = (other for other in range(3) if other != axis)
-        pixels, mask = (np.take(array, at[axis], axis=axis).T for array in (voxels, inside))
+        pixels, label = (np.take(array, at[axis], axis=axis).T for array in (voxels, inside))
         plane = Plane(
             name=view.name(axis) if shades.ndim == 3 else "in plane",
             width_mm=pixels.shape[1] * sizes[view.axes[columns]],
@@ -140,16 +153,19 @@ def planes_through(
             n_columns=pixels.shape[1],
             n_rows=pixels.shape[0],
             png=_png(pixels, palette),
-            outline=outline(mask),
+            outline=outline(label == 1),
+            neighbours=outline(np.where(label > 1, label, 0)),
             peak=(at[columns] + 0.5, at[rows] + 0.5),
+            bridge=None if crossed is None else (crossed[columns] + 0.5, crossed[rows] + 0.5),
+            is_bridge_here=crossed is not None and crossed[axis] == at[axis],
             letters=view.letters(columns, rows),
         )
         planes.append(plane)
     return tuple(planes)
 
 
-def outline(mask: NDArray[np.bool_]) -> str:
-    """The edges of the pixels of a region, as an SVG path in pixels.
+def outline(labels: NDArray[Any]) -> str:
+    """The edges between pixels of different labels, as an SVG path in pixels; outside, all are 0.
 
     Examples
     --------
@@ -157,7 +173,7 @@ def outline(mask: NDArray[np.bool_]) -> str:
     >>> outline(np.array([[False, True, True]]))
     'M1 0h2M1 1h2M1 0v1M3 0v1'
     """
-    padded = np.pad(mask, 1)
+    padded = np.pad(labels, 1)
     horizontal = _runs(padded[1:, 1:-1] != padded[:-1, 1:-1])
     vertical = _runs((padded[1:-1, 1:] != padded[1:-1, :-1]).T)
     return "".join(

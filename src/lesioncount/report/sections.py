@@ -70,10 +70,12 @@ class Section:
         return row.is_of_first_member and row.label in self.slices.planes
 
 
-def section_of(scan: ScanSummary, results: RunResults, *, key: str, images: Path | None, has_pictures: bool) -> Section:
+def section_of(
+    scan: ScanSummary, results: RunResults, *, key: str, image: Path | str | None, has_pictures: bool
+) -> Section:
     """Read the record of a scan, draw its distribution, and cut its slices."""
     record = results.record(scan.name)
     lesions = sorted(record.lesions, key=lambda row: (-row.variance_share, -row.existence, row.label))
     shown = [row for row in lesions if row.is_of_first_member][:PICTURES_PER_SCAN]
-    slices = cut_slices(scan, results.run.counted_with, shown, images) if has_pictures else Slices()
+    slices = cut_slices(scan, results.run.counted_with, shown, image) if has_pictures else Slices()
     return Section(scan, distribution(record, key=key), lesions, slices, has_pictures)

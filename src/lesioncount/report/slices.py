@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import MapSource, open_map
+from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import check_same_grid
+from lesioncount.files.mask_grid import mask_on
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
-from lesioncount.runs.inputs import counterpart
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.settings import CountedWith
@@ -70,7 +70,7 @@ class _Shown:
 
 
 def cut_slices(
-    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], images: Path | None
+    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
 ) -> Slices:
     """Cut the planes through some candidates of a scan; what is wrong with its files ends up as a note.
 
@@ -81,18 +81,20 @@ def cut_slices(
         How its map was read and counted.
     lesions : sequence of LesionRow
         The candidates to show.
-    images : path, optional
-        The image to show, or a folder with an image of the name of the map.
+    image : path, optional
+        The image to show; a text says why there is none, though images were asked for.
     """
     if not lesions:
         return Slices()
     try:
-        return _cut(scan, counted_with, lesions, images)
+        return _cut(scan, counted_with, lesions, image)
     except _UNREADABLE as error:
         return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {_reason(error)}")
 
 
-def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], images: Path | None) -> Slices:
+def _cut(
+    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
+) -> Slices:
     source = open_map(scan.grid.path, **counted_with.reading.to_dict())
     if source.shape != scan.grid.shape:
         raise MapFileError(f"{source.path} now has shape {source.shape}.")
@@ -101,50 +103,70 @@ def _cut(scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionR
     for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
         if not abs(probabilities[window.peak_inside] - lesion.height) <= _SAME_PROBABILITY:
             raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
-    regions = _regions(source, scan.within, counted_with.protocol, windows, maps)
-    shown, note = _background(source, windows, maps, images)
+    labels = _labels(source, scan.within, counted_with.protocol, windows, maps)
+    shown, note = _background(source, windows, maps, image)
     view = View.of(source.affine)
     planes = {
         lesion.label: planes_through(
-            shown.shades(number), regions[number], windows[number].peak_inside,
+            shown.shades(number), labels[number], windows[number].peak_inside,
             view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
+            bridge=windows[number].inside(lesion.saddle),
         )
         for number, lesion in enumerate(lesions)
     }  # fmt: skip
     return Slices(planes, shown.palette is None, source.grid.why_unplaced if source.affine is None else None, note)
 
 
-def _regions(
+def _labels(
     source: MapSource,
     within: Path | None,
     protocol: CountingProtocol,
     windows: Sequence[Window],
     maps: Sequence[NDArray[Any]],
-) -> list[NDArray[np.bool_]]:
-    """The voxels of each candidate: connected as they were counted, in the window, to its peak."""
-    connected = replace(protocol, min_voxels=1, min_volume_mm3=0, min_diameter_mm=0, min_length_mm=0)
+) -> list[NDArray[np.int32]]:
+    """Of each window: 1 in the voxels of its candidate, 2 and more in those of the candidates that touch it."""
     masks: list[NDArray[np.bool_] | None] = [None] * len(windows)
     if within is not None:
-        mask = open_map(within)
-        check_same_grid(source.grid, mask.grid, "the mask")
-        masks = [mask.to_mask(stored) for stored in read_windows(mask, windows)]
-    regions = []
+        everywhere = mask_on(source.grid, open_mask(within))
+        masks = [everywhere[window.box] for window in windows]
+    found = []
     for window, probabilities, inside in zip(windows, maps, masks, strict=True):
         clipped = probabilities.clip(0, 1)  # scaled numbers may end outside by rounding
-        labels = find_candidates(clipped, protocol=connected, mask=inside, warn=False).label_map()
-        if labels[window.peak_inside] == 0:
+        labels = _labelled(clipped, inside, protocol, window.peak_inside, source.spacing_mm)
+        own = labels[window.peak_inside]
+        if own == 0:
             raise MapFileError(f"{within} has changed: it leaves out the candidate at {window.peak}.")
-        regions.append(labels == labels[window.peak_inside])
-    return regions
+        regions = _labelled(clipped, inside, protocol.components_above(protocol.threshold), window.peak_inside, None)
+        touching = np.where(regions == regions[window.peak_inside], labels + (labels > 0), 0)
+        found.append(np.where(labels == own, 1, touching).astype(np.int32))
+    return found
+
+
+def _labelled(
+    probabilities: NDArray[Any],
+    inside: NDArray[np.bool_] | None,
+    protocol: CountingProtocol,
+    peak: tuple[int, ...],
+    spacing_mm: tuple[float, ...] | None,
+) -> NDArray[np.int32]:
+    """Labels in a window. The window may cut a candidate so small that only without a smallest size it has one."""
+    any_size = replace(protocol, min_voxels=1, min_volume_mm3=0, min_diameter_mm=0, min_length_mm=0)
+    if protocol.has_peaks:  # those too small have joined their neighbours
+        labels = find_candidates(
+            probabilities, protocol=protocol, mask=inside, spacing_mm=spacing_mm, warn=False
+        ).label_map()
+        if labels[peak] > 0:
+            return labels
+    return find_candidates(probabilities, protocol=any_size, mask=inside, warn=False).label_map()
 
 
 def _background(
-    source: MapSource, windows: Sequence[Window], maps: list[NDArray[Any]], images: Path | None
+    source: MapSource, windows: Sequence[Window], maps: list[NDArray[Any]], image: Path | str | None
 ) -> tuple[_Shown, str | None]:
-    note = None
-    if images is not None:
+    note = image if isinstance(image, str) else None
+    if isinstance(image, Path):
         try:
-            return _image(source, windows, counterpart(images, source.path)), None
+            return _image(source, windows, image), None
         except _UNREADABLE as error:
             note = f"Shown on the map, because the image could not be used: {_reason(error)}"
     colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](range(256), bytes=True)

@@ -34,6 +34,12 @@ class Window:
         """Index of the peak in the box."""
         return tuple(index - part.start for index, part in zip(self.peak, self.box, strict=True))
 
+    def inside(self, index: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        """Index of a voxel in the box; None if it is not there."""
+        if index is None or not all(part.start <= i < part.stop for i, part in zip(index, self.box, strict=True)):
+            return None
+        return tuple(i - part.start for i, part in zip(index, self.box, strict=True))
+
 
 def window_of(lesion: LesionRow, shape: tuple[int, ...], spacing_mm: tuple[float, ...] | None) -> Window:
     """The window that shows a candidate."""

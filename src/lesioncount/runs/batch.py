@@ -11,15 +11,19 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.files.output import OutputFolder
-from lesioncount.runs.inputs import counterpart, find_maps, match_members
+from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
+from lesioncount.runs.bids_output import check_places, scan_files_in
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
-from lesioncount.runs.names import name_scans
+from lesioncount.runs.names import check_case
 from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run
-from lesioncount.runs.scan_counting import count_scan, counted_before, failed, label_name
+from lesioncount.runs.scan_counting import count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
-from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS
+from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
+from lesioncount.runs.scan_outputs import output_names, own_names
+from lesioncount.runs.scan_series import with_series
+from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
 from lesioncount.runs.tables import filled_columns, to_tsv
 from lesioncount.runs.workers import results_of
@@ -30,13 +34,14 @@ Progress = Callable[[ScanSummary, int, int], None]
 TABLES = ("counts.tsv", "lesions.tsv", "members.tsv")
 
 
-def count_batch(
+def count_batch(  # noqa: PLR0913 - as many as a run has options
     inputs: Sequence[str | Path],
     out: str | Path,
     /,
     *,
     settings: Settings | None = None,
     mask: str | Path | None = None,
+    selection: Selection | None = None,
     members: bool = False,
     jobs: int = 1,
     cluster: str | None = None,
@@ -50,13 +55,16 @@ def count_batch(
     ----------
     inputs : sequence of path
         Files, folders (searched with everything below them) or glob patterns. With ``members``, two or more folders
-        that hold maps of the same scans under the same names.
+        that hold maps of the same scans, in the same places or with the same BIDS entities.
     out : path
         Folder of the results; made if it is not there.
     settings : Settings, optional
         Protocol, channel, scale, logits, calibration, and whether to write label maps.
     mask : path, optional
-        A mask for all maps, or a folder with a mask of the same name for each.
+        A mask for all maps; a folder with a mask for each, of the same name or the same BIDS entities; or a pattern
+        such as ``masks/{participant}_{session}.nii.gz``.
+    selection : Selection, optional
+        Which files in folders are maps, where names of scans begin, and how participants and masks are found.
     members : bool, default False
         Whether each input is one member of an ensemble: the count of a scan is the mixture of its members' counts.
     jobs : int, default 1
@@ -71,9 +79,19 @@ def count_batch(
         Called with the summary of a scan, the number of scans done, and the number of all.
     """
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
-    scans = _scans(inputs, mask, folder.path, members=members)
-    settings.check(members=members)
     known = _known(folder, resume=resume or overwrite)
+    scans = (selection or Selection()).find(
+        inputs,
+        folder.path,
+        mask=None if mask is None else Path(mask),
+        members=members,
+        known=known if resume else None,
+    )
+    check_case([scan.name for scan in scans], folder.path)
+    settings.check(members=members)
+    scans = with_series(scans, settings.dicom)
+    if settings.bids:
+        check_places(scans)
     scans = [replace(scan, was_counted=scan.name in known) for scan in scans]
     _check(folder, scans, settings, resume=resume)
     with folder.alone(listed_in=RUN_FILE):
@@ -94,8 +112,10 @@ def count_batch(
             run = replace(run, status="interrupted")
         results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
         _write_tables(folder, results)
+        if settings.bids:
+            write_dataset(folder, results)
         if overwrite and not (resume or results.interrupted):
-            _remove_stale(folder, results)
+            _remove_stale(folder, results, {name for scan in scans for name in output_names(scan, settings.recorded)})
         seconds = time.monotonic() - began
         folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=seconds, files=folder.listed()))
     return results
@@ -136,63 +156,63 @@ def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _scans(inputs: Sequence[str | Path], mask: str | Path | None, out: Path, *, members: bool) -> list[ScanFiles]:
-    if mask is not None and not Path(mask).exists():
-        raise MapFileError(f"The mask {mask} does not exist.")
-    if not members:
-        return [_scan(name, path, mask) for name, path in name_scans(find_maps(inputs, leave_out=out)).items()]
-    return [replace(_scan(name, paths[0], mask), members=paths) for name, paths in match_members(inputs, out).items()]
-
-
-def _scan(name: str, path: Path, mask: str | Path | None) -> ScanFiles:
-    try:
-        return ScanFiles(name, path, None if mask is None else counterpart(Path(mask), path))
-    except MapFileError as error:  # a scan without its mask is one that fails, as any other
-        return ScanFiles(name, path, problem=str(error))
-
-
-def _known(folder: OutputFolder, *, resume: bool) -> set[str]:
-    """The scans of an earlier run in this folder, which may be there only if it goes on or is replaced."""
+def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
+    """The scans of an earlier run in this folder and their paths; it may be there only if it goes on or is replaced."""
     if not folder.is_ours(RUN_FILE):
-        return set()
+        return {}
     if not resume:
         raise MapFileError(
             f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
             "or replace its results (--overwrite)."
         )
     run = find_run(folder.path)
-    return set() if run is None else {scan.name for scan in run.scans}
+    return {} if run is None else {scan.name: scan.path for scan in run.scans}
 
 
 def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool) -> None:
     """Raise if something would be replaced that is not ours, or was changed since."""
-    folder.check([RUN_FILE, *TABLES])
+    folder.check([RUN_FILE, *TABLES, *(DATASET_FILES if settings.bids else ())])
     folder.check(record_name(scan.name) for scan in scans if not scan.was_counted)
-    if settings.save_labels and not resume:  # one that need not be painted again may have been corrected
-        folder.check(label_name(scan.name) for scan in scans)
+    if not resume:  # a label map that need not be painted again may have been corrected
+        folder.check(name for scan in scans for name in output_names(scan, settings.recorded))
 
 
-def _remove_stale(folder: OutputFolder, results: RunResults) -> None:
+def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> None:
     """Remove what an earlier run has left and this one has not made again."""
     names = {scan.name for scan in results.scans}
     for path in folder.path.glob("*.json"):
         if path.name != RUN_FILE and path.stem not in names and read_record(folder.path, path.stem) is not None:
             folder.remove(path.name)
-            folder.remove(label_name(path.stem))
-    for name in () if results.run.counted_with.save_labels else names:
-        folder.remove(label_name(name))
-    folder.remove("report.html")
+            _remove_outputs(folder, path.stem)
+    for name in names:
+        _remove_outputs(folder, name, but=own_names(name, results.run.counted_with))
+    for name in scan_files_in(folder) - made:
+        folder.remove(name)
+    for name in ("report.html", *(() if results.run.counted_with.bids else DATASET_FILES)):
+        folder.remove(name)
+
+
+def _remove_outputs(folder: OutputFolder, name: str, *, but: Sequence[str] = ()) -> None:
+    for one in own_names(name):
+        if one not in but:
+            folder.remove(one)
 
 
 def _write_tables(folder: OutputFolder, results: RunResults) -> None:
     counts = [scan.row() for scan in results.scans]
     columns = filled_columns(COUNT_COLUMNS, counts, optional=OPTIONAL_COUNT_COLUMNS)
     folder.write_text("counts.tsv", to_tsv(columns, counts))
-    lesions = [{"scan": record.name, **row.row()} for record in results.records() for row in record.lesions]
-    columns = filled_columns(LESION_COLUMNS, lesions, optional=OPTIONAL_LESION_COLUMNS)
+    lesions = [
+        {"scan": record.name, **record.summary.whose, **row.row()}
+        for record in results.records()
+        for row in record.lesions
+    ]
+    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
+    columns = filled_columns(columns, lesions, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS))
     folder.write_text("lesions.tsv", to_tsv(columns, lesions))
-    members = [{"scan": scan.name, **member.row()} for scan in results.counted for member in scan.members]
+    members = [{"scan": one.name, **one.whose, **member.row()} for one in results.counted for member in one.members]
     if members:
-        folder.write_text("members.tsv", to_tsv(MEMBER_COLUMNS, members))
+        columns = filled_columns(MEMBER_COLUMNS, members, optional=WHOSE_COLUMNS)
+        folder.write_text("members.tsv", to_tsv(columns, members))
     else:
         folder.remove("members.tsv")  # of an earlier run

@@ -15,10 +15,13 @@ from lesioncount.candidates import Candidates
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
 from lesioncount.runs.file_counts import ScanCount, count_file
-from lesioncount.runs.inputs import counterpart, find_maps, namesakes
+from lesioncount.runs.inputs import maps_in
 from lesioncount.runs.instances import Instances
+from lesioncount.runs.pairing import pair, paired_scan
+from lesioncount.runs.patterns import is_pattern
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults
+from lesioncount.runs.scan_numbers import WHOSE_COLUMNS
 from lesioncount.runs.settings import CountedWith
 from lesioncount.runs.truth import check_none_missing, read_truth_table, true_lesions
 from lesioncount.runs.workers import results_of
@@ -36,7 +39,8 @@ class TruthOptions:
     Attributes
     ----------
     masks : Path, optional
-        Folder with a mask of the same name for each map.
+        Folder with a mask for each map, of the same name or the same BIDS entities; or a pattern such as
+        ``masks/{participant}_{session}.nii.gz``.
     table : Path, optional
         Table with a count per scan. With masks as well, counts are those of the table, and lesions those of the masks.
     label : int, optional
@@ -44,11 +48,11 @@ class TruthOptions:
     instances : bool
         Each value of the masks but 0 is a lesion of its own. Otherwise lesions are connected regions.
     suffix : str
-        What follows the name of the map in the name of its mask, such as "_label-lesion_mask".
+        What the name of a mask adds to that of its map, or has in place of its last part: "_label-lesion_mask".
     scan_column, count_column : str
         Of the table.
     group_by : str, optional
-        A column of the table, or a regular expression that finds the patient in the name of a scan.
+        A column of the table, ``participant_id``, or a regular expression that finds the patient in the name of a scan.
     skip_missing : bool
         Leave out scans without truth. Otherwise they are an error.
     """
@@ -72,7 +76,7 @@ class TruthOptions:
                 "no --truth-label."
             )
         for path in (self.masks, self.table):
-            if path is not None and not path.exists():
+            if path is not None and not path.exists() and not (path == self.masks and is_pattern(path)):
                 raise MapFileError(f"{path} does not exist.")
 
     @property
@@ -142,7 +146,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
             f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
     table = None if options.table is None else _Table(options)
-    masks = None if options.masks is None else _Masks(options)
+    masks = None if options.masks is None else _Masks(options, results.counted)
     sources = [source for source in (table, masks) if source is not None]
     known = tuple(scan for scan in results.counted if all(source.knows(scan) for source in sources))
     if not options.skip_missing or not known:
@@ -220,27 +224,31 @@ class _Table:
 
 
 class _Masks:
-    """Truth from a folder of masks."""
+    """Truth from masks."""
 
-    def __init__(self, options: TruthOptions) -> None:
+    def __init__(self, options: TruthOptions, scans: Sequence[ScanSummary]) -> None:
         self.path = options.masks or Path()
-        self._suffix = options.suffix
         self._reading: dict[str, Any] = {"label": options.label, "instances": options.instances}
+        asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
+        found = pair(asked, self.path, role="truth", suffix=options.suffix, none_is_error=False)
+        self._masks = {scan.name: mask for scan, mask in zip(asked, found, strict=True) if mask is not None}
 
     def names(self) -> Iterable[str]:
-        return (scan_name(path) for path in find_maps([self.path]))
+        return (scan_name(path) for path in (maps_in(self.path) if self.path.is_dir() else ()))
 
     def knows(self, scan: ScanSummary) -> bool:
-        return not self.path.is_dir() or bool(namesakes(self.path, scan.grid.path, suffix=self._suffix))
+        return scan.name in self._masks
 
     def lesions(self, scan: ScanSummary, counted_with: CountedWith) -> Candidates | Instances:
-        mask = counterpart(self.path, scan.grid.path, suffix=self._suffix)
+        mask = self._masks[scan.name]
         return true_lesions(mask, scan.grid, counted_with.protocol, within=scan.within, **self._reading)
 
 
-def _names(scan: ScanSummary) -> tuple[str, str]:
-    """Names that a scan may have in a table: that of its result, and that of its file, which may hold spaces."""
-    return scan.name, scan_name(scan.grid.path)
+def _names(scan: ScanSummary) -> tuple[str, ...]:
+    """Names that a scan may have in a table: of its result, its file, its path, its participant and session."""
+    ids = list(scan.whose.values())
+    path = [] if scan.files is None or scan.files.relative is None else [scan.files.relative]
+    return (scan.name, scan_name(scan.grid.path), *path, *(["_".join(ids), ids[0]] if ids else []))
 
 
 def _counted_again(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: bool) -> ScanCount:
@@ -274,6 +282,8 @@ def _groups_in_names(scans: Sequence[ScanSummary], pattern: str | None) -> Seque
     names = [scan.name for scan in scans]
     if pattern is None:
         return names
+    if pattern in WHOSE_COLUMNS and all(pattern in scan.whose for scan in scans):
+        return [scan.whose[pattern] for scan in scans]
     try:
         found = [re.search(pattern, name) for name in names]
     except re.error as error:

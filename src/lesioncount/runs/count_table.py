@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,13 +19,12 @@ from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.frames import counts_frame, lesions_frame
-from lesioncount.runs.inputs import counterpart, find_maps
 from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.names import name_scans
 from lesioncount.runs.plain import to_json
 from lesioncount.runs.records import ScanRecord, ScanSummary
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import CountNumbers
+from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.calibration import Calibration
@@ -55,7 +54,7 @@ class FileCount:
 
     @property
     def name(self) -> str:
-        """Of the scan: that of its file, without its ending."""
+        """Of the scan: its path below the folder that was given, without its ending."""
         return self.record.name
 
     @property
@@ -154,7 +153,7 @@ class CountTable:
         return SumOfCounts([row.distribution for row in self.counted])
 
     def to_dataframe(self) -> pd.DataFrame:
-        """A row for each file, with the columns of ``counts.tsv``, and the path."""
+        """A row for each file, with the columns of ``counts.tsv``."""
         return counts_frame(self._summaries)
 
     def lesions_to_dataframe(self) -> pd.DataFrame:
@@ -163,9 +162,7 @@ class CountTable:
 
     def to_dict(self) -> dict[str, Any]:
         """The rows as plain values."""
-        return {
-            "scans": [{**scan.row(), "path": str(row.path)} for scan, row in zip(self._summaries, self, strict=True)]
-        }
+        return {"scans": [scan.row() for scan in self._summaries]}
 
     def to_json(self) -> str:
         """The same as JSON."""
@@ -220,6 +217,7 @@ def count_files(
     scale: float | None = None,
     logits: bool = False,
     calibration: CalibrationFit | None = None,
+    selection: Selection | None = None,
     jobs: int = 1,
     progress: Callable[[FileCount, int, int], None] | None = None,
     **definition: Unpack[ProtocolFields],
@@ -233,11 +231,13 @@ def count_files(
     protocol : CountingProtocol or str, optional
         What counts as one lesion, or the name of a preset. Default: that of the paper.
     mask : path, optional
-        A mask for all maps, or a folder with a mask of the same name for each.
+        A mask for all maps, a folder with a mask for each, or a pattern such as ``masks/{participant}.nii.gz``.
     channel, scale, logits
         As in `count_file`.
     calibration : CalibrationFit, optional
         What counts are corrected with: ``fitting.CalibrationFit.load("calibration.json")``.
+    selection : Selection, optional
+        Which files of a folder are scans, and how they are named. Default: all maps, or those of a BIDS dataset.
     jobs : int, default 1
         Number of processes.
     progress : callable, optional
@@ -265,8 +265,8 @@ def count_files(
         logits=logits,
         calibration=calibration,
     )
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    scans = _scans(given, mask)
+    given = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    scans = (selection or Selection()).find(given, mask=None if mask is None else Path(mask))
     rows: dict[int, FileCount] = {}
     for place, future in results_of(partial(_record, settings=settings), scans, jobs=jobs):
         try:
@@ -276,19 +276,6 @@ def count_files(
         if progress is not None:
             progress(rows[place], len(rows), len(scans))
     return CountTable(tuple(rows[place] for place in range(len(scans))))
-
-
-def _scans(given: Sequence[str | os.PathLike[str]], mask: str | os.PathLike[str] | None) -> list[ScanFiles]:
-    if mask is not None and not Path(mask).exists():
-        raise MapFileError(f"The mask {mask} does not exist.")
-    return [_scan(name, path, mask) for name, path in name_scans(find_maps(map(Path, given))).items()]
-
-
-def _scan(name: str, path: Path, mask: str | os.PathLike[str] | None) -> ScanFiles:
-    try:
-        return ScanFiles(name, path, None if mask is None else counterpart(Path(mask), path))
-    except MapFileError as error:  # a scan without its mask is one that fails, as any other
-        return ScanFiles(name, path, problem=str(error))
 
 
 def _record(scan: ScanFiles, settings: Settings) -> ScanRecord:
@@ -314,4 +301,4 @@ def _failed(scan: ScanFiles, settings: Settings, why: str) -> ScanRecord:
 
 def _facts(scan: ScanFiles) -> FileFacts:
     """The paths; without fingerprints, which nobody compares here."""
-    return FileFacts(str(scan.path.absolute()), mask=None if scan.mask is None else str(scan.mask.absolute()))
+    return replace(FileFacts.unread(scan), mask=None if scan.mask is None else str(scan.mask.absolute()))

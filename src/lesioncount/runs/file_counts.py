@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from lesioncount.checks import defined
 from lesioncount.counting import LesionCount
-from lesioncount.files import MapSource, open_map
-from lesioncount.files.geometry import check_same_grid
+from lesioncount.files import MapSource, open_map, open_mask
+from lesioncount.files.mask_grid import mask_on
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.count_warnings import warnings_of
 from lesioncount.streaming import StreamingCounter
@@ -111,16 +111,11 @@ def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool =
 
 def _push_all(counters: list[StreamingCounter], source: MapSource, mask: Mask) -> int:
     """Push a whole map through counters; the number of voxels that were looked at."""
-    inside = None if mask is None else _inside(source, open_map(mask))
+    inside = None if mask is None else mask_on(source.grid, open_mask(mask))
     for piece, part in _with_mask(source, inside):
         for counter in counters:
             counter.push(piece, part)
     return math.prod(source.shape) if inside is None else int(np.count_nonzero(inside))
-
-
-def _inside(source: MapSource, mask: MapSource) -> NDArray[np.bool_]:
-    check_same_grid(source.grid, mask.grid, "the mask")
-    return mask.mask()
 
 
 def _with_mask(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lesioncount.optional import optional
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS
+from lesioncount.runs.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
 from lesioncount.runs.tables import filled_columns
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 def counts_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
     """A row for each scan; those that failed say why."""
-    rows = [{"path": None if scan.files is None else scan.files.path, **scan.row()} for scan in scans]
-    columns = filled_columns(COUNT_COLUMNS, rows, optional=OPTIONAL_COUNT_COLUMNS)
-    return _frame(rows, columns if "path" in columns else (*columns, "path"))
+    rows = [scan.row() for scan in scans]
+    return _frame(rows, filled_columns(COUNT_COLUMNS, rows, optional=OPTIONAL_COUNT_COLUMNS))
 
 
 def lesions_frame(records: Iterable[ScanRecord]) -> pd.DataFrame:
     """A row for each candidate of each scan."""
-    rows = [{"scan": record.name, **lesion.row()} for record in records for lesion in record.lesions]
-    return _frame(rows, filled_columns(LESION_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS))
+    rows = [{"scan": one.name, **one.summary.whose, **lesion.row()} for one in records for lesion in one.lesions]
+    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
+    return _frame(rows, filled_columns(columns, rows, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS)))
 
 
 def _frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:

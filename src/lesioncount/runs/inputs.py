@@ -1,23 +1,43 @@
-"""Files, folders and globs → the maps in them, each with a name of its own."""
+"""Files, folders and globs → the maps in them, and where they lie below the folder that was given."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from pathlib import Path
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import map_ending, scan_name
-from lesioncount.runs.names import name_scans
+from lesioncount.files.output import OutputFolder
+from lesioncount.runs.bids_names import DATATYPES, MAP_SUFFIX, BidsName
+
+# Of a dataset in the manner of BIDS.
+_DESCRIPTION = "dataset_description.json"
+
+# What ends the names of images, masks and labels in BIDS: in its folders of data, these are no maps.
+_NO_MAPS = re.compile(
+    r"T[12]w|PDw|T2starw|FLAIR|PDT2|inplaneT[12]|UNIT1|MTw|MP2RAGE|angio|swi|[A-Za-z0-9]+map|bold|sbref|boldref|dwi|"
+    r"asl|m0scan|cbf|pet|epi|phase\d?|phasediff|magnitude\d?|mask|dseg"
+)
 
 
-def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) -> list[Path]:
+@dataclass(frozen=True)
+class FoundMap:
+    """A map, and its path below the folder that was given."""
+
+    path: Path
+    relative: PurePosixPath
+
+
+def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None, suffix: str | None = None) -> list[Path]:
     """All maps that are meant, in the order of the inputs and sorted within each, and each name once.
 
-    Links are not followed: two names of one file are two scans. In folders, what lies below ``leave_out`` is no input:
-    results of an earlier run may.
+    Links are not followed: two names of one file are two scans. In folders, results of ours are no inputs, nor what
+    lies below ``leave_out``; nor, in BIDS datasets, anything but maps of probabilities, unless a suffix chooses others.
     """
     found: dict[str, Path] = {}
     problems: list[str] = []
@@ -25,7 +45,7 @@ def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) ->
         if not str(given).strip():
             raise MapFileError("One of the inputs is empty. For the current folder write .")
         try:
-            paths = _meant_by(given, leave_out)
+            paths = _meant_by(given, leave_out, suffix)
         except MapFileError:
             raise
         except (OSError, ValueError) as error:  # a name that is too long, or no name: among others, a scan that fails
@@ -38,7 +58,45 @@ def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None) ->
     return list(found.values())
 
 
-def _meant_by(given: str | Path, leave_out: Path | None) -> list[Path]:
+def below(root: Path, paths: Iterable[Path]) -> list[FoundMap]:
+    """Maps with their paths below a folder."""
+    found = []
+    for path in paths:
+        try:
+            inside = Path(os.path.abspath(path)).relative_to(root)  # noqa: PTH100 - `absolute` keeps ..
+        except ValueError:
+            raise MapFileError(f"{path} does not lie below {root}, which names are to begin at (--root).") from None
+        found.append(FoundMap(path, PurePosixPath(inside.as_posix())))
+    return found
+
+
+def root_of(inputs: Sequence[str | Path]) -> Path:
+    """The folder that names of scans begin at.
+
+    It is the folder that was given; of several, or of files, the innermost one that holds them all. The folder of a
+    participant (``sub-01``) always belongs to the name.
+    """
+    try:
+        root = Path(os.path.commonpath([_folder_of(given) for given in inputs]))
+    except ValueError:  # on Windows
+        raise MapFileError("The inputs are on several drives. Count those of each drive by themselves.") from None
+    participants = [place for place, part in enumerate(root.parts) if re.fullmatch(r"sub-[A-Za-z0-9+]+", part)]
+    return Path(*root.parts[: participants[-1]]) if participants else root
+
+
+def _folder_of(given: str | Path) -> str:
+    absolute = Path(os.path.abspath(given))  # noqa: PTH100 - `absolute` keeps ..
+    try:
+        if absolute.exists():
+            is_folder = absolute.is_dir() and map_ending(absolute) != ".zarr"
+            return str(absolute if is_folder else absolute.parent)
+    except (OSError, ValueError):  # no name of a file: the scan fails, and others are counted
+        return str(absolute.parent)
+    places = [place for place, part in enumerate(absolute.parts) if glob.has_magic(part)]
+    return str(Path(*absolute.parts[: places[0]]) if places else absolute.parent)
+
+
+def _meant_by(given: str | Path, leave_out: Path | None, suffix: str | None) -> list[Path]:
     if Path(given).exists():
         paths = [Path(given)]
     else:
@@ -49,51 +107,69 @@ def _meant_by(given: str | Path, leave_out: Path | None) -> list[Path]:
     for path in paths:
         if not path.is_dir() or map_ending(path) == ".zarr":
             maps.append(path)
-            continue
-        inside = [file for file in _maps_in(path) if leave_out is None or not _is_below(file, leave_out)]
-        if not inside:
-            but = " except results below the output folder" if _maps_in(path) else ""
-            raise MapFileError(
-                f"There are no maps in the folder {path}{but}. Maps end in .nii.gz, .nii, .npz, .npy, .zarr, …"
-            )
-        maps += inside
+        else:
+            maps += _chosen_in(path, leave_out, suffix)
     return maps
 
 
-def match_members(folders: Sequence[str | Path], out: Path) -> dict[str, tuple[Path, ...]]:
-    """The maps of each scan, one from each folder: those of the same name belong together."""
-    if len(folders) < 2:
-        raise MapFileError("Members of an ensemble are two or more folders, each with a map of every scan.")
-    by_folder = [name_scans(find_maps([folder], leave_out=out)) for folder in folders]
-    everywhere = set.intersection(*(set(names) for names in by_folder))
-    for folder, names in zip(folders, by_folder, strict=True):
-        alone = sorted(set(names) - everywhere)
-        if alone:
-            raise MapFileError(
-                f"Expected maps of the same names in all {len(folders)} folders, but {', '.join(alone[:5])}"
-                f"{' and others' if len(alone) > 5 else ''} in {folder} have no counterpart in some other."
-            )
-    return {name: tuple(names[name] for names in by_folder) for name in by_folder[0]}
-
-
-def counterpart(beside: Path, of: Path, *, suffix: str = "") -> Path:
-    """The file that belongs to a map: the given one, or the one of the same name, and a suffix, in a folder."""
-    if not beside.is_dir():
-        return beside
-    matches = namesakes(beside, of, suffix=suffix)
-    if len(matches) > 1:  # the same name in several folders: the one whose folder is called as that of the map
-        matches = [match for match in matches if match.parent.name == of.absolute().parent.name] or matches
-    if len(matches) != 1:
-        there = "is no file" if not matches else f"are {len(matches)} files"
+def _chosen_in(folder: Path, leave_out: Path | None, suffix: str | None) -> list[Path]:
+    """The maps in a folder that are to be counted; an error if there are none, which says what there is."""
+    everything = maps_in(folder)
+    others = without_results(everything, folder)
+    kept = [file for file in others if leave_out is None or not _is_below(file, leave_out)]
+    chosen = [file for file in kept if _is_chosen(file, folder, suffix)]
+    if chosen:
+        return _one_of_each(_without_pictures(chosen))
+    if kept and suffix is not None:
+        raise MapFileError(f"No map in the folder {folder} ends in {suffix} (--suffix). There is {_examples(kept)}.")
+    if kept:
         raise MapFileError(
-            f"Expected one file called {scan_name(of)}{suffix} in {beside}, but there {there} of that name."
+            f"{folder} is a BIDS dataset, and none of its files ends in _{MAP_SUFFIX}. There is {_examples(kept)}. "
+            "Choose others with --suffix, such as --suffix _prob."
         )
-    return matches[0]
+    but = " except results of lesioncount" if everything else ""
+    raise MapFileError(
+        f"There are no maps in the folder {folder}{but}. Maps end in .nii.gz, .nii, .npz, .npy, .zarr, …"
+    )
 
 
-def namesakes(folder: Path, of: Path, *, suffix: str = "") -> list[Path]:
-    """The maps in a folder that have the name of a map, and a suffix."""
-    return _maps_by_name(folder, folder.stat().st_mtime_ns).get(scan_name(of) + suffix, [])
+def _is_chosen(file: Path, folder: Path, suffix: str | None) -> bool:
+    if suffix is not None:
+        return file.name.endswith(suffix) or scan_name(file).endswith(suffix)
+    name = BidsName.of(scan_name(file))
+    if name.entities.get("desc", "").endswith("existence") and name.suffix == MAP_SUFFIX:
+        return False  # a map that we made of another one
+    if _in_dataset(file.parent, folder):
+        return name.suffix == MAP_SUFFIX
+    return not (file.parent.name in DATATYPES and name.folders and _NO_MAPS.fullmatch(name.suffix or ""))
+
+
+def _one_of_each(files: list[Path]) -> list[Path]:
+    """Without segmentations: nnU-Net writes the probabilities as .npz beside the segmentation of the same name."""
+    probabilities = {path.with_suffix("") for path in files if path.suffix == ".npz"}
+    return [path for path in files if path.suffix == ".npz" or path.with_name(scan_name(path)) not in probabilities]
+
+
+def _in_dataset(folder: Path, root: Path) -> bool:
+    """Whether a folder, or one above it, is said to be a BIDS dataset."""
+    absolute, above = folder.absolute(), root.absolute()
+    while True:
+        if (absolute / _DESCRIPTION).is_file():
+            return True
+        if absolute in (above, absolute.parent):
+            return root_of([above]) != above and (root_of([above]) / _DESCRIPTION).is_file()
+        absolute = absolute.parent
+
+
+def without_results(files: Sequence[Path], root: Path) -> list[Path]:
+    """Files in a folder, but for those that we wrote into it, or into a folder in it."""
+    parents = {parent for file in files for parent in file.parents if parent == root or root in parent.parents}
+    ours = {parent / name for parent in parents for name in OutputFolder(parent).names()}
+    return [file for file in files if file not in ours]
+
+
+def _examples(files: Sequence[Path]) -> str:
+    return f"{files[0].name}{f' and {len(files) - 1} more' if len(files) > 1 else ''}"
 
 
 def _is_below(path: Path, folder: Path) -> bool:
@@ -101,31 +177,25 @@ def _is_below(path: Path, folder: Path) -> bool:
     return folder.resolve() in (parent, *parent.parents)
 
 
-@lru_cache(maxsize=8)
-def _maps_by_name(folder: Path, _changed: int) -> dict[str, list[Path]]:
-    """All maps in a folder; looked through once for all scans of a run, and again when the folder has changed."""
-    names: dict[str, list[Path]] = {}
-    for path in _maps_in(folder):
-        names.setdefault(scan_name(path), []).append(path)
-    return names
-
-
-def _maps_in(folder: Path) -> list[Path]:
-    found = []
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
-        inside_zarr = any(part.endswith(".zarr") for part in relative.parts[:-1])
-        hidden = any(part.startswith(".") for part in relative.parts)
-        if inside_zarr or hidden or map_ending(path) is None or (path.is_dir() and map_ending(path) != ".zarr"):
-            continue
-        found.append(path)
-    # nnU-Net writes the probabilities as .npz beside the segmentation of the same name: that one is not a map.
-    probabilities = {path.with_suffix("") for path in found if path.suffix == ".npz"}
-    found = _without_pictures(found)
-    return [path for path in found if path.suffix == ".npz" or path.with_name(scan_name(path)) not in probabilities]
+def maps_in(folder: Path) -> list[Path]:
+    """All files in a folder that may be maps, but for hidden ones."""
+    return [path for path in sorted(_files_in(folder)) if map_ending(path) is not None]
 
 
 def _without_pictures(found: list[Path]) -> list[Path]:
     """Without PNG beside maps of other kinds: those are previews of them."""
     maps = [path for path in found if map_ending(path) != ".png"]
     return maps or found
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Files below a folder, and zarr arrays as a whole; nothing hidden, and links to folders are not followed."""
+    with suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.name.startswith("."):
+                continue
+            if not path.is_dir() or map_ending(path) == ".zarr":
+                yield path
+            elif not entry.is_symlink():
+                yield from _files_in(path)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lesioncount.checks import checked_protocol
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import MapSource, open_map
+from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.file_counts import count_file
 
 
@@ -21,6 +23,7 @@ class Inspection:
     lowest: float
     highest: float
     share_above: float
+    threshold: float
     verdict: str
     usable: bool
     warnings: tuple[str, ...] = ()
@@ -37,17 +40,19 @@ class Inspection:
             + (f", one of {source.n_channels} channels" if source.n_channels > 1 else ""),
             "voxels": size,
             "stored as": stored,
-            "values": f"{self.lowest:g} to {self.highest:g}, {self.share_above:.2%} above 0.1",
+            "values": f"{self.lowest:g} to {self.highest:g}, {self.share_above:.2%} above {self.threshold:g}",
             "verdict": self.verdict,
         }
         told = (*lines.items(), *(("warning", text) for text in self.warnings))
         return "\n".join(f"{name:<10} {text}" for name, text in told)
 
 
-def inspect_map(path: str | os.PathLike[str], /, *, channel: int | None = None) -> Inspection:
+def inspect_map(
+    path: str | os.PathLike[str], /, *, channel: int | None = None, protocol: CountingProtocol | str = "paper"
+) -> Inspection:
     """Look through a file, and try to count it as it is."""
     try:
-        return _inspected(path, channel)
+        return _inspected(path, channel, checked_protocol(protocol))
     except MemoryError:
         raise MapFileError(
             f"{path}: there is not enough memory to look through it. Use a machine with more, or store it as .nii.gz "
@@ -55,7 +60,7 @@ def inspect_map(path: str | os.PathLike[str], /, *, channel: int | None = None) 
         ) from None
 
 
-def _inspected(path: str | os.PathLike[str], channel: int | None) -> Inspection:
+def _inspected(path: str | os.PathLike[str], channel: int | None, protocol: CountingProtocol) -> Inspection:
     source = open_map(path, channel=channel)
     low, high, above = np.inf, -np.inf, 0
     for piece in source.pieces():
@@ -63,13 +68,13 @@ def _inspected(path: str | os.PathLike[str], channel: int | None) -> Inspection:
         finite = values[np.isfinite(values)]
         if finite.size:
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-        above += int(np.count_nonzero(finite > 0.1))
+        above += int(np.count_nonzero(finite > protocol.threshold))
     share = above / math.prod(source.shape)
     try:
-        count = count_file(path, channel=channel)
+        count = count_file(path, channel=channel, protocol=protocol)
     except LesionCountError as error:
-        return Inspection(source, low, high, share, f"cannot be counted: {error}", usable=False)
+        return Inspection(source, low, high, share, protocol.threshold, f"cannot be counted: {error}", usable=False)
     n = len(count.result.candidates)
     verdict = "can be counted, but think twice" if count.warnings else "a usable probability map"
-    verdict += f": {n} candidate{'' if n == 1 else 's'}"
-    return Inspection(source, low, high, share, verdict, usable=True, warnings=count.warnings)
+    verdict += f": {n} candidate{'' if n == 1 else 's'}, {count.result.distribution.mean():.3g} expected"
+    return Inspection(source, low, high, share, protocol.threshold, verdict, usable=True, warnings=count.warnings)

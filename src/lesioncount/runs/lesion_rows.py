@@ -65,6 +65,15 @@ class LesionRow:
         """Index of the voxel with the highest probability."""
         return (self.peak_i, self.peak_j) if self.peak_k is None else (self.peak_i, self.peak_j, self.peak_k)
 
+    @property
+    def saddle(self) -> tuple[int, ...] | None:
+        """Index of the voxel at which it joins a higher peak; None if it does not."""
+        if self.saddle_i is None or self.saddle_j is None:
+            return None
+        return (
+            (self.saddle_i, self.saddle_j) if self.saddle_k is None else (self.saddle_i, self.saddle_j, self.saddle_k)
+        )
+
     def lies_in(self, shape: tuple[int, ...]) -> bool:
         """Whether its peak is in its box, and this in a map of that shape. ValueError if the box is not of numbers."""
         n, box = len(shape), [int(index) for index in self.bbox.split()]
@@ -77,6 +86,11 @@ class LesionRow:
     def height(self) -> float:
         """Probability of that voxel: existence, unless a saddle takes from it."""
         return self.existence if self.peak_probability is None else self.peak_probability
+
+    @property
+    def best_existence(self) -> float:
+        """Calibrated, or as the map has it where there was no calibration."""
+        return self.existence if self.existence_calibrated is None else self.existence_calibrated
 
     @property
     def is_of_first_member(self) -> bool:

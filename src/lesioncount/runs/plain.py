@@ -66,6 +66,11 @@ def to_json(content: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def plain_text(content: Mapping[str, Any]) -> str:
+    """An object as one line of ASCII."""
+    return json.dumps(_plain(dict(content)), allow_nan=False)
+
+
 def _plain(value: Any) -> Any:
     """With null for numbers that JSON does not have."""
     if isinstance(value, float):

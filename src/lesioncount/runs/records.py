@@ -153,7 +153,13 @@ class ScanSummary:
     def row(self) -> dict[str, Any]:
         """The cells of its row in ``counts.tsv``."""
         numbers = {} if self.numbers is None else self.numbers.row()
-        return {"scan": self.name, "status": self.status, **numbers, "error": self.error}
+        path = None if self.files is None else self.files.relative
+        return {"scan": self.name, **self.whose, "path": path, "status": self.status, **numbers, "error": self.error}
+
+    @property
+    def whose(self) -> dict[str, str]:
+        """Participant and session, where they are known: cells of tables."""
+        return {} if self.files is None else self.files.whose
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,7 +107,7 @@ class RunResults:
         return combined([_sum(of_one, b, d) for b, d in zip(peaks, saddles, strict=True)])
 
     def to_dataframe(self) -> pd.DataFrame:
-        """A row for each scan, with the columns of ``counts.tsv``, and the path."""
+        """A row for each scan, with the columns of ``counts.tsv``."""
         return counts_frame(self.scans)
 
     def lesions_to_dataframe(self) -> pd.DataFrame:

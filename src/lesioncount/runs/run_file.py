@@ -26,11 +26,12 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class RunScan:
-    """What became of a scan: its error, or None."""
+    """What became of a scan: its error, or None; and the path of its map, where it is known."""
 
     name: str
     status: str
     error: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,12 @@ class Run:
             versions,
             typed(content["started"], str),
             tuple(
-                RunScan(typed(item["scan"], str), typed(item["status"], str), typed(item.get("error"), str | None))
+                RunScan(
+                    typed(item["scan"], str),
+                    typed(item["status"], str),
+                    typed(item.get("error"), str | None),
+                    typed(item.get("path"), str | None),
+                )
                 for item in typed(content["inputs"], tuple[dict[str, Any], ...])
             ),
         )

@@ -1,17 +1,16 @@
-"""One scan → its record in the folder of results, and its label map where one is wanted."""
+"""One scan → its record in the folder of results, and what is wanted beside it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.runs.bids_output import remove_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
+from lesioncount.runs.scan_outputs import expected_names, own_names, write_outputs
 from lesioncount.runs.settings import Settings
 
 
@@ -19,10 +18,12 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
     """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
     folder = OutputFolder(out)
     record, counts = _recorded(scan, settings)
-    if settings.save_labels and counts:
-        record = _with_labels(record, counts[0], folder)
-    if not record.summary.is_counted:
-        folder.remove(label_name(scan.name))  # not the label map of another time
+    if settings.has_outputs and counts:
+        record = _with_outputs(record, counts[0], scan, settings, folder)
+    if not record.summary.is_counted:  # not the maps of another time
+        for name in own_names(scan.name):
+            folder.remove(name)
+        remove_scan(folder, scan)
     try:
         folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
     except (MapFileError, OSError) as error:
@@ -32,7 +33,7 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
 
 def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSummary:
     """The summary of a scan that could not be counted."""
-    return ScanSummary(scan.name, error=why, files=files)
+    return ScanSummary(scan.name, error=why, files=FileFacts.unread(scan) if files is None else files)
 
 
 def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
@@ -41,21 +42,23 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
     record = read_record(out, scan.name) if folder.is_ours(record_name(scan.name)) else None
     if scan.problem is not None or record is None or not record.summary.is_counted:
         return None
-    if settings.save_labels and not (out / label_name(scan.name)).exists():
-        return None
     if record.counted_with != settings.recorded:
+        return None
+    n_candidates = len(record.summary.existence[0])
+    if not all(_is_there(out / name) for name in expected_names(scan, settings.recorded, n_candidates)):
         return None
     try:
         now = FileFacts.of(scan)
     except OSError:
         return None
     before = record.summary.files
-    return record.summary if before is not None and before.is_same_content(now) else None
+    is_right = before is not None and before.is_same_content(now) and before.is_same_scan(now)
+    return record.summary if is_right else None
 
 
-def label_name(name: str) -> str:
-    """The file of the label map of a scan."""
-    return f"{name}_lesions.nii.gz"
+def _is_there(path: Path) -> bool:
+    """Whether a file is there, and not left empty by a power cut."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[ScanCount]]:
@@ -80,27 +83,19 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings) -> ScanCount:
         channel=settings.channel,
         scale=settings.scale,
         logits=settings.logits,
-        keep_runs=settings.save_labels,
+        keep_runs=settings.has_outputs,
     )
 
 
-def _with_labels(record: ScanRecord, count: ScanCount, folder: OutputFolder) -> ScanRecord:
+def _with_outputs(
+    record: ScanRecord, count: ScanCount, scan: ScanFiles, settings: Settings, folder: OutputFolder
+) -> ScanRecord:
     try:
-        _write_labels(folder, label_name(record.name), count)
+        write_outputs(folder, scan, record, count, settings)
     except (LesionCountError, OSError, MemoryError) as error:
-        why = ScanSummary(record.name, error=str(error) or type(error).__name__, files=record.summary.files)
-        return ScanRecord(why, record.counted_with)
-    return record
-
-
-def _write_labels(folder: OutputFolder, name: str, count: ScanCount) -> None:
-    import nibabel
-
-    n, grid = len(count.result.candidates), count.source.grid
-    labels = count.result.candidates.label_map(np.uint16 if n < 1 << 16 else np.int32)
-    kind: Any = nibabel.Nifti1Image if max(labels.shape) < 1 << 15 else nibabel.Nifti2Image  # 16 bits for each axis
-    image = kind(labels, grid.affine)
-    if grid.affine is None and grid.spacing_mm is not None:
-        image.header.set_zooms(grid.spacing_mm)
-    with folder.replacing(name) as temporary:
-        nibabel.save(image, temporary)
+        why = str(error) or type(error).__name__
+    except Exception as error:  # noqa: BLE001 - images of a series can be odd in many ways
+        why = f"its results could not be written: unexpected {type(error).__name__}: {error}"
+    else:
+        return record
+    return ScanRecord(failed(scan, why, record.summary.files), record.counted_with)

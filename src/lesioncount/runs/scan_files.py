@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of
 from lesioncount.runs.plain import present
+from lesioncount.runs.whose import Whose
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -29,8 +32,14 @@ class ScanFiles:
         Why it cannot be counted, where that is known before.
     members : tuple of Path
         Several maps of the same scan, of which ``path`` is the first.
+    series : Path or None
+        Folder of the DICOM images that the map was made from.
     was_counted : bool
         Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
+    relative : PurePosixPath or None
+        Where the map lies below the folder that was given; None if that is not known.
+    whose : Whose
+        Participant and session.
     """
 
     name: str
@@ -39,6 +48,9 @@ class ScanFiles:
     problem: str | None = None
     members: tuple[Path, ...] = ()
     was_counted: bool = False
+    relative: PurePosixPath | None = None
+    whose: Whose = field(default_factory=Whose)
+    series: Path | None = None
 
     @property
     def maps(self) -> tuple[Path, ...]:
@@ -48,7 +60,17 @@ class ScanFiles:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What is recorded of the files of a scan: their paths, and the SHA-256 of their content."""
+    """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
+
+    Attributes
+    ----------
+    path : str
+        Of the map, absolute.
+    relative : str or None
+        The same below the folder that was given: what the scan is named after.
+    participant_id, session_id : str or None
+        Whose scan it is, where that is known.
+    """
 
     path: str
     sha256: str | None = None
@@ -56,6 +78,18 @@ class FileFacts:
     mask_sha256: str | None = None
     members: tuple[str, ...] = ()
     members_sha256: tuple[str, ...] = ()
+    relative: str | None = None
+    participant_id: str | None = None
+    session_id: str | None = None
+    series: str | None = None
+    series_sha256: str | None = None
+
+    @classmethod
+    def unread(cls, scan: ScanFiles) -> Self:
+        """What is known of a scan whose files have not been read."""
+        relative = None if scan.relative is None else scan.relative.as_posix()
+        whose = scan.whose.participant, scan.whose.session
+        return cls(str(scan.path.absolute()), None, None, None, (), (), relative, *whose)
 
     @classmethod
     def of(cls, scan: ScanFiles) -> Self:
@@ -63,20 +97,34 @@ class FileFacts:
         if scan.problem is not None:
             raise MapFileError(scan.problem)
         try:
-            return cls(
-                str(scan.path.absolute()),
-                fingerprint(scan.path),
-                None if scan.mask is None else str(scan.mask.absolute()),
-                None if scan.mask is None else fingerprint(scan.mask),
-                tuple(str(path.absolute()) for path in scan.members),
-                tuple(fingerprint(path) for path in scan.members),
+            return replace(
+                cls.unread(scan),
+                sha256=fingerprint(scan.path),
+                mask=None if scan.mask is None else str(scan.mask.absolute()),
+                mask_sha256=None if scan.mask is None else fingerprint(scan.mask),
+                members=tuple(str(path.absolute()) for path in scan.members),
+                members_sha256=tuple(fingerprint(path) for path in scan.members),
+                series=None if scan.series is None else str(scan.series.absolute()),
+                series_sha256=(
+                    None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series)
+                ),
             )
         except PermissionError as error:
             raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
 
     def is_same_content(self, other: FileFacts) -> bool:
         """Whether the files hold the same: the same file may have been given as another path."""
-        return all(getattr(self, name) == getattr(other, name) for name in ("sha256", "mask_sha256", "members_sha256"))
+        names = ("sha256", "mask_sha256", "members_sha256", "series_sha256")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def is_same_scan(self, other: FileFacts) -> bool:
+        """Whether they lie in the same place below the folder that was given, and are of the same participant."""
+        return all(getattr(self, name) == getattr(other, name) for name in ("relative", "participant_id", "session_id"))
+
+    @property
+    def whose(self) -> dict[str, str]:
+        """Participant and session, where they are known: cells of tables."""
+        return present({"participant_id": self.participant_id, "session_id": self.session_id})
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, of what there is."""
@@ -101,9 +149,13 @@ def check_states(scan: ScanFiles, before: FileStates) -> None:
 
 def fingerprint(path: Path) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too."""
+    return _fingerprint_of(files_of(path), path)
+
+
+def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
     digest = hashlib.sha256()
-    for file in files_of(path):
-        if file.parent != path.parent:  # a zarr array, whose chunks are known by their names
+    for file in files:
+        if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
             digest.update(f"{file.relative_to(path)}\t{file.stat().st_size}\n".encode("utf-8", "surrogateescape"))
         with file.open("rb") as stream:
             while block := stream.read(_HASHED_AT_ONCE):

@@ -173,11 +173,15 @@ def _part(kind: Any, row: Mapping[str, Any], suffix: str = "") -> Any:
 
 
 _COUNT = tuple(one.name for one in fields(CountNumbers))
-OPTIONAL_COUNT_COLUMNS = (
+# Whose scan it is, where that is known.
+WHOSE_COLUMNS = ("participant_id", "session_id")
+_OPTIONAL_NUMBERS = (
     *(f"{name}{_CALIBRATED}" for name in _COUNT), "calibration", *_GUARANTEED,
     *(one.name for one in fields(EnsembleNumbers)),
 )  # fmt: skip
+OPTIONAL_COUNT_COLUMNS = (*WHOSE_COLUMNS, *_OPTIONAL_NUMBERS)
 COUNT_COLUMNS = (
-    "scan", "status", "n_candidates", *_COUNT, "cc_count", "total_volume_mm3", *OPTIONAL_COUNT_COLUMNS, "error"
+    "scan", *WHOSE_COLUMNS, "path", "status", "n_candidates", *_COUNT, "cc_count", "total_volume_mm3",
+    *_OPTIONAL_NUMBERS, "error",
 )  # fmt: skip
-MEMBER_COLUMNS = ("scan", "member", "path", "n_candidates", "cc_count", "total_volume_mm3", *_COUNT)
+MEMBER_COLUMNS = ("scan", *WHOSE_COLUMNS, "member", "path", "n_candidates", "cc_count", "total_volume_mm3", *_COUNT)

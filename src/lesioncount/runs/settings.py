@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lesioncount.errors import CalibrationError
+from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.plain import typed
 from lesioncount.runs.scan_numbers import CONFIDENCE
@@ -30,6 +32,24 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class DicomOutput:
+    """How results are written as DICOM.
+
+    Attributes
+    ----------
+    kind : {"labelmap", "binary"}
+        Of the segmentation of candidates. Older viewers know only the second.
+    series : Path, optional
+        Folder of the images that a map was made from; or with a folder of images for each map, in the same place or
+        called as it is; or a pattern such as ``dicom/{participant}/{session}``. Not needed for maps that are DICOM
+        themselves.
+    """
+
+    kind: Literal["labelmap", "binary"] = "labelmap"
+    series: Path | None = None
+
+
+@dataclass(frozen=True)
 class CountedWith:
     """What is recorded of the settings: all that a count depends on beside the map and the mask.
 
@@ -37,11 +57,13 @@ class CountedWith:
     ----------
     protocol : CountingProtocol
     reading : Reading
-    save_labels, conformal : bool
+    save_labels, conformal, bids, save_existence, save_colours : bool
     calibration : Calibration or None
         What counts were corrected with.
     fingerprint : str or None
         Of the calibration with its evidence.
+    dicom : str or None
+        Kind of the DICOM segmentation that was written.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -50,6 +72,10 @@ class CountedWith:
     conformal: bool = False
     calibration: Calibration | None = None
     fingerprint: str | None = None
+    bids: bool = False
+    save_existence: bool = False
+    save_colours: bool = False
+    dicom: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -60,6 +86,10 @@ class CountedWith:
             "save_labels": self.save_labels,
             "calibration": applied,
             "conformal": self.conformal,
+            "bids": self.bids,
+            "save_existence": self.save_existence,
+            "save_colours": self.save_colours,
+            "dicom": self.dicom,
         }
 
     @classmethod
@@ -79,6 +109,10 @@ class CountedWith:
             if applied
             else None,
             typed(applied.get("fingerprint"), str | None),
+            typed(content.get("bids", False), bool),
+            typed(content.get("save_existence", False), bool),
+            typed(content.get("save_colours", False), bool),
+            typed(content.get("dicom"), str | None),
         )
 
 
@@ -94,10 +128,18 @@ class Settings:
         As in `open_map`.
     save_labels : bool
         Write the candidates as a label map.
+    save_existence : bool
+        Write a map in which each candidate has its existence, calibrated where there is a calibration.
+    save_colours : bool
+        Write colour tables of the label map for ITK-SNAP, 3D Slicer and FSLeyes.
+    dicom : DicomOutput, optional
+        Write the candidates as a DICOM segmentation, and the count as a DICOM report.
     calibration : CalibrationFit, optional
         Corrects counts, beside what the maps say.
     conformal : bool
         Add its guaranteed intervals.
+    bids : bool
+        Write the candidates as a BIDS derivative, too.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -107,6 +149,15 @@ class Settings:
     save_labels: bool = False
     calibration: CalibrationFit | None = None
     conformal: bool = False
+    bids: bool = False
+    save_existence: bool = False
+    save_colours: bool = False
+    dicom: DicomOutput | None = None
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether anything is written of a scan beside its record."""
+        return any((self.save_labels, self.save_existence, self.save_colours, self.bids, self.dicom is not None))
 
     @property
     def recorded(self) -> CountedWith:
@@ -119,10 +170,16 @@ class Settings:
             self.conformal,
             None if fit is None else fit.calibration,
             None if fit is None else fit.fingerprint,
+            self.bids,
+            self.save_existence,
+            self.save_colours,
+            None if self.dicom is None else self.dicom.kind,
         )
 
     def check(self, *, members: bool) -> None:
-        """Raise unless the calibration fits the protocol, and has the intervals that are asked for."""
+        """Raise unless what is asked for can be done: formats, a calibration of this protocol, its intervals."""
+        if self.dicom is not None:
+            optional("highdicom", "dicom", "Writing DICOM")  # said before anything is counted
         fit = self.calibration
         if fit is not None:
             fit.calibration.check_protocol(self.protocol)

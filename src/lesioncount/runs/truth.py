@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.errors import MapFileError, TruthError
-from lesioncount.files.formats import open_map
+from lesioncount.files.formats import open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
+from lesioncount.files.lattice import place
+from lesioncount.files.mask_grid import is_dicom_pair, mask_on
 from lesioncount.files.source import MapSource
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.instances import Instances
@@ -157,21 +159,44 @@ def true_lesions(
     label : int, optional
         Which value is a lesion.
     instances : bool, default False
-        Each value but 0 is a lesion of its own, whether it touches others or lies in several pieces.
+        Each value but 0 is a lesion of its own, whether it touches others or lies in several pieces. So it is in any
+        case where the file says so: a DICOM SEG whose segments are of one kind and have tracking UIDs.
     within : Path, optional
         The mask that the count was restricted to.
     """
-    source = open_map(path)
-    check_same_grid(grid, source.grid, "the mask")
-    values = _values(source)
-    inside = None if within is None else open_map(within).mask()
+    source = open_mask(path)
+    reading: dict[str, Any] = {"label": label, "instances": instances or (source.has_instances and label is None)}
     spacing = source.spacing_mm or grid.spacing_mm
+    inside = None if within is None else mask_on(grid, open_mask(within))
+    if not is_dicom_pair(grid, source.grid):
+        check_same_grid(grid, source.grid, "the mask")
+        return _lesions(path, _values(source), protocol, inside=inside, spacing_mm=spacing, **reading)
+    # A segmentation may leave empty slices out. So lesions can lie where the map has no slice: missed, but lesions.
+    box, where = place(source.grid, grid, "the mask").covering(_values(source))
+    if inside is not None:
+        around = np.zeros(box.shape, bool)
+        around[where] = inside
+        inside = around
+    found = _lesions(path, box, protocol, inside=inside, spacing_mm=grid.spacing_mm, **reading)
+    return Instances(len(found), found.label_map()[where])
+
+
+def _lesions(
+    path: Path,
+    values: NDArray[Any],
+    protocol: CountingProtocol,
+    *,
+    label: int | None,
+    instances: bool,
+    inside: NDArray[np.bool_] | None,
+    spacing_mm: tuple[float, ...] | None,
+) -> Candidates | Instances:
     if instances:
         _check_instances(values, path)
-        return Instances.of(values if inside is None else np.where(inside, values, 0), protocol, spacing_mm=spacing)
+        return Instances.of(values if inside is None else np.where(inside, values, 0), protocol, spacing_mm=spacing_mm)
     lesions = values == label if label is not None else _as_binary(values, path)
     components = protocol.components_above(protocol.threshold)  # a mask has no peaks
-    return find_candidates(lesions, protocol=components, mask=inside, spacing_mm=spacing, warn=False)
+    return find_candidates(lesions, protocol=components, mask=inside, spacing_mm=spacing_mm, warn=False)
 
 
 def _values(source: MapSource) -> NDArray[Any]:

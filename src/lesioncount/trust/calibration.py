@@ -26,12 +26,22 @@ MOST_EXTRA = 10_000
 _WIDEST_SPREAD = 20.0
 _LARGEST_SHARE = 20.0
 _SMALLEST_SHAPE = 0.05
+_STRONGEST_CROWDING = 10.0
 
 # Nodes of the integral over what a whole scan shares, from -3.5 to 3.5 standard deviations. Each node is a distribution
 # of its own, about √(K / 8) wide for K candidates; more nodes are needed where these would lie apart.
 _REACH = 3.5
 _WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are alike
 _FEWEST_NODES, _MOST_NODES = 9, 41
+
+_RANGES = (
+    ("extra_rate", 0.0, MOST_EXTRA),
+    ("extra_share", 0.0, _LARGEST_SHARE),
+    ("spread", 0.0, _WIDEST_SPREAD),
+    ("crowding", -_STRONGEST_CROWDING, _STRONGEST_CROWDING),
+    ("typical_count", 0.0, math.inf),
+    ("ripple", 0.0, 1.0),
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,13 @@ class Calibration:
         How alike scans are in the number of these lesions: the smaller, the wider. Infinite is a Poisson distribution.
     spread : float, default 0
         Standard deviation, on the logit, of what all candidates of a scan share: poor contrast shifts them together.
+    crowding : float, default 0
+        On the logit, for each factor e in the count that a scan seems to have: above 0, a candidate among many is
+        more often a lesion than one that is alone.
+    typical_count : float, default 0
+        The count of a scan in which ``crowding`` changes nothing.
+    ripple : float, default 0
+        A peak that rises above its saddle by less than this is not a lesion of its own.
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -59,10 +76,14 @@ class Calibration:
 
     Notes
     -----
-    With σ the logistic function and p_k the existence probability of candidate k::
+    With σ the logistic function, p_k the highest probability of candidate k, and d_k that of its saddle::
 
-        p'_k = σ(slope · logit(p_k) + offset + spread · z),        z ~ N(0, 1), one per scan
+        f(p) = σ(slope · logit(p) + offset + crowding · log((1 + n) / (1 + typical)) + spread · z)
+        p'_k = f(p_k) - f(d_k), without saddle f(p_k), and 0 for a ripple
         C    = Σ_k Bernoulli(p'_k) + M,    M negative binomial with mean rate + share · Σ_k p'_k and its own shape
+
+    where n = Σ_k (p_k - d_k) is the count that the scan seems to have, without ripples, and z ~ N(0, 1) is one number
+    per scan.
 
     The integral over z is a sum over 9 to 41 nodes, so that the count is a mixture (`MixtureOfCounts`): its variance
     between members is what scans differ by as a whole. Candidates are those of the map as it is: regions above the
@@ -88,6 +109,9 @@ class Calibration:
     extra_share: float = 0.0
     extra_shape: float = math.inf
     spread: float = 0.0
+    crowding: float = 0.0
+    typical_count: float = 0.0
+    ripple: float = 0.0
     protocol: CountingProtocol | None = field(default=None, kw_only=True)
     origin: str = field(default="none", kw_only=True)
 
@@ -96,9 +120,11 @@ class Calibration:
             raise CalibrationError(f"Expected a slope above 0, but got {self.slope!r}: larger must stay larger.")
         if not is_between(self.offset, -math.inf, math.inf):
             raise CalibrationError(f"Expected the offset to be a number, but got {self.offset!r}.")
-        for name, most in (("extra_rate", MOST_EXTRA), ("extra_share", _LARGEST_SHARE), ("spread", _WIDEST_SPREAD)):
-            if not is_between(getattr(self, name), 0, most):
-                raise CalibrationError(f"Expected {name} to be from 0 to {most:g}, but got {getattr(self, name)!r}.")
+        for name, least, most in _RANGES:
+            if not is_between(getattr(self, name), least, most):
+                raise CalibrationError(
+                    f"Expected {name} to be from {least:g} to {most:g}, but got {getattr(self, name)!r}."
+                )
         if self.extra_shape != math.inf and not is_between(self.extra_shape, _SMALLEST_SHAPE, math.inf):
             raise CalibrationError(
                 f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
@@ -107,7 +133,8 @@ class Calibration:
     @property
     def is_identity(self) -> bool:
         """Whether it leaves counts as they are."""
-        return self.slope == 1 and not (self.offset or self.spread or self.has_extra)
+        changed = self.offset or self.spread or self.crowding or self.has_extra or self.ripple
+        return self.slope == 1 and not changed
 
     @property
     def has_extra(self) -> bool:
@@ -127,39 +154,48 @@ class Calibration:
             raise CalibrationError(f"Expected a positive weight, but got {weight!r}.")
         return cls(offset=-math.log(weight), origin=f"positive weight {weight:g} of the loss")
 
-    def existence(self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None) -> NDArray[np.float64]:
+    def existence(
+        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None, *, among: float | None = None
+    ) -> NDArray[np.float64]:
         """Corrected existence probabilities, on average over scans that differ as a whole.
 
         Parameters
         ----------
         probabilities : array_like of float
-            The highest probability of each candidate.
+            The highest probability of each candidate of a scan.
         saddles : array_like of float, optional
             Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
+        among : float, optional
+            The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
         p = np.asarray(probabilities, dtype=np.float64)
-        shifts, weights = self._nodes(_FEWEST_NODES)
+        shifts, weights = self._nodes(_FEWEST_NODES, self._seeming_count(p, saddles) if among is None else among)
         return np.asarray(sum(w * self._at(p, saddles, shift) for shift, w in zip(shifts, weights, strict=True)))
 
     def inverse(self, probability: float, /) -> float:
-        """The uncorrected probability that becomes this one: a threshold on corrected maps is this one on raw maps."""
+        """The uncorrected probability that becomes this one, in a typical scan: a threshold there is this one here."""
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (middle, high) if float(self.existence(middle)) < probability else (low, middle)
+            low, high = (
+                (middle, high)
+                if float(self.existence(middle, among=self.typical_count)) < probability
+                else (low, middle)
+            )
         return (low + high) / 2
 
     def distribution(self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None) -> CountDistribution:
-        """Distribution of the count, from what `existence` takes."""
+        """Distribution of the count, from what `existence` takes: all candidates of a scan."""
         p = np.asarray(probabilities, dtype=np.float64)
-        shifts, weights = self._nodes(n_nodes(self.spread, len(p)))
+        shifts, weights = self._nodes(n_nodes(self.spread, len(p)), self._seeming_count(p, saddles))
         members = [self._with_extra(PoissonBinomial(self._at(p, saddles, shift))) for shift in shifts]
         return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
 
-    def _nodes(self, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Shifts of the logit that a whole scan may have, and their weights."""
+    def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Shifts of the logit that a whole scan may have, which seems to have so many lesions, and their weights."""
         z, weights = normal_nodes(n if self.spread > 0 else 1)
-        return self.spread * z, weights
+        crowd = math.log1p(among) - math.log1p(self.typical_count) if self.crowding else 0.0
+        return self.crowding * crowd + self.spread * z, weights
 
     def _at(self, p: NDArray[np.float64], saddles: ArrayLike | None, shift: float) -> NDArray[np.float64]:
         """Existence where the logits of the scan are shifted: f(peak), less f(saddle) where there is one."""
@@ -167,7 +203,13 @@ class Calibration:
         d = np.asarray(0.0 if saddles is None else saddles, dtype=np.float64)
         if not d.any():
             return corrected
-        return np.maximum(corrected - np.where(d > 0, self._corrected(d, shift), 0.0), 0.0)
+        own = np.maximum(corrected - np.where(d > 0, self._corrected(d, shift), 0.0), 0.0)
+        return np.where(stands_out(p, d, self.ripple), own, 0.0)
+
+    def _seeming_count(self, p: NDArray[np.float64], saddles: ArrayLike | None) -> float:
+        """The count that a scan has as its map is: the sum of peaks, less saddles."""
+        d = np.asarray(0.0 if saddles is None else saddles, dtype=np.float64)
+        return float(np.sum(p - d, where=stands_out(p, d, self.ripple)))
 
     def _corrected(self, p: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
         if self.slope == 1 and self.offset + shift == 0:
@@ -210,10 +252,19 @@ class Calibration:
         parts = [f"slope {self.slope:.3g}, offset {self.offset:+.3g} on the logit"]
         if self.spread >= _WORTH_A_WORD:
             parts.append(f"spread {self.spread:.3g} between scans")
+        if abs(self.crowding) >= _WORTH_A_WORD:
+            parts.append(f"crowding {self.crowding:+.2g} around {self.typical_count:.2g} lesions")
+        if self.ripple:
+            parts.append(f"peaks that rise by less than {self.ripple:.2g} left out")
         if self.has_extra:
             share = f" and {self.extra_share:.2g} for each that has one" if self.extra_share else ""
             parts.append(f"{self.extra_rate:.3g} lesions per scan without a candidate of their own{share}")
         return f"{', '.join(parts)} (from {self.origin})"
+
+
+def stands_out(peaks: NDArray[np.float64], saddles: NDArray[np.float64], ripple: float) -> NDArray[np.bool_]:
+    """Whether each peak rises above its saddle by this much, or has none."""
+    return np.asarray((saddles == 0) | (peaks - saddles >= ripple))
 
 
 def n_nodes(spread: float, n_candidates: int) -> int:

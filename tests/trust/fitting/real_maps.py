@@ -8,9 +8,11 @@ from lesioncount.trust.fitting import KnownTruth
 FILES = {"leaves": "coffee_leaf_lesions/oof_maps.npz", "nuclei": "nuclei/nuclei.npz"}
 
 
-def real_maps(folder, name):
-    """Candidates of the paper's protocol with true counts, and the fold of each image."""
+def real_maps(folder, name, protocol="paper"):
+    """Candidates with true counts, and the fold of each image."""
     with np.load(folder / FILES[name], allow_pickle=False) as file:
         logits, counts, folds = file["logit"], file["count"], file["fold"]
-    existence = [lc.count_lesions(1 / (1 + np.exp(-one.astype(np.float64)))).existence for one in logits]
-    return KnownTruth.of(existence, counts), folds
+    maps = [1 / (1 + np.exp(-one.astype(np.float64))) for one in logits]
+    found = [lc.find_candidates(one, protocol=protocol, warn=False) for one in maps]
+    saddles = [one.saddle_probability for one in found] if found[0].protocol.has_peaks else None
+    return KnownTruth.of([one.peak_probability for one in found], counts, saddles=saddles), folds

@@ -40,7 +40,18 @@ def test_fit_finds_lesions_that_grow_with_what_is_there():
     assert 1 < fitted.extra_shape < 4
 
 
-NUMBERS = Numbers(0.8, -0.4, 0.5, 0.2, 0.3, 1.5)
+@pytest.mark.parametrize("forget", [without_lesions, lambda truth: truth])
+def test_fit_finds_that_a_candidate_among_many_is_more_often_a_lesion(forget):
+    fitted = fit_calibration(forget(cohort(500, candidates=20, offset=-0.5, crowding=1.0)))
+    assert fitted.crowding == pytest.approx(1.0, abs=0.25)
+    assert fitted.offset == pytest.approx(-0.5, abs=0.2)
+
+
+def test_fit_finds_no_crowding_where_there_is_none():
+    assert abs(fit_calibration(cohort(500, candidates=20, offset=-0.5)).crowding) < 0.15
+
+
+NUMBERS = Numbers(0.8, -0.4, 0.5, 0.2, 0.3, 1.5, 0.7)
 
 
 def likelihoods(saddles):
@@ -55,7 +66,7 @@ def likelihoods(saddles):
 def test_derivatives_are_those_of_the_values(saddles):
     for likelihood in likelihoods(saddles):
         numeric = []
-        for step in 1e-6 * np.eye(6):
+        for step in 1e-6 * np.eye(len(NUMBERS)):
             up, down = (likelihood(Numbers(*(np.array(NUMBERS) + sign * step)), 9)[0] for sign in (1, -1))
             numeric.append((up - down) / 2e-6)
         np.testing.assert_allclose(likelihood(NUMBERS, 9)[1], np.transpose(numeric), rtol=1e-5, atol=1e-8)
@@ -66,7 +77,9 @@ def test_count_likelihood_is_that_of_the_distribution(saddles):
     truth = cohort(30, candidates=8, extra_rate=0.2)
     below = [0.6 * p * (np.arange(len(p)) % 2) for p in truth.peaks] if saddles else [None] * 30
     values, _ = CountLikelihood(truth.peaks, truth.counts, below if saddles else None)(NUMBERS, 9)
-    calibration = lc.Calibration(0.8, -0.4, 0.2, 0.3, 1.5, 0.5)
+    seeming = [p.sum() - (0 if d is None else d.sum()) for p, d in zip(truth.peaks, below, strict=True)]
+    typical = np.expm1(np.log1p(seeming).mean())
+    calibration = lc.Calibration(0.8, -0.4, 0.2, 0.3, 1.5, 0.5, 0.7, typical)
     for value, p, d, count in zip(values, truth.peaks, below, truth.counts, strict=True):
         beyond = 1 / (2 * max(len(p), count) + 10)
         expected = np.log(0.95 * calibration.distribution(p, d).pmf(int(count)) + 0.05 * beyond)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import Calibration, stands_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +87,18 @@ class KnownTruth:
             None if self.owns is None else tuple(self.owns[i] for i in rows),
             tuple(self.groups[i] for i in rows),
             None if self.saddles is None else tuple(self.saddles[i] for i in rows),
+        )
+
+    def without_ripples(self, ripple: float) -> KnownTruth:
+        """The same scans without the peaks that rise above their saddle by less than this."""
+        if self.saddles is None:
+            return self
+        kept = [stands_out(p, d, ripple) for p, d in zip(self.peaks, self.saddles, strict=True)]
+        return replace(
+            self,
+            peaks=tuple(p[k] for p, k in zip(self.peaks, kept, strict=True)),
+            saddles=tuple(d[k] for d, k in zip(self.saddles, kept, strict=True)),
+            owns=None if self.owns is None else tuple(o[k] for o, k in zip(self.owns, kept, strict=True)),
         )
 
     def one_per_group(self, *, seed: int) -> list[int]:

@@ -33,13 +33,14 @@ class Numbers(NamedTuple):
     extra_rate: float
     extra_share: float
     extra_shape: float
+    crowding: float = 0.0
 
 
 class Likelihood(Protocol):
     """Log-likelihoods of scans, with their gradients."""
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the six numbers, (n, 6)."""
+        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +68,24 @@ class _Candidates:
         self.begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.n_of = np.array(sizes, dtype=np.int64)
         self._scan = np.repeat(np.arange(len(sizes)), sizes)
+        self.crowd = log_crowds(peaks, saddles)
+        self.crowd -= self.crowd.mean() if sizes else 0.0
 
     def corrected(self, numbers: Numbers, n_nodes: int) -> _Corrected:
         z, weights = normal_nodes(n_nodes)
         z = z[:, None]
-        p, by_slope, by_offset = _sigmoid(self._peaks, numbers, z)
+        shift = numbers.offset + numbers.crowding * self.crowd[self._scan] + numbers.spread * z
+        p, by_slope, by_offset = _sigmoid(self._peaks, numbers.slope, shift)
         if len(self._saddles):
-            for values, taken in zip((p, by_slope, by_offset), _sigmoid(self._saddles, numbers, z), strict=True):
+            for values, taken in zip((p, by_slope, by_offset), self._at_saddles(numbers.slope, shift), strict=True):
                 values[:, self._with_saddle] -= taken
             np.maximum(p, _NO_PEAK, out=p)
         expected = self.sums(p)
         extra = numbers.extra_rate + numbers.extra_share * expected
         return _Corrected(z, weights, p, by_slope, by_offset, expected, extra)
+
+    def _at_saddles(self, slope: float, shift: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        return _sigmoid(self._saddles, slope, shift[:, self._with_saddle])
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of each scan: (nodes, candidates) → (nodes, scans)."""
@@ -89,9 +96,15 @@ class _Candidates:
         return values[:, self._scan]
 
 
-def _sigmoid(logits: NDArray[np.float64], numbers: Numbers, z: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def log_crowds(peaks: Sequence[ArrayLike], saddles: Sequence[ArrayLike] | None) -> NDArray[np.float64]:
+    """Logarithm of one more than the count that each scan seems to have."""
+    below = [0.0] * len(peaks) if saddles is None else saddles
+    return np.log1p(np.array([np.sum(p) - np.sum(d) for p, d in zip(peaks, below, strict=True)], dtype=np.float64))
+
+
+def _sigmoid(logits: NDArray[np.float64], slope: float, shift: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Corrected probabilities at each node, and their derivatives by slope and offset."""
-    p = 1 / (1 + np.exp(-np.clip(numbers.slope * logits + numbers.offset + numbers.spread * z, -500, 500)))
+    p = 1 / (1 + np.exp(-np.clip(slope * logits + shift, -500, 500)))
     by_offset = p * (1 - p)
     return p, by_offset * logits, by_offset
 
@@ -117,7 +130,7 @@ class CountLikelihood:
         self._size = np.maximum(self._counts, self._candidates.n_of)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the six numbers, (n, 6)."""
+        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
         at = self._candidates.corrected(numbers, n_nodes)
         probability, by_mean, by_shape = (np.empty(at.extra.shape) for _ in range(3))
         by_p = np.empty(at.p.shape)
@@ -159,7 +172,7 @@ class LesionLikelihood:
         self._n_extra = np.asarray(n_extra, dtype=np.intp)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the six numbers, (n, 6)."""
+        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
         at = self._candidates.corrected(numbers, n_nodes)
         log_extra, by_mean, by_shape = _log_negative_binomial(self._n_extra, at.extra, numbers.extra_shape)
         log_extra, trust = _robust(log_extra, self._n_extra)
@@ -181,7 +194,7 @@ def _gradient(
     by_shape: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Derivatives by the six numbers, (scans, 6), from those by what each node has; ``shares`` weighs the nodes."""
+    """Derivatives by the seven numbers, (scans, 7), from those by what each node has; ``shares`` weighs the nodes."""
     by_offset = candidates.sums(by_p * at.by_offset)
     parts = (
         candidates.sums(by_p * at.by_slope),
@@ -190,6 +203,7 @@ def _gradient(
         by_mean,
         by_mean * at.expected,
         by_shape,
+        by_offset * candidates.crowd,
     )
     return np.stack([(shares * part).sum(axis=0) for part in parts], axis=1)
 

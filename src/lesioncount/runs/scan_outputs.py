@@ -1,0 +1,83 @@
+"""What may be written of a scan beside its record: label map, existence map, colour tables, BIDS, DICOM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.files.output import OutputFolder
+from lesioncount.runs.bids_output import BidsPlace, write_scan
+from lesioncount.runs.colours import COLOUR_TABLES
+from lesioncount.runs.dicom import dicom_names, write_dicom
+from lesioncount.runs.file_counts import ScanCount
+from lesioncount.runs.records import ScanRecord
+from lesioncount.runs.scan_files import ScanFiles
+from lesioncount.runs.settings import CountedWith, Settings
+
+
+def label_name(name: str) -> str:
+    """The file of the label map of a scan."""
+    return f"{name}_lesions.nii.gz"
+
+
+def existence_name(name: str) -> str:
+    """The file of the map in which each candidate has its existence."""
+    return f"{name}_existence.nii.gz"
+
+
+def colour_names(name: str) -> tuple[str, ...]:
+    """The files of the colour tables of a scan, beside its label map."""
+    return tuple(f"{name}_lesions{ending}" for ending in COLOUR_TABLES)
+
+
+def own_names(name: str, wanted: CountedWith | None = None) -> tuple[str, ...]:
+    """The files called after a scan that are written beside its record; without settings, all there may be."""
+    everything = {
+        (label_name(name),): wanted is None or wanted.save_labels,
+        (existence_name(name),): wanted is None or wanted.save_existence,
+        colour_names(name): wanted is None or wanted.save_colours,
+        dicom_names(name): wanted is None or wanted.dicom is not None,
+    }
+    return tuple(one for names, is_wanted in everything.items() if is_wanted for one in names)
+
+
+def output_names(scan: ScanFiles, wanted: CountedWith) -> tuple[str, ...]:
+    """All files that are written of a scan beside its record, those of a BIDS derivative included."""
+    bids = BidsPlace.of(scan.whose).files if wanted.bids and scan.problem is None else ()
+    return (*own_names(scan.name, wanted), *bids)
+
+
+def expected_names(scan: ScanFiles, wanted: CountedWith, n_candidates: int) -> tuple[str, ...]:
+    """Those that must be there of a scan with so many candidates: without any, there is no segmentation."""
+    left_out = dicom_names(scan.name)[:1] if n_candidates == 0 else ()
+    return tuple(one for one in output_names(scan, wanted) if one not in left_out)
+
+
+def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, count: ScanCount, how: Settings) -> None:
+    """Write what is wanted of a scan; of an ensemble, the candidates of its first member."""
+    candidates, grid = count.result.candidates, count.source.grid
+    lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
+    if how.save_labels:
+        labels = candidates.label_map(np.uint16 if len(candidates) < 1 << 16 else np.int32)
+        _write_image(folder, label_name(scan.name), labels, grid, intent="label")
+    if how.save_existence:
+        values = candidates.existence_map([lesion.best_existence for lesion in lesions])
+        _write_image(folder, existence_name(scan.name), values, grid)
+    if how.save_colours:
+        for name, table in zip(colour_names(scan.name), COLOUR_TABLES.values(), strict=True):
+            folder.write_text(name, table(lesions))
+    if how.bids:
+        write_scan(folder, scan, record, count)
+    if how.dicom is not None:
+        write_dicom(folder, record, count, scan.series, how.dicom.kind)
+
+
+def _write_image(
+    folder: OutputFolder, name: str, voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none"
+) -> None:
+    with folder.replacing(name) as temporary:
+        temporary.write_bytes(nifti_bytes(voxels, grid, intent=intent))

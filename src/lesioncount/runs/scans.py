@@ -1,0 +1,138 @@
+"""What was given → the scans to be counted, each with its name, its files, and whose it is."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lesioncount.errors import MapFileError
+from lesioncount.runs.inputs import FoundMap, below, find_maps, root_of
+from lesioncount.runs.members import match_members
+from lesioncount.runs.names import check_apart, name_of
+from lesioncount.runs.pairing import PairedScan, pair, paired_scan
+from lesioncount.runs.records import read_record
+from lesioncount.runs.scan_files import FileFacts, ScanFiles, fingerprint
+from lesioncount.runs.whose import Whose, check_found, checked_pattern
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of the files that are given are scans, how they are named, and what belongs to them.
+
+    Attributes
+    ----------
+    suffix : str, optional
+        What the names of maps in folders end in, with or without the ending of the file.
+    root : path, optional
+        The folder that names begin at. Default: the folder that is given; of several or of files, the innermost one
+        that holds them all.
+    name_pattern : str, optional
+        A regular expression with groups ``participant`` and ``session`` that is searched for in the path below the
+        root. Default: what BIDS names say.
+    mask_suffix : str
+        What the name of a mask adds to that of its map, or has in place of its last part.
+    images : path, optional
+        Images for the report, which must be there for some of the scans: a folder, a file, or a pattern.
+    images_suffix : str
+        What the name of an image adds to that of its map, or has in place of its last part.
+    """
+
+    suffix: str | None = None
+    root: str | Path | None = None
+    name_pattern: str | None = None
+    mask_suffix: str = ""
+    images: str | Path | None = None
+    images_suffix: str = ""
+
+    def find(
+        self,
+        inputs: Sequence[str | Path],
+        out: Path | None = None,
+        *,
+        mask: Path | None = None,
+        members: bool = False,
+        known: Mapping[str, str | None] | None = None,
+    ) -> list[ScanFiles]:
+        """The scans that are given, with their masks.
+
+        Parameters
+        ----------
+        inputs : sequence of path
+        out : Path, optional
+            Folder of the results, if there is to be one.
+        mask : path, optional
+            A mask for all maps, a folder, or a pattern such as ``masks/{participant}_{session}.nii.gz``.
+        members : bool, default False
+            Whether each input is a folder of one member of an ensemble.
+        known : mapping of str to str, optional
+            Scans of an earlier run and the paths of their maps: they keep their names.
+        """
+        pattern = None if self.name_pattern is None else checked_pattern(self.name_pattern)
+        found = match_members(inputs, leave_out=out, suffix=self.suffix) if members else self._found(inputs, out)
+        if pattern is not None:
+            check_found(pattern, (maps[0].relative for maps in found))
+        scans = [_scan(maps, pattern) for maps in found]
+        check_apart((scan.name, scan.path) for scan in scans)
+        scans = scans if out is None else _with_known_names(scans, out, known or {})
+        if self.images is not None:
+            pair(_asked(scans), Path(self.images), role="image", suffix=self.images_suffix)
+        return scans if mask is None else self._with_masks(scans, mask)
+
+    def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:
+        maps = find_maps(inputs, leave_out=out, suffix=self.suffix)
+        root = root_of(inputs) if self.root is None else Path(os.path.abspath(self.root))  # noqa: PTH100 - no ..
+        return [(one,) for one in below(root, maps)]
+
+    def _with_masks(self, scans: Sequence[ScanFiles], mask: Path) -> list[ScanFiles]:
+        masks = pair(_asked(scans), mask, role="mask", suffix=self.mask_suffix)
+        # A scan without its mask is one that fails, as any other.
+        problem = f"There is no mask of this scan in {mask}."
+        return [
+            replace(scan, mask=one, problem=scan.problem or (None if one else problem))
+            for scan, one in zip(scans, masks, strict=True)
+        ]
+
+
+def _asked(scans: Sequence[ScanFiles]) -> list[PairedScan]:
+    return [paired_scan(scan.name, FileFacts.unread(scan)) for scan in scans]
+
+
+def _scan(maps: Sequence[FoundMap], pattern: re.Pattern[str] | None) -> ScanFiles:
+    first, problem, whose = maps[0], None, Whose()
+    try:
+        whose = Whose.of(first.relative, pattern)
+    except MapFileError as error:
+        problem = str(error)
+    return ScanFiles(
+        name_of(first.relative),
+        first.path,
+        problem=problem,
+        members=tuple(one.path for one in maps) if len(maps) > 1 else (),
+        relative=first.relative,
+        whose=whose,
+    )
+
+
+def _with_known_names(scans: Sequence[ScanFiles], out: Path, known: Mapping[str, str | None]) -> list[ScanFiles]:
+    """Scans that an earlier run in the same folder has named keep their names; no other scan gets them."""
+    paths = [os.path.abspath(scan.path) for scan in scans]  # noqa: PTH100 - `absolute` keeps ..
+    named_before = {path: name for name, path in known.items() if path is not None}
+    scans = [replace(scan, name=named_before.get(path, scan.name)) for scan, path in zip(scans, paths, strict=True)]
+    for scan, path in zip(scans, paths, strict=True):
+        owner = known.get(scan.name) or path
+        if owner != path and (owner in paths or not _was_moved(scan, out)):
+            raise MapFileError(
+                f"{out} holds results of {owner} under the name {scan.name}, which {scan.path} would take over. Choose "
+                "another folder for the results, replace them (--overwrite), or begin names further up (--root)."
+            )
+    return scans
+
+
+def _was_moved(scan: ScanFiles, out: Path) -> bool:
+    """Whether the file holds what was counted under its name, from another place."""
+    record = read_record(out, scan.name)
+    files = None if record is None else record.summary.files
+    return files is not None and files.sha256 == fingerprint(scan.path)
