@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzzing import map_files, reference
+from fuzzing import map_files, picture_files, reference
 from fuzzing.cases import Numbers, Target
 from fuzzing.commands import command
 
@@ -32,19 +32,23 @@ def _handle(folder: Path, plan: Plan) -> Numbers | None:
     from lesioncount.runs import count_file
 
     path, channel = folder / plan["path"], plan["channel"]
-    chosen = () if channel is None else ("--channel", channel)
+    chosen: tuple[Any, ...] = () if channel is None else ("--channel", channel)
+    scale = plan.get("scale")
     if plan["how"] == "inspect":
         command("inspect", path, *chosen)
         return None
     if plan["how"] == "count":
+        chosen += () if scale is None else ("--scale", scale)
         command("count", path, "-o", folder / "out", "--save-labels", "--quiet", *chosen)
         return None
-    existence = count_file(path, channel=channel).result.existence
+    existence = count_file(path, channel=channel, scale=scale).result.existence
     return Numbers(len(existence), tuple(sorted(map(float, existence))))
 
 
 def _check(read: Callable[[Path, int | None], NDArray[Any]], folder: Path, plan: Plan) -> Numbers | None:
     values = read(folder / plan["path"], plan["channel"])
+    if plan.get("scale") is not None:
+        values = values * np.float64(plan["scale"])
     return reference.plain_count(values) if plan["how"] == "function" else None
 
 
@@ -61,4 +65,6 @@ MAPS = {
     "nrrd": _target(map_files.make_nrrd, reference.read_itk),
     "metaimage": _target(map_files.make_metaimage, reference.read_metaimage),
     "dicom": _target(map_files.make_dicom, reference.read_dicom),
+    "tiff": _target(picture_files.make_tiff, reference.read_tiff),
+    "png": _target(picture_files.make_png, reference.read_itk),
 }

@@ -87,6 +87,20 @@ def read_itk(path: Path, channel: int | None) -> NDArray[Any]:
     return values[channel or 0] if values.ndim == 4 else values
 
 
+def read_tiff(path: Path, channel: int | None) -> NDArray[Any]:
+    """Through SimpleITK, and with it libtiff; an error where it reads less than there is."""
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        kind, n_pages = file.pages.first.dtype, len(file.pages)
+    values = read_itk(path, channel)
+    if channel is not None or n_pages != (len(values) if values.ndim == 3 else 1):
+        raise ValueError("planes of which some are those of another channel, or are not described")
+    if kind is None or values.dtype != kind or kind.str[1:] in ("f2", "b1"):
+        raise ValueError("a type that it takes for another")
+    return values[0] if values.ndim == 3 and len(values) == 1 else values
+
+
 def read_metaimage(path: Path, channel: int | None) -> NDArray[Any]:
     """Through SimpleITK, which must be told how many compressed bytes there are in the file of the header.
 

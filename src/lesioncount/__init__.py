@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lesioncount import errors
 from lesioncount.baselines import connected_component_count
+from lesioncount.candidate import Candidate
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counting import LesionCount, count_lesions
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
@@ -16,6 +17,7 @@ from lesioncount.version import __version__
 
 if TYPE_CHECKING:
     from lesioncount.distributions.mixture import MixtureOfCounts
+    from lesioncount.runs import CountTable, ScanCount, count_file, count_files, read_results
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
     from lesioncount.trust.calibration import Calibration
@@ -24,31 +26,42 @@ if TYPE_CHECKING:
 __all__ = [
     "PROTOCOLS",
     "Calibration",
+    "Candidate",
     "Candidates",
     "ConformalCounts",
+    "CountTable",
     "CountingProtocol",
     "LesionCount",
     "MixtureOfCounts",
     "NamedProtocol",
     "PoissonBinomial",
+    "ScanCount",
     "StreamingCounter",
     "__version__",
     "connected_component_count",
+    "count_file",
+    "count_files",
     "count_lesions",
     "errors",
     "existence_probabilities",
     "find_candidates",
     "fitting",
+    "read_results",
     "scores",
 ]
 
 
 # Imported when they are asked for: only some callers need them.
-_CLASSES = {
+_NAMES = {
     "Calibration": "lesioncount.trust.calibration",
     "ConformalCounts": "lesioncount.trust.conformal",
+    "CountTable": "lesioncount.runs",
     "MixtureOfCounts": "lesioncount.distributions.mixture",
+    "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
+    "count_file": "lesioncount.runs",
+    "count_files": "lesioncount.runs",
+    "read_results": "lesioncount.runs",
 }
 _MODULES = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}
 
@@ -64,8 +77,8 @@ if not TYPE_CHECKING:  # a type checker would take it that every name exists
 
     def __getattr__(name: str) -> Any:
         """Import what only some callers need."""
-        if name in _CLASSES:
-            value = getattr(import_module(_CLASSES[name]), name)
+        if name in _NAMES:
+            value = getattr(import_module(_NAMES[name]), name)
         elif name in _MODULES:
             value = import_module(_MODULES[name])
         else:

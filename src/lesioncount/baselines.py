@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from numpy.typing import ArrayLike
 
 from lesioncount.candidates import find_candidates
-from lesioncount.checks import checked_protocol
-from lesioncount.protocol import CountingProtocol
+from lesioncount.checks import defined
+from lesioncount.protocol import ComponentFields, CountingProtocol
 
 
 def connected_component_count(
@@ -20,6 +22,7 @@ def connected_component_count(
     scale: float | None = None,
     logits: bool = False,
     threads: int = 1,
+    **definition: Unpack[ComponentFields],
 ) -> int:
     """The number of connected components above a threshold: the baseline of the paper.
 
@@ -33,6 +36,8 @@ def connected_component_count(
         Connectivity and smallest size. Default: those of the paper.
     probabilities, mask, spacing_mm, scale, logits, threads
         As in `count_lesions`.
+    **definition
+        Fields of `CountingProtocol`, such as ``connectivity=26``, in place of those of the protocol.
 
     Examples
     --------
@@ -42,7 +47,7 @@ def connected_component_count(
     """
     candidates = find_candidates(
         probabilities,
-        protocol=checked_protocol(protocol).components_above(threshold),
+        protocol=defined(protocol, definition, connected_component_count).components_above(threshold),
         mask=mask,
         spacing_mm=spacing_mm,
         scale=scale,

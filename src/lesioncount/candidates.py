@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lesioncount._kernels.slab import paint
-from lesioncount.checks import checked_map, checked_mask, checked_protocol, checked_spacing, checked_threads
+from lesioncount.candidate import Candidate
+from lesioncount.checks import checked_map, checked_mask, checked_spacing, checked_threads, defined
 from lesioncount.errors import (
     BinaryMapWarning,
     CutOffMapWarning,
@@ -22,16 +24,21 @@ from lesioncount.errors import (
     ShapeError,
     VoxelTypeError,
 )
+from lesioncount.images import image_of
+from lesioncount.optional import optional
 from lesioncount.peaks import Found, SlabSum, join_small_peaks
-from lesioncount.protocol import CountingProtocol
+from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.sizes import SmallestSize, equivalent_diameter
 from lesioncount.slabs import SweepPlan, sweep_map
 from lesioncount.voxels import encoding_of
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Candidates:
-    """The candidates of one map, a row each.
+    """The candidates of one map, a row each: ``candidates[i]`` is one of them, and iteration goes through all.
 
     Rows are in the order in which a reader of the map meets them: by the C-order index of their first voxel, as
     ``scipy.ndimage.label`` numbers them. All columns are read-only arrays of ``len(candidates)`` rows. Made by
@@ -176,12 +183,66 @@ class Candidates:
                 table[f"{name}-{i}"] = column
         return table
 
+    @overload
+    def __getitem__(self, row: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Candidate]: ...
+    def __getitem__(self, row: int | slice) -> Candidate | list[Candidate]:
+        """One candidate, counted from 0 and from the end if negative; or a list of several."""
+        if isinstance(row, slice):
+            return [self._candidate(i) for i in range(*row.indices(len(self)))]
+        place = operator.index(row)
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"There is no candidate {place}: the map has {len(self)}.")
+        return self._candidate(place % len(self))
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return (self._candidate(row) for row in range(len(self)))
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """All columns as a ``pandas.DataFrame``, a row for each candidate."""
+        frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(self.columns())
+        return frame
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "protocol": self.protocol.to_dict(),
+            "map": {"shape": list(self.shape), "spacing_mm": None if self.spacing_mm is None else [*self.spacing_mm]},
+            "warnings": [] if self.warning is None else [str(self.warning)],
+            "n_dropped": self.n_dropped,
+            "lesions": [candidate.to_dict() for candidate in self],
+        }
+
+    def to_json(self) -> str:
+        """As JSON."""
+        import json  # not at the top: only some write JSON
+
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+
     def __str__(self) -> str:
         """A count of them in words."""
         dropped = f", {self.n_dropped} more dropped as too small" if self.n_dropped else ""
         return f"{len(self)} candidate{'' if len(self) == 1 else 's'} ({self.protocol}){dropped}"
 
     __repr__ = __str__
+
+    def _candidate(self, row: int) -> Candidate:
+        peak, saddle = float(self.peak_probability[row]), float(self.saddle_probability[row])
+        at_saddle = tuple(self.saddle_index[row].tolist())
+        return Candidate(
+            label=row + 1,
+            existence=peak - saddle,
+            peak_probability=peak,
+            saddle_probability=saddle,
+            peak_index=tuple(self.peak_index[row].tolist()),
+            saddle_index=None if at_saddle[0] < 0 else at_saddle,
+            n_voxels=int(self.n_voxels[row]),
+            volume_mm3=float(self.volume_mm3[row]),
+            equivalent_diameter_mm=float(self.equivalent_diameter_mm[row]),
+            centroid=tuple(self.centroid[row].tolist()),
+            bbox=tuple(self.bbox[row].tolist()),
+        )
 
     def _painted(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """A new array of the map's shape with one value in the voxels of each row, and 0 outside."""
@@ -230,6 +291,7 @@ def find_candidates(
     logits: bool = False,
     threads: int = 1,
     warn: bool = True,
+    **definition: Unpack[ProtocolFields],
 ) -> Candidates:
     """Find the connected regions above the threshold, in one pass over the map.
 
@@ -244,7 +306,7 @@ def find_candidates(
     mask : array_like, optional
         Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
     spacing_mm : sequence of float, optional
-        Voxel size along each axis of the map. Without it volumes are NaN.
+        Voxel size along each axis of the map. Default: that of an image which has one. Without it volumes are NaN.
     scale : float, optional
         What one unit of the stored numbers is worth, such as ``1/255``.
     logits : bool, default False
@@ -253,6 +315,8 @@ def find_candidates(
         Number of threads. The result does not depend on it.
     warn : bool, default True
         Whether to warn of a map that is binary or cut off.
+    **definition
+        Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
 
     Returns
     -------
@@ -277,15 +341,17 @@ def find_candidates(
            [0, 0, 0, 0, 0],
            [0, 0, 0, 0, 2]], dtype=int32)
     """
-    protocol = checked_protocol(protocol)
-    voxels = checked_map(probabilities)
-    inside = checked_mask(mask, voxels.shape, probabilities)
-    spacing = checked_spacing(spacing_mm, voxels.ndim, protocol)
+    protocol = defined(protocol, definition, find_candidates)
+    image = image_of(probabilities)
+    voxels = checked_map(image.voxels)
+    inside = checked_mask(mask, voxels.shape, image.voxels)
+    spacing = checked_spacing(image.spacing_mm if spacing_mm is None else spacing_mm, voxels.ndim, protocol)
     encoding = encoding_of(voxels.dtype, scale, 0.0, logits)
     plan = SweepPlan(SweepPlan.axes_by_stride(voxels), voxels.shape, encoding, protocol)
     total = SlabSum(plan, keep_runs=True)
     sweep_map(plan, voxels, inside, checked_threads(threads), total.add)
-    candidates = candidates_of(total.finish(), plan, voxels.shape, spacing)
+    volume = image.voxel_mm3 if spacing_mm is None else None
+    candidates = candidates_of(total.finish(), plan, voxels.shape, spacing, voxel_mm3=volume)
     if warn:
         candidates.warn(stacklevel=2)
     return candidates

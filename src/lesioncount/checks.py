@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.errors import MapError, ProtocolError, ShapeError, SpacingError, VoxelTypeError
+from lesioncount.errors import (
+    MapError,
+    ProtocolError,
+    ShapeError,
+    SpacingError,
+    UnknownOptionError,
+    VoxelTypeError,
+)
+from lesioncount.images import image_of
 from lesioncount.protocol import CountingProtocol
 from lesioncount.voxels import is_inside
 
@@ -31,6 +42,30 @@ def checked_protocol(protocol: CountingProtocol | str | None) -> CountingProtoco
             f"Expected a CountingProtocol, such as CountingProtocol.named('paper'), but got {protocol!r}."
         )
     return protocol
+
+
+def defined(
+    protocol: CountingProtocol | str | None, definition: Mapping[str, Any], function: Callable[..., Any]
+) -> CountingProtocol:
+    """The protocol with the fields that were given as keywords of a function in place of its own."""
+    base = checked_protocol(protocol)
+    if not definition:
+        return base
+    known = [field.name for field in fields(CountingProtocol)]
+    for name in definition:
+        if name not in known:
+            raise UnknownOptionError(_no_such_option(name, [*inspect.signature(function).parameters, *known]))
+    return CountingProtocol.from_dict(base.to_dict() | dict(definition))
+
+
+def _no_such_option(name: str, known: list[str]) -> str:
+    import difflib  # not at the top: for those only who mistype
+
+    options = [option for option in dict.fromkeys(known) if option not in ("self", "definition", "probabilities")]
+    near = difflib.get_close_matches(name, options, n=1)
+    near = near or [option for option in options if option.startswith(name) or name.startswith(option)]
+    advice = f"Did you mean {near[0]}=?" if near else f"There are {', '.join(options)}."
+    return f"There is no option {name[:80]!r}. {advice}"
 
 
 def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingProtocol) -> tuple[float, ...] | None:
@@ -130,11 +165,15 @@ def checked_map(probabilities: ArrayLike) -> NDArray[Any]:
     if voxels.dtype == object and voxels.ndim == 0:
         raise ShapeError(
             f"Expected a 2-D or 3-D array of probabilities, but got {type(probabilities).__name__}. Load the file, "
-            "for example nibabel.load(path).get_fdata()."
+            "for example nibabel.load(path), or count it with lesioncount.count_file(path)."
+        )
+    if voxels.dtype.kind in "SU" and voxels.ndim == 1:
+        raise ShapeError(
+            "Expected a 2-D or 3-D array of probabilities, but got a list of names. To count several files, use "
+            "lesioncount.count_files(paths)."
         )
     if voxels.ndim not in (2, 3):
-        one = 0 if voxels.ndim and voxels.shape[0] == 1 else 1
-        advice = f"Choose one channel or one scan first, such as probabilities[{one}]." if voxels.ndim > 3 else ""
+        advice = f"Choose one channel or one scan first, such as {_one_of(voxels.shape)}." if voxels.ndim > 3 else ""
         raise ShapeError(f"Expected a 2-D or 3-D map, but its shape is {voxels.shape}. {advice}".rstrip())
     if voxels.size == 0:
         raise ShapeError(f"Expected a map with voxels, but its shape is {voxels.shape}.")
@@ -143,12 +182,19 @@ def checked_map(probabilities: ArrayLike) -> NDArray[Any]:
     return voxels
 
 
+def _one_of(shape: tuple[int, ...]) -> str:
+    """How to take one map of several: channels are the shorter of the first axis and the last."""
+    is_last = shape[-1] < shape[0]
+    one = 0 if 1 in (shape[0], shape[-1]) else 1
+    return f"probabilities[..., {one}]" if is_last else f"probabilities[{one}]"
+
+
 def checked_mask(mask: ArrayLike | None, shape: tuple[int, ...], probabilities: ArrayLike) -> NDArray[np.bool_] | None:
     """Where to look: what the mask says, and what a masked array does not hide; None for everywhere."""
     hidden = np.ma.getmask(probabilities) if isinstance(probabilities, np.ma.MaskedArray) else np.ma.nomask
     if mask is None:
         return None if hidden is np.ma.nomask else np.asarray(~hidden)
-    inside = np.asarray(mask)
+    inside = np.asarray(image_of(mask, "a mask as an array").voxels)
     if inside.shape != shape:
         raise ShapeError(f"Expected a mask of the map's shape {shape}, but the mask has shape {inside.shape}.")
     if inside.dtype.kind not in "biuf":

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
+from lesioncount.checks import defined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
-from lesioncount.protocol import CountingProtocol
+from lesioncount.optional import optional
+from lesioncount.protocol import CountingProtocol, ProtocolFields
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates.
 _PRINTED_COUNT = 4
@@ -19,7 +25,9 @@ _PRINTED_CANDIDATES = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LesionCount:
-    """How many lesions a map shows, and where the number comes from. Printing it gives a summary.
+    """How many lesions a map shows, and where the number comes from.
+
+    Printing it gives a summary; in a notebook it shows a picture of the distribution.
 
     Attributes
     ----------
@@ -46,16 +54,44 @@ class LesionCount:
         """What was counted as one lesion."""
         return self.candidates.protocol
 
-    def __str__(self) -> str:
-        """A few readable lines."""
+    def to_dataframe(self) -> pd.DataFrame:
+        """The candidates as a ``pandas.DataFrame``, a row for each, with its probability of existence."""
+        columns = dict(self.candidates.columns())
+        table = {"label": columns.pop("label"), "existence": self.existence, **columns}
+        frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(table)
+        return frame
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, under the names that the files of ``lesioncount count`` have for it."""
+        count = self.distribution.to_dict()
+        pmf = count.pop("pmf")
+        found = self.candidates.to_dict()
+        lesions = found.pop("lesions")
+        return {**found, "count": count, "pmf": pmf, "lesions": lesions}
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        import json  # not at the top: only some write JSON
+
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+
+    @property
+    def headline(self) -> str:
+        """The count in one line."""
         count = self.distribution
         low, high = count.interval(0.9)
         mode = count.mode()
-        bins = count.binned(_PRINTED_COUNT)
+        return (
+            f"{mode} lesion{'' if mode == 1 else 's'} most likely ({count.pmf(mode):.1%}), "
+            f"mean {count.mean():.2f} ± {count.std():.2f}, 90 % interval {low} to {high}"
+        )
+
+    def __str__(self) -> str:
+        """A few readable lines."""
+        bins = self.distribution.binned(_PRINTED_COUNT)
         names = [*map(str, range(_PRINTED_COUNT)), f"{_PRINTED_COUNT}+"]
         lines = [
-            f"{mode} lesion{'' if mode == 1 else 's'} most likely ({count.pmf(mode):.1%}), "
-            f"mean {count.mean():.2f} ± {count.std():.2f}, 90 % interval {low} to {high}",
+            self.headline,
             "P(count)    " + "  ".join(f"{name}: {p:.3f}" for name, p in zip(names, bins, strict=True)),
             f"from        {self.candidates}",
         ]
@@ -66,6 +102,11 @@ class LesionCount:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from lesioncount.notebook_view import html_of_count  # not at the top: for notebooks only
+
+        return html_of_count(self.headline, self.distribution, self.candidates)
 
     def _candidate_line(self, row: int) -> str:
         size = f"{self.candidates.n_voxels[row]} voxel{'' if self.candidates.n_voxels[row] == 1 else 's'}"
@@ -87,6 +128,7 @@ def count_lesions(
     scale: float | None = None,
     logits: bool = False,
     threads: int = 1,
+    **definition: Unpack[ProtocolFields],
 ) -> LesionCount:
     """The probability distribution of the number of lesions in a map.
 
@@ -95,19 +137,22 @@ def count_lesions(
     probabilities : array_like
         2-D or 3-D map: for each voxel, the probability that it belongs to a lesion. float16, float32, float64, bool, or
         integers with ``scale``, in any memory order. Not written to, and not copied unless the machine cannot read it
-        as it is (other byte order, 64-bit integers): then a slab at a time.
+        as it is (other byte order, 64-bit integers): then a slab at a time. Images of nibabel and SimpleITK, MONAI's
+        ``MetaTensor`` and arrays of xarray are taken as they are, with their voxel size.
     protocol : CountingProtocol or str, optional
         What counts as one lesion, or the name of a preset. Default: that of the paper, ``"paper"``.
     mask : array_like, optional
         Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
     spacing_mm : sequence of float, optional
-        Voxel size along each axis of the map. Without it volumes are NaN.
+        Voxel size along each axis of the map. Default: that of an image which has one. Without it volumes are NaN.
     scale : float, optional
         What one unit of the stored numbers is worth, such as ``1/255`` for a map stored as 0 … 255.
     logits : bool, default False
         Whether the map holds logits instead of probabilities.
     threads : int, default 1
         Number of threads. The result does not depend on it.
+    **definition
+        Fields of `CountingProtocol`, such as ``threshold=0.3, connectivity=26``, in place of those of the protocol.
 
     Returns
     -------
@@ -118,8 +163,8 @@ def count_lesions(
     ------
     MapError
         When the map, the mask or the voxel size cannot be used; the message says what to do.
-    VoxelTypeError, ProtocolError
-        When the dtype or the protocol does not fit.
+    VoxelTypeError, ProtocolError, UnknownOptionError
+        When the dtype or the protocol does not fit, or there is no such keyword.
 
     Warns
     -----
@@ -145,7 +190,7 @@ def count_lesions(
     """
     candidates = find_candidates(
         probabilities,
-        protocol=protocol,
+        protocol=defined(protocol, definition, count_lesions),
         mask=mask,
         spacing_mm=spacing_mm,
         scale=scale,

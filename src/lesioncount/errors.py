@@ -11,6 +11,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     │   └── SpacingError                  a voxel size that is missing or makes no sense
     ├── VoxelTypeError (TypeError)        a dtype that cannot hold probabilities
     ├── ProtocolError (ValueError)        a definition of "one lesion" that makes no sense
+    ├── UnknownOptionError (TypeError)    a keyword that a function does not have
     ├── DistributionError (ValueError)    probabilities or counts a distribution cannot take
     ├── ScoreError (ValueError)           predictions and truth that cannot be compared
     ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
@@ -60,6 +61,10 @@ class VoxelTypeError(LesionCountError, TypeError):
 
 class ProtocolError(LesionCountError, ValueError):
     """A counting protocol that makes no sense, or does not fit the map."""
+
+
+class UnknownOptionError(LesionCountError, TypeError):
+    """A keyword that a function does not have."""
 
 
 class DistributionError(LesionCountError, ValueError):

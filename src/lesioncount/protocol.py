@@ -6,7 +6,7 @@ import math
 import reprlib
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from lesioncount.errors import ProtocolError, reason_of
 
@@ -38,6 +38,24 @@ def _connectivity(value: object) -> int | str:
     if isinstance(value, Integral) and any(value in numbers for numbers in _BY_NUMBER.values()):
         return int(value)
     raise ProtocolError(f"Connectivity {reprlib.repr(value)} is unknown. {_CONNECTIVITIES}")
+
+
+class ComponentFields(TypedDict, total=False):
+    """What may be said of connected components, whatever their threshold."""
+
+    connectivity: int | str
+    min_voxels: int
+    min_volume_mm3: float
+    min_diameter_mm: float
+    min_length_mm: float
+
+
+class ProtocolFields(ComponentFields, total=False):
+    """The fields of a `CountingProtocol` as keywords of the functions that count."""
+
+    threshold: float
+    candidates: str
+    min_persistence: float
 
 
 @dataclass(frozen=True)

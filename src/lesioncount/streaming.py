@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,15 +14,15 @@ from lesioncount.checks import (
     checked_dtype,
     checked_mask,
     checked_plane,
-    checked_protocol,
     checked_spacing,
     checked_volume,
+    defined,
     shown,
 )
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError, VoxelTypeError
 from lesioncount.peaks import SlabSum
-from lesioncount.protocol import CountingProtocol
+from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.slabs import BadVoxels, SweepPlan
 from lesioncount.voxels import encoding_of
 
@@ -56,6 +56,8 @@ class StreamingCounter:
         What is added to the stored numbers after scaling.
     keep_runs : bool, default False
         Keep what is needed to paint a label map at the end: 16 bytes per run of voxels above the threshold.
+    **definition
+        Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
 
     Examples
     --------
@@ -80,12 +82,13 @@ class StreamingCounter:
         offset: float = 0.0,
         logits: bool = False,
         keep_runs: bool = False,
+        **definition: Unpack[ProtocolFields],
     ) -> None:
         shape = checked_plane(shape_of_plane)
         ndim = len(shape) + 1
         self._axis = checked_axis(axis, ndim)
         self._shape_of_plane = shape
-        self._protocol = checked_protocol(protocol)
+        self._protocol = defined(protocol, definition, StreamingCounter)
         self._protocol.neighbours(ndim)
         self._encoding = encoding_of(checked_dtype(dtype), scale, offset, logits)
         self._spacing_mm = checked_spacing(spacing_mm, ndim, self._protocol)

@@ -86,6 +86,11 @@ class VoxelEncoding:
 def encoding_of(dtype: np.dtype[Any], scale: float | None, offset: float, logits: bool) -> VoxelEncoding:
     """The encoding of an array, checked."""
     if dtype.kind not in "biuf":
+        if "float" in dtype.name:  # bfloat16 and others of a few bits, which numpy has only by other packages
+            raise VoxelTypeError(
+                f"Expected a map of real numbers that numpy knows, but its dtype is {dtype}. Pass "
+                "probabilities.astype(numpy.float32)."
+            )
         raise VoxelTypeError(
             f"Expected a map of real numbers, but its dtype is {dtype}. Probabilities may be float16, float32 or "
             "float64, integers with scale=, or bool."

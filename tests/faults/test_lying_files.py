@@ -24,7 +24,7 @@ from lesioncount.runs import count_file
 from lesioncount.runs.scan_files import fingerprint
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "nnunet"
-KINDS = [".nii", ".nii.gz", ".npy", ".npz", ".nrrd", ".nhdr", ".mha", ".mhd", ".dcm", ".zarr"]
+KINDS = [".nii", ".nii.gz", ".npy", ".npz", ".nrrd", ".nhdr", ".mha", ".mhd", ".dcm", ".zarr", ".tif", ".png"]
 
 
 @pytest.fixture

@@ -135,3 +135,19 @@ def test_sliding_windows_then_a_count():
     logits = sliding_window_inference(torch.logit(image), (8, 8, 8), 4, lambda window: window, overlap=0.25)
     after = Compose([Activationsd("pred", sigmoid=True), CountLesionsd("pred")])({"pred": logits[0]})
     assert after["pred_count"] == 3
+
+
+def test_outputs_of_a_softmax_are_counted():
+    output = torch.randn(2, 6, 7, 8, generator=torch.Generator().manual_seed(2)) * 3
+    expected = lc.count_lesions(output.softmax(0)[1].numpy())
+    for transform in (
+        CountLesions(logits=True, activation="softmax"),
+        CountLesions(logits=True, activation="softmax", channel=1),
+    ):
+        assert transform(output).distribution.mean() == pytest.approx(expected.distribution.mean(), rel=1e-5)
+    after = CountLesions(activation="softmax")(output.softmax(0))
+    assert after.distribution.mean() == pytest.approx(expected.distribution.mean(), rel=1e-5)
+    counted = CountLesionsd("map", logits=True, activation="softmax")({"map": output})
+    assert counted["map_count"] == expected.distribution.mode()
+    with pytest.raises(ShapeError, match="say which with channel="):
+        CountLesions(logits=True, activation="softmax")(torch.zeros(3, 6, 7, 8))

@@ -47,11 +47,11 @@ def test_limits_that_make_no_sense_are_refused(max_count):
 
 
 def test_a_wrong_number_of_labels_is_named_with_both_shapes(logits):
-    with pytest.raises(ShapeError, match=r"labels of shape \(2,\), one for each map, but got \(3,\)"):
+    with pytest.raises(ShapeError, match=r"counts of shape \(2,\), one for each map, but counts has shape \(3,\)"):
         CountLoss(4)(logits, torch.tensor([1, 2, 3]))
-    with pytest.raises(ShapeError, match=r"labels of shape \(1, 2\), one for each map, but got \(3,\)"):
+    with pytest.raises(ShapeError, match=r"counts of shape \(1, 2\), one for each map and class, but .* \(3,\)"):
         CountLoss(4, spatial_dims=2)(logits[None], torch.tensor([1, 2, 3]))
-    with pytest.raises(ShapeError, match=r"labels of shape \(1,\), one for each map, but got \(2,\)"):
+    with pytest.raises(ShapeError, match=r"counts of shape \(1,\), one for each map, but counts has shape \(2,\)"):
         CountLoss().of_log_probs(torch.zeros(1, 3), torch.tensor([1, 2]))
     with pytest.raises(ShapeError, match=r"of one shape, but got \(2,\) and \(3,\)"):
         CountLoss(4)(logits, at_least=torch.tensor([1, 2]), at_most=torch.tensor([1, 2, 3]))

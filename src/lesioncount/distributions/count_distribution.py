@@ -6,12 +6,18 @@ import math
 from abc import ABC, abstractmethod
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import DistributionError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The last of the paper's bins, 0, 1, 2, 3, 4 or more: the default wherever counts are put into bins.
+MAX_COUNT = 4
 
 
 class CountDistribution(ABC):
@@ -88,10 +94,50 @@ class CountDistribution(ABC):
     def support(self) -> tuple[int, float]:
         """The smallest and the largest possible count; the largest may be infinite."""
 
-    def binned(self, max_count: int) -> NDArray[np.float64]:
+    def binned(self, max_count: int = MAX_COUNT) -> NDArray[np.float64]:
         """P(0), P(1), … P(max_count or more)."""
         n = checked_max_count(max_count)
         return np.append(self.pmf(np.arange(n)), self.sf(n - 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values: the numbers that ``counts.tsv`` has, and the table of probabilities."""
+        low, high = self.interval(0.9)
+        return {
+            "count_mode": self.mode(),
+            "count_median": self.median(),
+            "count_mean": self.mean(),
+            "count_sd": self.std(),
+            "interval90_low": low,
+            "interval90_high": high,
+            "entropy": self.entropy(),
+            "pmf": self._pmf.tolist(),
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        import json  # not at the top: only some write JSON
+
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def plot(self, ax: Axes | None = None, *, confidence: float = 0.9, **options: Any) -> Axes:
+        """Draw the probability of each count as a bar, with those outside of an interval paler.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw. Default: the current ones.
+        confidence : float, default 0.9
+            Of the equal-tailed interval whose counts are drawn in full colour.
+        **options
+            For matplotlib's ``Axes.bar``, such as ``color`` or ``label``.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from lesioncount.distributions.plotting import plot_counts  # not at the top: matplotlib takes long to load
+
+        return plot_counts(self, ax, confidence, options)
 
     def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> Any:
         """Draw counts; ``random_state`` is a seed or a ``numpy.random.Generator``."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount._kernels.recursion import fill_binned, fill_pmf
-from lesioncount.distributions.count_distribution import CountDistribution, checked_max_count, look_up
+from lesioncount.distributions.count_distribution import MAX_COUNT, CountDistribution, checked_max_count, look_up
 from lesioncount.distributions.tilting import log_pmf_of
 from lesioncount.errors import DistributionError
 
@@ -101,7 +101,7 @@ class PoissonBinomial(CountDistribution):
         """The smallest and the largest possible count."""
         return int(np.count_nonzero(self.probabilities == 1)), int(np.count_nonzero(self.probabilities))
 
-    def binned(self, max_count: int) -> NDArray[np.float64]:
+    def binned(self, max_count: int = MAX_COUNT) -> NDArray[np.float64]:
         """P(0), P(1), … P(max_count or more), without computing the rest of the distribution."""
         bins = np.zeros(checked_max_count(max_count) + 1)
         fill_binned(self._sorted, bins)

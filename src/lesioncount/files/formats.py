@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, zarr_store
+from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_store
 from lesioncount.files.byte_streams import check_regular, short
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_other_dicom, sop_class
 from lesioncount.files.dicom_masks import open_dicom_mask
@@ -19,6 +19,8 @@ _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
     **dict.fromkeys(nrrd.ENDINGS, nrrd.open_nrrd),
     **dict.fromkeys(metaimage.ENDINGS, metaimage.open_metaimage),
     **dict.fromkeys(dicom.ENDINGS, dicom.open_dicom),
+    **dict.fromkeys(tiff.ENDINGS, tiff.open_tiff),
+    **dict.fromkeys(png.ENDINGS, png.open_png),
     ".npy": arrays.open_npy,
     ".npz": arrays.open_npz,
     ".zarr": zarr_store.open_zarr,
@@ -33,8 +35,8 @@ def open_map(
     Parameters
     ----------
     path : path
-        A NIfTI (``.nii``, ``.nii.gz``), numpy (``.npy``, ``.npz``), nnU-Net (``.npz``), zarr, NRRD, MetaImage or
-        DICOM SEG file.
+        A NIfTI (``.nii``, ``.nii.gz``), numpy (``.npy``, ``.npz``), nnU-Net (``.npz``), zarr, NRRD, MetaImage,
+        DICOM SEG, TIFF, OME-TIFF or PNG file.
     channel : int, optional
         Which map, where the file holds several.
     scale : float, optional

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import ChannelError
+from lesioncount.errors import ChannelError, MapError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.voxels import is_inside, sigmoid
 
@@ -40,6 +40,8 @@ class MapSource:
         Whether the values are logits, not probabilities.
     n_channels : int
         How many maps the file holds.
+    full_scale : int or None
+        Of formats for pictures, whose numbers are whole: the largest that fits, if nothing says what stands for 1.
     read_from : tuple of Path
         What is read, where that is not just the file: voxels beside a header, the segmentation beside probabilities.
     has_instances : bool
@@ -55,6 +57,7 @@ class MapSource:
     offset: float = 0.0
     logits: bool = False
     n_channels: int = 1
+    full_scale: int | None = None
     read_from: tuple[Path, ...] = ()
     has_instances: bool = False
 
@@ -89,6 +92,15 @@ class MapSource:
             return replace(self, logits=logits)
         both = scale * (1.0 if self.scale is None else self.scale)
         return replace(self, scale=both, offset=scale * self.offset, logits=logits)
+
+    def check_scale(self) -> None:
+        """Raise if nobody has said what the whole numbers of a picture stand for: 1 of 255 would pass for certain."""
+        if self.full_scale is not None and self.scale is None:
+            raise MapError(
+                f"{self.path} holds whole numbers up to {self.full_scale}, and does not say which stands for a "
+                f"probability of 1. If {self.full_scale} does, pass --scale 1/{self.full_scale} (from Python: "
+                f"scale=1/{self.full_scale}); if it is a mask of 0 and 1, --scale 1."
+            )
 
     def with_instances(self) -> MapSource:
         """The same mask, each value of which is a thing of its own."""

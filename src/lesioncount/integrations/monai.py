@@ -14,8 +14,11 @@ from torch import Tensor
 
 from lesioncount.candidates import find_candidates
 from lesioncount.counting import LesionCount
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import BinaryMapWarning, ShapeError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.torch.activation import Activation, checked_activation
+from lesioncount.torch.patches import foreground_logits
 from lesioncount.trust.scores import confusion, nll, rps
 
 
@@ -31,23 +34,36 @@ class CountLesions(Transform):
     logits : bool, default False
         Whether the maps hold logits instead of probabilities.
     channel : int, optional
-        Which channel is the lesion map, if there are several.
+        Which channel is the lesion map, if there are several. Of two classes of a softmax, it is the second.
+    activation : {"sigmoid", "softmax"}, default "sigmoid"
+        What makes probabilities of the logits of several channels.
     """
 
     def __init__(
-        self, protocol: CountingProtocol | str | None = None, *, logits: bool = False, channel: int | None = None
+        self,
+        protocol: CountingProtocol | str | None = None,
+        *,
+        logits: bool = False,
+        channel: int | None = None,
+        activation: Activation = "sigmoid",
     ) -> None:
         self.protocol = protocol
         self.logits = logits
         self.channel = channel
+        self.activation = checked_activation(activation)
 
     def __call__(self, img: Any) -> LesionCount:
         """Count one map of shape (channels, *spatial)."""
-        if self.channel is None and len(img) != 1:
+        is_softmax = self.activation == "softmax"
+        channel = 1 if self.channel is None and is_softmax and len(img) == 2 else self.channel
+        if channel is None and len(img) != 1:
             raise ShapeError(f"Expected one channel, but there are {len(img)}: say which with channel=.")
         # The sizes of a 2-D image's MetaTensor have a third entry, which is no axis of the array.
         spacing = [float(size) for size in img.pixdim[: img.ndim - 1]] if hasattr(img, "pixdim") else None
-        values = convert_to_numpy(img[self.channel or 0])
+        if is_softmax and self.logits:
+            img = foreground_logits(torch.as_tensor(img).detach()[None], [channel or 0], regions=False)[0]
+            channel = 0
+        values = convert_to_numpy(img[channel or 0])
         found = find_candidates(values, protocol=self.protocol, spacing_mm=spacing, logits=self.logits, warn=False)
         if not isinstance(found.warning, BinaryMapWarning):
             found.warn()
@@ -64,7 +80,7 @@ class CountLesionsd(MapTransform):
     ----------
     keys : str or sequence of str
         The entries that hold maps.
-    protocol, logits, channel
+    protocol, logits, channel, activation
         As in `CountLesions`.
     max_count : int, default 4
     allow_missing_keys : bool, default False
@@ -77,11 +93,12 @@ class CountLesionsd(MapTransform):
         *,
         logits: bool = False,
         channel: int | None = None,
-        max_count: int = 4,
+        activation: Activation = "sigmoid",
+        max_count: int = MAX_COUNT,
         allow_missing_keys: bool = False,
     ) -> None:
         super().__init__(keys, allow_missing_keys)
-        self.count = CountLesions(protocol, logits=logits, channel=channel)
+        self.count = CountLesions(protocol, logits=logits, channel=channel, activation=activation)
         self.max_count = max_count
 
     def __call__(self, data: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
@@ -97,13 +114,13 @@ class CountLesionsd(MapTransform):
 class CountMetric(CumulativeIterationMetric):
     """Accuracy, class-average F1, ranked probability score or negative log-likelihood of counts.
 
-    Call it with a batch of maps (batch, 1, *spatial) and their masks, or their true counts (batch,). `aggregate` then
-    scores all batches so far.
+    Call it with a batch of maps (batch, 1, *spatial), or the two classes of a softmax, and their masks, or their true
+    counts (batch,). `aggregate` then scores all batches so far.
 
     Parameters
     ----------
     metric : {"accuracy", "f1", "rps", "nll"}
-    protocol, logits
+    protocol, logits, activation
         As in `CountLesions`.
     max_count : int, default 4
     """
@@ -114,11 +131,12 @@ class CountMetric(CumulativeIterationMetric):
         protocol: CountingProtocol | str | None = None,
         *,
         logits: bool = False,
-        max_count: int = 4,
+        activation: Activation = "sigmoid",
+        max_count: int = MAX_COUNT,
     ) -> None:
         super().__init__()
         self.metric = metric
-        self.count = CountLesionsd("map", protocol, logits=logits, max_count=max_count)
+        self.count = CountLesionsd("map", protocol, logits=logits, activation=activation, max_count=max_count)
         self.truth = CountLesions(protocol)
 
     def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **_: Any) -> Tensor:

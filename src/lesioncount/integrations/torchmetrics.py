@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import ShapeError
 from lesioncount.integrations.summed_metric import SummedMetric
 from lesioncount.trust.scores import Confusion, Reliability, confusion, count_reliability, nll, reliability, rps
@@ -32,7 +33,7 @@ class CountScore(SummedMetric):
         Passed on to `torchmetrics.Metric`.
     """
 
-    def __init__(self, max_count: int = 4, **options: bool) -> None:
+    def __init__(self, max_count: int = MAX_COUNT, **options: bool) -> None:
         if not 1 <= max_count <= _MOST_COUNTS:
             raise ValueError(f"Expected max_count to be at least 1 and at most {_MOST_COUNTS}, but got {max_count!r}.")
         self.max_count = max_count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.learning.methods import current_method
 
 
@@ -158,7 +159,7 @@ class LossConfig:
     positive_weight: float = 3.0
     count_weight: float = 0.001
     count_growth: float = 0.06
-    max_count: int = 4
+    max_count: int = MAX_COUNT
     rescue: bool = False
 
 

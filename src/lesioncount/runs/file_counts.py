@@ -6,15 +6,16 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.checks import defined
 from lesioncount.counting import LesionCount
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.mask_grid import mask_on
-from lesioncount.protocol import CountingProtocol
+from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.count_warnings import warnings_of
 from lesioncount.streaming import StreamingCounter
 
@@ -51,13 +52,14 @@ def count_file(
     path: str | os.PathLike[str],
     /,
     *,
-    protocol: CountingProtocol | None = None,
+    protocol: CountingProtocol | str | None = None,
     mask: Mask = None,
     channel: int | None = None,
     scale: float | None = None,
     logits: bool = False,
     keep_runs: bool = False,
     thresholds: Sequence[float] = (),
+    **definition: Unpack[ProtocolFields],
 ) -> ScanCount:
     """Count the lesions of a map in a file, without holding the map where the format allows it.
 
@@ -65,8 +67,8 @@ def count_file(
     ----------
     path : path
         Any file that `open_map` reads. The voxel size is the file's.
-    protocol : CountingProtocol, optional
-        What counts as one lesion. Default: the protocol of the paper.
+    protocol : CountingProtocol or str, optional
+        What counts as one lesion, or the name of a preset. Default: the protocol of the paper.
     mask : path, optional
         A file of the same grid; only voxels where it is neither 0 nor NaN are looked at.
     channel, scale, logits
@@ -75,9 +77,12 @@ def count_file(
         Keep what is needed to paint a label map.
     thresholds : sequence of float, optional
         At which to count connected components as well, besides 0.5; the file is read once.
+    **definition
+        Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
     """
+    protocol = defined(protocol, definition, count_file)
     source = open_map(path, channel=channel, scale=scale, logits=logits)
-    protocol = CountingProtocol() if protocol is None else protocol
+    source.check_scale()
     counters = [
         _counter(source, protocol, keep_runs=keep_runs),
         *(_counter(source, protocol.components_above(at)) for at in (COMPONENT_THRESHOLD, *thresholds)),

@@ -119,7 +119,7 @@ def _chosen_in(folder: Path, leave_out: Path | None, suffix: str | None) -> list
     kept = [file for file in others if leave_out is None or not _is_below(file, leave_out)]
     chosen = [file for file in kept if _is_chosen(file, folder, suffix)]
     if chosen:
-        return _one_of_each(chosen)
+        return _one_of_each(_without_pictures(chosen))
     if kept and suffix is not None:
         raise MapFileError(f"No map in the folder {folder} ends in {suffix} (--suffix). There is {_examples(kept)}.")
     if kept:
@@ -184,6 +184,12 @@ def _is_below(path: Path, folder: Path) -> bool:
 def maps_in(folder: Path) -> list[Path]:
     """All files in a folder that may be maps, but for hidden ones."""
     return [path for path in sorted(_files_in(folder)) if map_ending(path) is not None]
+
+
+def _without_pictures(found: list[Path]) -> list[Path]:
+    """Without PNG beside maps of other kinds: those are previews of them."""
+    maps = [path for path in found if map_ending(path) != ".png"]
+    return maps or found
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,13 @@ from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.count_warnings import in_general
+from lesioncount.runs.frames import counts_frame, lesions_frame
 from lesioncount.runs.records import ScanRecord, ScanSummary, combined, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +106,14 @@ class RunResults:
         )
         return combined([_sum(of_one, b, d) for b, d in zip(peaks, saddles, strict=True)])
 
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row for each scan, with the columns of ``counts.tsv``."""
+        return counts_frame(self.scans)
+
+    def lesions_to_dataframe(self) -> pd.DataFrame:
+        """A row for each candidate of each scan, with the columns of ``lesions.tsv``."""
+        return lesions_frame(self.records())
+
     def records(self) -> Iterator[ScanRecord]:
         """The records of the scans that were counted, read one after the other."""
         for scan in self.counted:
@@ -123,8 +136,9 @@ def _sum(
     return calibration.distribution(np.concatenate([np.empty(0), *peaks]), np.concatenate([np.empty(0), *saddles]))
 
 
-def read_results(out: Path) -> RunResults:
+def read_results(out: str | Path) -> RunResults:
     """Read what a run has left in its folder."""
+    out = Path(out)
     run = read_run(out)
     return RunResults(out, run, tuple(_summary(out, scan) for scan in run.scans))
 

@@ -50,7 +50,7 @@ class Selection:
     def find(
         self,
         inputs: Sequence[str | Path],
-        out: Path,
+        out: Path | None = None,
         *,
         mask: Path | None = None,
         members: bool = False,
@@ -61,8 +61,8 @@ class Selection:
         Parameters
         ----------
         inputs : sequence of path
-        out : Path
-            Folder of the results.
+        out : Path, optional
+            Folder of the results, if there is to be one.
         mask : path, optional
             A mask for all maps, a folder, or a pattern such as ``masks/{participant}_{session}.nii.gz``.
         members : bool, default False
@@ -76,12 +76,12 @@ class Selection:
             check_found(pattern, [maps[0].relative for maps in found])
         scans = [_scan(maps, pattern) for maps in found]
         check_apart((scan.name, scan.path) for scan in scans)
-        scans = _with_known_names(scans, out, known or {})
+        scans = scans if out is None else _with_known_names(scans, out, known or {})
         if self.images is not None:
             pair(_asked(scans), Path(self.images), role="image", suffix=self.images_suffix)
         return scans if mask is None else self._with_masks(scans, mask)
 
-    def _found(self, inputs: Sequence[str | Path], out: Path) -> list[tuple[FoundMap, ...]]:
+    def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:
         maps = find_maps(inputs, leave_out=out, suffix=self.suffix)
         root = root_of(inputs) if self.root is None else Path(os.path.abspath(self.root))  # noqa: PTH100 - no ..
         return [(one,) for one in below(root, maps)]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import ProtocolError, ShapeError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
 from lesioncount.torch.candidates import candidate_positions, with_rescued
 from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.deprecation import takes_probabilities_keyword
@@ -27,6 +30,7 @@ def count_distribution(
     spatial_dims: int | None = None,
     mask: Tensor | None = None,
     logits: bool = True,
+    activation: Activation = "sigmoid",
     rescue: Tensor | None = None,
 ) -> PoissonBinomial:
     """The distribution of the number of lesions in each map of a batch.
@@ -44,6 +48,9 @@ def count_distribution(
         (batch, *spatial), for all classes alike. Only voxels where it is neither 0 nor NaN are looked at.
     logits : bool, default True
         Whether the maps hold logits. With False they hold probabilities; logits are safer, see `existence_logits`.
+    activation : {"sigmoid", "softmax"}, default "sigmoid"
+        What makes probabilities of the logits, or has made them. With ``"softmax"``, maps are (batch, classes,
+        *spatial), and the first class is the background, which is not counted.
     rescue : Tensor of int, shape (batch,) or (batch, classes), optional
         Maps with fewer candidates than this get the strongest local peaks below the threshold as well.
 
@@ -53,6 +60,8 @@ def count_distribution(
         Of batch shape (batch,), or (batch, classes) when there are several.
     """
     checked = checked_protocol(protocol)
+    given = maps.dtype
+    maps, spatial_dims = lesion_maps(maps, activation=activation, logits=logits, spatial_dims=spatial_dims)
     if checked.needs_spacing:
         raise ProtocolError("A batch has no voxel size: use min_voxels instead of a smallest size in millimetres.")
     batch, classes, spatial = axes(maps, spatial_dims)
@@ -65,7 +74,7 @@ def count_distribution(
         positions = with_rescued(flat, positions, wanted, threshold=threshold, mask=inside)
     existence = existence_logits(flat, positions, logits=logits)
     count = PoissonBinomial(existence.reshape(batch, classes, -1) if classes > 1 else existence)
-    return count.as_type(torch.float32 if maps.dtype in (torch.float16, torch.bfloat16) else maps.dtype)
+    return count.as_type(torch.float32 if given in (torch.float16, torch.bfloat16) else given)
 
 
 @takes_probabilities_keyword
@@ -74,19 +83,21 @@ def count_log_probs(
     maps: Tensor,
     /,
     *,
-    max_count: int = 4,
+    max_count: int | None = MAX_COUNT,
     protocol: CountingProtocol | str | None = None,
     spatial_dims: int | None = None,
     mask: Tensor | None = None,
     logits: bool = True,
+    activation: Activation = "sigmoid",
 ) -> Tensor:
     """Logarithms of P(0), P(1), … P(max_count or more) for each map of a batch, with gradient.
 
     Parameters
     ----------
-    max_count : int, default 4
-        The last bin holds this count and all larger ones.
-    maps, protocol, spatial_dims, mask, logits
+    max_count : int or None, default 4
+        The last bin holds this count and all larger ones. None: as many bins as there are possible counts, which
+        differ from batch to batch.
+    maps, protocol, spatial_dims, mask, logits, activation
         As in `count_distribution`.
 
     Returns
@@ -107,19 +118,21 @@ def count_log_probs(
     >>> count_log_probs(logits, max_count=2, spatial_dims=3).exp()
     tensor([[0.1039, 0.4893, 0.4068]])
     """
-    distribution = count_distribution(maps, protocol=protocol, spatial_dims=spatial_dims, mask=mask, logits=logits)
-    return distribution.log_bins(max_count)
+    distribution = count_distribution(
+        maps, protocol=protocol, spatial_dims=spatial_dims, mask=mask, logits=logits, activation=activation
+    )
+    return distribution.log_bins(distribution.logits.shape[-1] if max_count is None else max_count)
 
 
 class LesionCounter(nn.Module):
-    """`count_distribution` as a module without parameters, for the end of a network.
+    """The count as a module without parameters, for the end of a network.
 
     Parameters
     ----------
-    protocol, spatial_dims, logits
+    protocol, spatial_dims, logits, activation
         As in `count_distribution`.
-    max_count : int, optional
-        If given, the module returns `count_log_probs` up to it; if not, the distribution.
+    max_count : int or None, default 4
+        The module returns `count_log_probs` up to it. With None, it returns the whole distribution.
     """
 
     @takes_probabilities_keyword
@@ -127,12 +140,14 @@ class LesionCounter(nn.Module):
         self,
         protocol: CountingProtocol | str | None = None,
         *,
-        max_count: int | None = None,
+        max_count: int | None = MAX_COUNT,
         spatial_dims: int | None = None,
         logits: bool = True,
+        activation: Activation = "sigmoid",
     ) -> None:
         super().__init__()
         self.protocol = checked_protocol(protocol)
+        self.activation = checked_activation(activation)
         self.max_count = max_count
         self.spatial_dims = spatial_dims
         self.logits = logits
@@ -141,7 +156,12 @@ class LesionCounter(nn.Module):
     def forward(self, maps: Tensor, mask: Tensor | None = None) -> PoissonBinomial | Tensor:
         """Count the lesions of each map."""
         distribution = count_distribution(
-            maps, protocol=self.protocol, spatial_dims=self.spatial_dims, mask=mask, logits=self.logits
+            maps,
+            protocol=self.protocol,
+            spatial_dims=self.spatial_dims,
+            mask=mask,
+            logits=self.logits,
+            activation=self.activation,
         )
         return distribution if self.max_count is None else distribution.log_bins(self.max_count)
 
@@ -158,11 +178,14 @@ def axes(maps: Tensor, spatial_dims: int | None) -> tuple[int, int, tuple[int, .
     if spatial_dims is None:
         spatial_dims = _spatial_dims(shape)
     n_class_axes = maps.ndim - 1 - spatial_dims
-    if spatial_dims == 0 or n_class_axes not in (0, 1) or 0 in shape:
+    if spatial_dims == 0 or n_class_axes not in (0, 1):
+        one = " A single map is a batch of one: maps[None]." if maps.ndim == 2 or n_class_axes == -1 else ""
         raise ShapeError(
             "Expected maps of shape (batch, *spatial) or (batch, classes, *spatial) with two or three spatial axes, "
-            f"but got {shape}."
+            f"but got {shape}{f' with spatial_dims={spatial_dims}' if spatial_dims else ''}.{one}"
         )
+    if 0 in shape:
+        raise ShapeError(f"Expected maps with voxels, but axis {shape.index(0)} of their shape {shape} has length 0.")
     return shape[0], shape[1] if n_class_axes else 1, shape[-spatial_dims:]
 
 
@@ -178,9 +201,17 @@ def _spatial_dims(shape: tuple[int, ...]) -> int:
 
 def mask_of_maps(mask: Tensor, batch: int, classes: int, spatial: tuple[int, ...]) -> Tensor:
     """A mask for each map, as Tensor of bool, shape (batch · classes, *spatial)."""
-    if mask.numel() != batch * math.prod(spatial):
-        raise ShapeError(f"Expected a mask of shape {(batch, *spatial)}, but got {tuple(mask.shape)}.")
+    if not same_axes(mask.shape, (batch, *spatial)):
+        raise ShapeError(
+            f"Expected a mask of shape {(batch, *spatial)}, (batch, *spatial), for all classes alike, but the mask has "
+            f"{tuple(mask.shape)}."
+        )
     return is_inside(mask).reshape(batch, 1, *spatial).expand(batch, classes, *spatial).reshape(-1, *spatial)
+
+
+def same_axes(shape: Sequence[int], expected: Sequence[int]) -> bool:
+    """Whether two shapes are the same but for axes of length 1."""
+    return [n for n in shape if n != 1] == [n for n in expected if n != 1]
 
 
 def _logit(probability: float) -> float:

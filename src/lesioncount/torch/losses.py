@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import NonFiniteError, ShapeError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
 from lesioncount.torch.compilation import outside_of_compilation
-from lesioncount.torch.counting import axes, count_distribution, mask_of_maps
+from lesioncount.torch.counting import axes, count_distribution, mask_of_maps, same_axes
 from lesioncount.torch.deprecation import takes_probabilities_keyword
 from lesioncount.torch.poisson_binomial import PoissonBinomial
 from lesioncount.torch.precision import has_only_numbers
@@ -23,14 +25,22 @@ IMPOSSIBLE = 100.0
 Reduction = Literal["mean", "sum", "none"]
 
 
+class _NotAsked(int):
+    """A default that can be told from the same number when somebody asks for it."""
+
+
+_MAX_COUNT = _NotAsked(MAX_COUNT)
+
+
 class CountLoss(nn.Module):
     """Negative logarithm of the probability that the count is what the label says.
 
     Parameters
     ----------
-    max_count : int, optional
-        Labels from here on are all the same, "this many or more". The paper has 4. Default: no such limit.
-    protocol, spatial_dims, logits
+    max_count : int or None, default 4
+        Labels from here on are all the same, "this many or more", as in the paper. None: no such limit. A label above
+        the default draws a warning, once, unless 4 was asked for.
+    protocol, spatial_dims, logits, activation
         As in `count_distribution`.
     rescue : bool, default False
         Where a label asks for more lesions than there are candidates, take the strongest local peaks below the
@@ -64,11 +74,12 @@ class CountLoss(nn.Module):
     @takes_probabilities_keyword
     def __init__(
         self,
-        max_count: int | None = None,
+        max_count: int | None = _MAX_COUNT,
         *,
         protocol: CountingProtocol | str | None = None,
         spatial_dims: int | None = None,
         logits: bool = True,
+        activation: Activation = "sigmoid",
         rescue: bool = False,
         reduction: Reduction = "mean",
     ) -> None:
@@ -77,7 +88,9 @@ class CountLoss(nn.Module):
             raise ValueError(f"Expected reduction to be mean, sum or none, but got {reduction!r}.")
         if max_count is not None and (not isinstance(max_count, int) or max_count < 1):
             raise ValueError(f"Expected max_count to be a whole number of at least 1, but got {max_count!r}.")
-        self.max_count = max_count
+        self.max_count = None if max_count is None else int(max_count)
+        self._is_asked = not isinstance(max_count, _NotAsked)
+        self.activation = checked_activation(activation)
         self.protocol = checked_protocol(protocol)
         self.spatial_dims = spatial_dims
         self.logits = logits
@@ -111,16 +124,20 @@ class CountLoss(nn.Module):
             Only voxels where it is neither 0 nor NaN are looked at.
         """
         low, high = _bounds(counts, at_least, at_most)
-        batch, classes, _ = axes(maps, self.spatial_dims)
-        _check_shapes((batch, classes) if classes > 1 else (batch,), low, high)
+        maps, spatial_dims = lesion_maps(
+            maps, activation=self.activation, logits=self.logits, spatial_dims=self.spatial_dims
+        )
+        batch, classes, _ = axes(maps, spatial_dims)
+        _check_shapes((batch, classes) if classes > 1 else (batch,), counts, at_least, at_most)
         wanted = self._wanted(low) if self.rescue else None
         try:  # the search for candidates looks at every voxel anyway: maps are not searched beforehand
-            distribution = self._distribution(maps, mask, wanted)
+            distribution = self._distribution(maps, mask, wanted, spatial_dims)
             finite = torch.ones(distribution.batch_shape, dtype=torch.bool, device=maps.device)
         except NonFiniteError:
-            maps, finite = self._without_overflow(maps, mask)
-            distribution = self._distribution(maps, mask, wanted)
+            maps, finite = self._without_overflow(maps, mask, spatial_dims)
+            distribution = self._distribution(maps, mask, wanted, spatial_dims)
         low = torch.zeros(distribution.batch_shape, dtype=torch.long, device=maps.device) if low is None else low
+        self._warn_of_large(low, high, n_candidates=distribution.logits.shape[-1])
         highest = int(low.max()) if high is None else max(int(low.max()), int(high.max()))
         highest = min(highest, distribution.logits.shape[-1])  # larger counts are all impossible
         # One more bin than there are candidates is impossible already, whatever max_count is.
@@ -151,30 +168,46 @@ class CountLoss(nn.Module):
         >>> CountLoss().of_log_probs(torch.tensor([[0.5, 0.25, 0.25]]).log(), at_least=torch.tensor([1]))
         tensor(0.6931)
         """
-        if self.max_count is not None and log_probs.shape[-1] != self.max_count + 1:
+        if self._is_asked and self.max_count is not None and log_probs.shape[-1] != self.max_count + 1:
             raise ValueError(
                 f"Expected {self.max_count + 1} log-probabilities, of 0 to {self.max_count} or more, but got "
                 f"{log_probs.shape[-1]}."
             )
         low, high = _bounds(counts, at_least, at_most)
-        _check_shapes(tuple(log_probs.shape[:-1]), low, high)
+        _check_shapes(tuple(log_probs.shape[:-1]), counts, at_least, at_most)
         low = torch.zeros(log_probs.shape[:-1], dtype=torch.long, device=log_probs.device) if low is None else low
         finite = (log_probs < torch.inf).all(-1)  # an impossible count is -inf, and NaN is not below anything
         return self._reduced(torch.where(finite[..., None], log_probs, 0.0), low, high, finite)
 
-    def _distribution(self, maps: Tensor, mask: Tensor | None, wanted: Tensor | None) -> PoissonBinomial:
+    def _warn_of_large(self, low: Tensor, high: Tensor | None, *, n_candidates: int) -> None:
+        """Say once that labels are put together, to those who have not asked for it."""
+        if self._is_asked or self.max_count is None:
+            return
+        # An upper bound above all candidates says nothing, and nothing is lost of it.
+        loses_bound = high is not None and bool(((high > self.max_count) & (high < n_candidates)).any())
+        if loses_bound or bool((low > self.max_count).any()):
+            self._is_asked = True
+            warnings.warn(
+                f"Labels above {self.max_count} all mean {self.max_count} or more, as in the paper. Pass "
+                f"max_count=None to CountLoss to tell them apart, or max_count={self.max_count} if this is meant.",
+                stacklevel=3,
+            )
+
+    def _distribution(
+        self, maps: Tensor, mask: Tensor | None, wanted: Tensor | None, spatial_dims: int | None
+    ) -> PoissonBinomial:
         return count_distribution(
             maps,
             protocol=self.protocol,
-            spatial_dims=self.spatial_dims,
+            spatial_dims=spatial_dims,
             mask=mask,
             logits=self.logits,
             rescue=wanted,
         )
 
-    def _without_overflow(self, maps: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _without_overflow(self, maps: Tensor, mask: Tensor | None, spatial_dims: int | None) -> tuple[Tensor, Tensor]:
         """Maps of which those that are not finite are flat, and which ones are finite."""
-        batch, classes, spatial = axes(maps, self.spatial_dims)
+        batch, classes, spatial = axes(maps, spatial_dims)
         flat = maps.reshape(batch * classes, *spatial)
         inside = None if mask is None else mask_of_maps(mask, batch, classes, spatial)
         finite = has_only_numbers(flat, inside)
@@ -216,11 +249,16 @@ def _bounds(
     return at_least, at_most
 
 
-def _check_shapes(expected: tuple[int, ...], *labels: Tensor | None) -> None:
+def _check_shapes(
+    expected: tuple[int, ...], counts: Tensor | None, at_least: Tensor | None, at_most: Tensor | None
+) -> None:
     """A label for each map; axes of length 1 make no difference."""
-    for given in labels:
-        if given is not None and given.numel() != math.prod(expected):
-            raise ShapeError(f"Expected labels of shape {expected}, one for each map, but got {tuple(given.shape)}.")
+    for name, given in (("counts", counts), ("at_least", at_least), ("at_most", at_most)):
+        if given is not None and not same_axes(given.shape, expected):
+            each = "map and class" if len(expected) > 1 else "map"
+            raise ShapeError(
+                f"Expected {name} of shape {expected}, one for each {each}, but {name} has shape {tuple(given.shape)}."
+            )
 
 
 def bounded_nll(log_p: Tensor, at_least: Tensor, at_most: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,9 @@ from lesioncount.torch.precision import has_only_numbers, is_inside
 
 
 def foreground_logits(output: Tensor, channels: Sequence[int], *, regions: bool) -> Tensor:
-    """Logits whose sigmoid is the probability of each channel, in single precision: (batch, len(channels), *spatial).
+    """Logits whose sigmoid is the probability of each channel: (batch, len(channels), *spatial).
+
+    In single precision, unless the output is in double precision.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def foreground_logits(output: Tensor, channels: Sequence[int], *, regions: bool)
     >>> output.softmax(1)[0, 1:].flatten()
     tensor([0.2676, 0.0049])
     """
-    output = output.float()
+    output = output if output.dtype == torch.float64 else output.float()
     wanted = _region_logits if regions else _softmax_logits
     logits = wanted(output, channels)
     finite = has_only_numbers(logits)

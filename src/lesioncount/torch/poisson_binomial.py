@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from lesioncount._kernels.log_recursion import backward, forward
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import DistributionError
 from lesioncount.torch.precision import working_dtype
 
@@ -172,7 +173,7 @@ class PoissonBinomial(Distribution):
         picked = table.expand(*shape, highest + 2).gather(-1, index).squeeze(-1)
         return torch.where((value >= 0) & (value == value.long()), picked, -torch.inf).to(self._dtype)
 
-    def log_bins(self, max_count: int) -> Tensor:
+    def log_bins(self, max_count: int = MAX_COUNT) -> Tensor:
         """Logarithms of P(0), … P(max_count or more): (..., max_count + 1)."""
         return log_bins(self.logits, max_count + 1).to(self._dtype)
 

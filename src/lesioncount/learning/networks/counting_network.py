@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.learning.methods import METHODS, current_method
 from lesioncount.learning.networks.heads import DEEP, SHALLOW, ConvolutionalHead, MapHead
 from lesioncount.learning.networks.layers import DROPOUTS
@@ -62,7 +63,7 @@ class NetworkOptions:
     dropout: float = 0.1
     prevalence: float | None = None
     positive_weight: float = 1.0
-    max_count: int = 4
+    max_count: int = MAX_COUNT
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
     head_filters: int | None = None
     head_dropout: float | None = None

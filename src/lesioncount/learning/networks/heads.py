@@ -8,6 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.learning.networks.layers import average_pooled, channel_dropout, convolution, leaky_relu
 from lesioncount.learning.networks.unet import UNetOutput
 from lesioncount.protocol import CountingProtocol
@@ -35,7 +36,7 @@ class MapHead(nn.Module):
     """
 
     def __init__(
-        self, *, spatial_dims: int, max_count: int = 4, protocol: CountingProtocol | str | None = None
+        self, *, spatial_dims: int, max_count: int = MAX_COUNT, protocol: CountingProtocol | str | None = None
     ) -> None:
         super().__init__()
         self.spatial_dims = spatial_dims
@@ -94,7 +95,7 @@ class ConvolutionalHead(nn.Module):
         multiples: tuple[int, ...],
         convolutions: int,
         dropout: float,
-        max_count: int = 4,
+        max_count: int = MAX_COUNT,
     ) -> None:
         super().__init__()
         self.reads = reads

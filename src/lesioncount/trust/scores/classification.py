@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import ScoreError
 from lesioncount.trust.scores.checks import checked_counts
 
@@ -78,7 +79,7 @@ class Confusion:
         return Confusion(self.matrix + other.matrix) if isinstance(other, Confusion) else NotImplemented
 
 
-def confusion(predicted: ArrayLike, counts: ArrayLike, /, *, max_count: int = 4) -> Confusion:
+def confusion(predicted: ArrayLike, counts: ArrayLike, /, *, max_count: int = MAX_COUNT) -> Confusion:
     """Confusion matrix of predicted and true counts; those from ``max_count`` on are one class.
 
     Parameters

@@ -1,0 +1,304 @@
+"""Many files → a table in memory, with a row for each: what ``lesioncount count`` does, without a folder of results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.checks import defined
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.sum_of_counts import SumOfCounts
+from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.protocol import CountingProtocol, ProtocolFields
+from lesioncount.runs.file_counts import count_file
+from lesioncount.runs.frames import counts_frame, lesions_frame
+from lesioncount.runs.lesion_rows import LesionRow
+from lesioncount.runs.plain import to_json
+from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.scan_numbers import CountNumbers
+from lesioncount.runs.scans import Selection
+from lesioncount.runs.settings import Settings
+from lesioncount.runs.workers import results_of
+from lesioncount.trust.calibration import Calibration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lesioncount.trust.fitting import CalibrationFit
+
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+# How many rows are printed.
+_PRINTED = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FileCount:
+    """A row of the table: one file, counted or failed.
+
+    Attributes
+    ----------
+    record : ScanRecord
+        Everything about it, as ``lesioncount count`` writes it.
+    """
+
+    record: ScanRecord
+
+    @property
+    def name(self) -> str:
+        """Of the scan: its path below the folder that was given, without its ending."""
+        return self.record.name
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        files = self.record.summary.files
+        return Path(self.name if files is None else files.path)
+
+    @property
+    def error(self) -> str | None:
+        """Why it could not be counted; None if it was."""
+        return self.record.summary.error
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether there is a count."""
+        return self.record.summary.is_counted
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to think of before using the count."""
+        return self.record.summary.warnings
+
+    @property
+    def count(self) -> CountNumbers:
+        """The count in numbers: calibrated where there was a calibration."""
+        return self.record.summary.counted.best
+
+    @property
+    def existence(self) -> NDArray[np.float64]:
+        """The probability of each candidate, as counted."""
+        return self.record.summary.existence[0] if self.is_counted else np.empty(0)
+
+    @property
+    def lesions(self) -> tuple[LesionRow, ...]:
+        """The candidates, as ``lesions.tsv`` has them."""
+        return self.record.lesions
+
+    @cached_property
+    def distribution(self) -> CountDistribution:
+        """The probability of each count: calibrated where there was a calibration."""
+        if not self.is_counted:
+            raise LesionCountError(f"{self.name} was not counted: {self.error}")
+        with_ = self.record.counted_with
+        calibration = None if with_ is None else with_.calibration
+        return self.record.summary.distribution(Calibration() if calibration is None else calibration)
+
+    def __repr__(self) -> str:
+        if not self.is_counted:
+            return f"FileCount({self.name}: failed: {self.error})"
+        n = self.count
+        return f"FileCount({self.name}: mean {n.count_mean:.2f}, {n.interval90_low} to {n.interval90_high})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CountTable:
+    """The counts of several files: iterate over it, index it by place or name, or make it a ``DataFrame``.
+
+    Attributes
+    ----------
+    rows : tuple of FileCount
+        One for each file, in the order of the inputs; what could not be counted is a row with its error.
+    """
+
+    rows: tuple[FileCount, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[FileCount]:
+        return iter(self.rows)
+
+    def __getitem__(self, key: int | str) -> FileCount:
+        """The row of this place, or of this name."""
+        if not isinstance(key, str):
+            return self.rows[key]
+        for row in self.rows:
+            if row.name == key:
+                return row
+        raise KeyError(f"There is no scan {key!r}. There are {', '.join(row.name for row in self.rows[:10])}, …")
+
+    @property
+    def counted(self) -> tuple[FileCount, ...]:
+        """The rows that have a count."""
+        return tuple(row for row in self.rows if row.is_counted)
+
+    @property
+    def failed(self) -> tuple[FileCount, ...]:
+        """The rows that have an error instead."""
+        return tuple(row for row in self.rows if not row.is_counted)
+
+    def total(self) -> CountDistribution:
+        """The number of lesions in all files together."""
+        if not self.counted:
+            raise LesionCountError("There is no total: none of the files was counted.")
+        return SumOfCounts([row.distribution for row in self.counted])
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row for each file, with the columns of ``counts.tsv``."""
+        return counts_frame(self._summaries)
+
+    def lesions_to_dataframe(self) -> pd.DataFrame:
+        """A row for each candidate of each file, with the columns of ``lesions.tsv``."""
+        return lesions_frame(row.record for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows as plain values."""
+        return {"scans": [scan.row() for scan in self._summaries]}
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return to_json(self.to_dict())
+
+    def __str__(self) -> str:
+        """The first rows, and how many there are."""
+        heads, rows = self._cells()
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [
+            "  ".join(text.ljust(n) for text, n in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)
+        ]
+        return "\n".join([*lines, self._summary()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from lesioncount.notebook_view import table_of  # not at the top: for notebooks only
+
+        return f"<div>{table_of(*self._cells())}<small>{self._summary()}</small></div>"
+
+    @property
+    def _summaries(self) -> list[ScanSummary]:
+        return [row.record.summary for row in self.rows]
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        heads, rows = ["scan", "candidates", "mode", "mean", "90 % interval"], []
+        shown = self.rows[:_PRINTED]
+        for row in shown:
+            if row.is_counted:
+                n, of = row.count, row.record.summary.counted.candidates
+                interval = f"{n.interval90_low} to {n.interval90_high}"
+                rows.append([row.name, str(of.n_candidates), str(n.count_mode), f"{n.count_mean:.2f}", interval])
+            else:
+                rows.append([row.name, "failed", "", "", ""])
+        if all(row.is_counted for row in shown):
+            return heads, rows
+        return [*heads, "error"], [[*cells, (row.error or "")[:80]] for cells, row in zip(rows, shown, strict=True)]
+
+    def _summary(self) -> str:
+        more = f"… and {len(self) - _PRINTED} more; " if len(self) > _PRINTED else ""
+        return f"{more}{len(self.counted)} counted, {len(self.failed)} failed"
+
+
+def count_files(
+    paths: Files,
+    /,
+    *,
+    protocol: CountingProtocol | str | None = None,
+    mask: str | os.PathLike[str] | None = None,
+    channel: int | None = None,
+    scale: float | None = None,
+    logits: bool = False,
+    calibration: CalibrationFit | None = None,
+    selection: Selection | None = None,
+    jobs: int = 1,
+    progress: Callable[[FileCount, int, int], None] | None = None,
+    **definition: Unpack[ProtocolFields],
+) -> CountTable:
+    """Count the maps in many files. What fails is a row with its error; the others are counted.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Files, folders (searched with everything below them) or glob patterns.
+    protocol : CountingProtocol or str, optional
+        What counts as one lesion, or the name of a preset. Default: that of the paper.
+    mask : path, optional
+        A mask for all maps, a folder with a mask for each, or a pattern such as ``masks/{participant}.nii.gz``.
+    channel, scale, logits
+        As in `count_file`.
+    calibration : CalibrationFit, optional
+        What counts are corrected with: ``fitting.CalibrationFit.load("calibration.json")``.
+    selection : Selection, optional
+        Which files of a folder are scans, and how they are named. Default: all maps, or those of a BIDS dataset.
+    jobs : int, default 1
+        Number of processes.
+    progress : callable, optional
+        Called with each row as it comes, the number of rows done, and the number of all.
+    **definition
+        Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
+
+    Returns
+    -------
+    CountTable
+
+    Raises
+    ------
+    MapFileError
+        When a path does not exist, or a folder has no maps in it.
+
+    See Also
+    --------
+    lesioncount.runs.count_batch : the same into a folder of results, as the command does.
+    """
+    settings = Settings(
+        protocol=defined(protocol, definition, count_files),
+        channel=channel,
+        scale=scale,
+        logits=logits,
+        calibration=calibration,
+    )
+    given = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    scans = (selection or Selection()).find(given, mask=None if mask is None else Path(mask))
+    rows: dict[int, FileCount] = {}
+    for place, future in results_of(partial(_record, settings=settings), scans, jobs=jobs):
+        try:
+            rows[place] = FileCount(future.result())
+        except WorkerDiedError:
+            rows[place] = FileCount(_failed(scans[place], settings, "the process that counted it died"))
+        if progress is not None:
+            progress(rows[place], len(rows), len(scans))
+    return CountTable(tuple(rows[place] for place in range(len(scans))))
+
+
+def _record(scan: ScanFiles, settings: Settings) -> ScanRecord:
+    try:
+        if scan.problem is not None:
+            raise MapFileError(scan.problem)
+        count = count_file(
+            scan.path,
+            protocol=settings.protocol,
+            mask=scan.mask,
+            channel=settings.channel,
+            scale=settings.scale,
+            logits=settings.logits,
+        )
+        return ScanRecord.of(scan.name, [count], _facts(scan), settings)
+    except (LesionCountError, OSError, MemoryError) as error:
+        return _failed(scan, settings, str(error) or type(error).__name__)
+
+
+def _failed(scan: ScanFiles, settings: Settings, why: str) -> ScanRecord:
+    return ScanRecord(ScanSummary(scan.name, error=why, files=_facts(scan)), settings.recorded)
+
+
+def _facts(scan: ScanFiles) -> FileFacts:
+    """The paths; without fingerprints, which nobody compares here."""
+    return replace(FileFacts.unread(scan), mask=None if scan.mask is None else str(scan.mask.absolute()))

@@ -1,0 +1,36 @@
+"""Tables of scans and candidates as ``pandas.DataFrame``, with the columns of ``counts.tsv`` and ``lesions.tsv``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lesioncount.optional import optional
+from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
+from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
+from lesioncount.runs.tables import filled_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def counts_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
+    """A row for each scan; those that failed say why."""
+    rows = [scan.row() for scan in scans]
+    return _frame(rows, filled_columns(COUNT_COLUMNS, rows, optional=OPTIONAL_COUNT_COLUMNS))
+
+
+def lesions_frame(records: Iterable[ScanRecord]) -> pd.DataFrame:
+    """A row for each candidate of each scan."""
+    rows = [{"scan": one.name, **one.summary.whose, **lesion.row()} for one in records for lesion in one.lesions]
+    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
+    return _frame(rows, filled_columns(columns, rows, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS)))
+
+
+def _frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """As pandas reads the tables that are written: NaN for what is unknown."""
+    rows = [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
+    frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(rows, columns=list(columns))
+    return frame
