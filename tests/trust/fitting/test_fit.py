@@ -47,6 +47,14 @@ def test_fit_finds_that_a_candidate_among_many_is_more_often_a_lesion(forget):
     assert fitted.offset == pytest.approx(-0.5, abs=0.2)
 
 
+def test_ripples_are_left_out_where_candidates_touch():
+    truth = cohort(100, offset=-1.0)
+    apart = KnownTruth.of(truth.peaks, truth.counts, saddles=[np.zeros(len(p)) for p in truth.peaks])
+    touching = KnownTruth.of(truth.peaks, truth.counts, saddles=[p * (np.arange(len(p)) > 2) / 2 for p in truth.peaks])
+    assert fit_calibration(apart).ripple == 0
+    assert fit_calibration(touching).ripple == 0.02
+
+
 def test_fit_finds_no_crowding_where_there_is_none():
     assert abs(fit_calibration(cohort(500, candidates=20, offset=-0.5)).crowding) < 0.15
 

@@ -98,7 +98,7 @@ def fit_calibration(
         _check_inside(point)
     origin = f"the {what} of {n_scans} scans"
     fitted = _shrunk(numbers_of(point), weight, _typical_count(used), origin, protocol)
-    return fitted if truth.saddles is None or weight == 0 else replace(fitted, ripple=_RIPPLE)
+    return replace(fitted, ripple=_RIPPLE) if truth.has_saddles and weight > 0 else fitted
 
 
 def is_enough(truth: KnownTruth) -> bool:

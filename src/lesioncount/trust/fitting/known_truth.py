@@ -74,6 +74,11 @@ class KnownTruth:
     def __len__(self) -> int:
         return len(self.counts)
 
+    @property
+    def has_saddles(self) -> bool:
+        """Whether any candidates touch."""
+        return self.saddles is not None and any(np.any(d > 0) for d in self.saddles)
+
     def distributions(self, calibration: Calibration) -> list[CountDistribution]:
         """The count of each scan, after a calibration."""
         saddles = [None] * len(self) if self.saddles is None else self.saddles
