@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
+from lesioncount.files import png, tiff
 from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.runs.file_counts import ScanCount, count_file
@@ -68,10 +69,14 @@ class ShownScan:
 
 
 def can_be_shown(path: Path) -> bool:
-    """Whether a path is a map, a folder of results, or the record of a scan in one."""
-    if path.is_dir() and map_ending(path) is None:
+    """Whether a path is a map, a folder of results, or the record of a scan in one.
+
+    Pictures are not: most of them are no maps, viewers open them by themselves, and nobody could give their scale.
+    """
+    ending = map_ending(path)
+    if path.is_dir() and ending is None:
         return find_run(path) is not None
-    return map_ending(path) is not None or _is_record(path)
+    return _is_record(path) if ending is None else ending not in (*png.ENDINGS, *tiff.ENDINGS)
 
 
 def shown_scans(path: Path, *, most: int | None = None) -> Iterator[ShownScan]:
