@@ -34,7 +34,7 @@ def megabytes_of_training(way: str) -> float:
     from lesioncount.torch import CountLoss
 
     torch.set_num_threads(1)
-    loss = CountLoss(None, protocol=lc.CountingProtocol(connectivity="corners"), spatial_dims=3)
+    loss = CountLoss(protocol=lc.CountingProtocol(connectivity="corners"), spatial_dims=3)
     ways = {
         "ours": lambda logits, counts: loss(logits, torch.tensor(counts)).backward(),
         "dense": dense_masks_with_gradient,

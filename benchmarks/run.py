@@ -264,7 +264,7 @@ def training() -> list[Line]:
 
     def step(maps: torch.Tensor, labels: torch.Tensor) -> None:
         maps.grad = None
-        CountLoss(None, protocol=CORNERS, spatial_dims=3)(maps, labels).backward()
+        CountLoss(protocol=CORNERS, spatial_dims=3)(maps, labels).backward()
 
     quick = fastest({"floor": logits.detach().max, "ours": lambda: step(logits, counts)}, 40)
     dense = fastest({"dense": lambda: dense_masks_with_gradient(logits, [12, 13])}, 1)
@@ -305,7 +305,7 @@ def training_with_peaks() -> list[Line]:
         def step(candidates: str, maps: torch.Tensor = logits) -> None:
             maps.grad = None
             protocol = lc.CountingProtocol(connectivity="corners", candidates=candidates)
-            CountLoss(None, protocol=protocol, spatial_dims=3)(maps, torch.tensor([12, 13])).backward()
+            CountLoss(protocol=protocol, spatial_dims=3)(maps, torch.tensor([12, 13])).backward()
 
         t = fastest({name: partial(step, name) for name in ("regions", "peaks")}, repeats)
         what = "CountLoss: peaks / regions"

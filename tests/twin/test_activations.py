@@ -1,7 +1,6 @@
 """Outputs of a softmax, the one default for bins, and shapes that do not fit."""
 
 import inspect
-import warnings
 
 import pytest
 
@@ -45,12 +44,12 @@ def test_two_classes_are_one_sigmoid(shape):
     torch.testing.assert_close(
         CountLoss(activation="softmax")(output, counts), CountLoss(spatial_dims=len(shape) - 2)(logits, counts)
     )
-    torch.testing.assert_close(LesionCounter(activation="softmax")(output), expected)
+    torch.testing.assert_close(LesionCounter(activation="softmax", max_count=4)(output), expected)
 
 
 def test_the_gradient_reaches_all_classes(output):
     output = output.clone().requires_grad_()
-    CountLoss(activation="softmax", max_count=None)(output, torch.tensor([[0, 1], [2, 0]])).backward()
+    CountLoss(activation="softmax")(output, torch.tensor([[0, 1], [2, 0]])).backward()
     assert all(output.grad[:, kind].any() for kind in range(3))
     # A softmax does not change when all its inputs grow alike.
     torch.testing.assert_close(output.grad.sum(1), torch.zeros(2, 9, 10, dtype=torch.float64), atol=1e-6, rtol=0)
@@ -70,7 +69,7 @@ def test_maps_that_overflow_are_left_out(output):
     output = output.float()
     output[0, 1, 2, 2] = torch.inf
     output.requires_grad_()
-    loss = CountLoss(activation="softmax", max_count=None)
+    loss = CountLoss(activation="softmax")
     loss(output, torch.tensor([[1, 1], [1, 1]])).backward()
     assert loss.n_not_finite == 2
     assert torch.isfinite(output.grad).all()
@@ -93,12 +92,19 @@ def test_activations_that_there_are_not():
             make()
 
 
-def test_bins_end_at_four_everywhere():
+def test_bins_end_at_four_wherever_there_are_bins():
     for function in (
-        count_log_probs, CountLoss, LesionCounter, MapHead, PoissonBinomial.log_bins, lc.PoissonBinomial.binned,
-        lc.scores.confusion,
+        count_log_probs, MapHead, PoissonBinomial.log_bins, lc.PoissonBinomial.binned, lc.scores.confusion,
     ):  # fmt: skip
         assert inspect.signature(function).parameters["max_count"].default == 4
+
+
+def test_large_counts_are_told_apart_unless_bins_are_asked_for():
+    logits = torch.full((1, 20, 20), -6.0)
+    logits[0, ::3, ::3] = 1.0  # 49 candidates
+    assert CountLoss()(logits, torch.tensor([36])) != CountLoss()(logits, torch.tensor([30]))
+    assert CountLoss(4)(logits, torch.tensor([36])) == CountLoss(4)(logits, torch.tensor([30]))
+    assert LesionCounter()(logits).mean == pytest.approx(49 * torch.sigmoid(torch.tensor(1.0)).item())
 
 
 def test_all_bins_are_there_for_none():
@@ -106,29 +112,6 @@ def test_all_bins_are_there_for_none():
     logits[0, 1, 1], logits[0, 4, 4] = 0.5, 1.0
     assert count_log_probs(logits, max_count=None).shape == (1, 3)
     torch.testing.assert_close(count_log_probs(logits, max_count=None), count_log_probs(logits, max_count=2))
-
-
-def test_labels_above_the_default_are_said_once_and_those_above_a_wish_are_not():
-    logits = torch.full((1, 8, 8), -6.0)
-    logits[0, 1, 1] = 1.0
-    loss = CountLoss()
-    with pytest.warns(UserWarning, match="Labels above 4 all mean 4 or more"):
-        loss(logits, torch.tensor([7]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        loss(logits, torch.tensor([7]))
-        CountLoss(4)(logits, torch.tensor([7]))
-        CountLoss(None)(logits, torch.tensor([7]))
-        CountLoss()(logits, at_most=torch.tensor([2**30]))
-    with pytest.warns(UserWarning, match="Labels above 4"):
-        CountLoss()(logits, at_least=torch.tensor([5]))
-
-
-def test_upper_bounds_that_are_lost_are_said():
-    logits = torch.full((1, 20, 20), -6.0)
-    logits[0, ::3, ::3] = 1.0
-    with pytest.warns(UserWarning, match="Labels above 4"):
-        CountLoss()(logits, at_most=torch.tensor([6]))
 
 
 class TestShapes:

@@ -63,7 +63,7 @@ class TestDeviceWithoutDoublePrecision:
         loss = CountLoss(max_count=4, spatial_dims=3, rescue=True, **options)
         value = loss(logits if loss.logits else logits.sigmoid(), torch.tensor([3, 1]))
         value.backward()
-        count = LesionCounter(max_count=None, spatial_dims=3)(logits)
+        count = LesionCounter(spatial_dims=3)(logits)
         numbers = [count.mean, count.variance, count.entropy(), count.log_prob(torch.tensor([1, 1]))]
         return [value, logits.grad, *numbers, count.cdf(torch.tensor([1, 1])), count.log_bins(2)], count
 

@@ -158,7 +158,7 @@ def test_classes_have_peaks_of_their_own(rng):
 def test_a_bridge_outside_the_mask_is_none():
     logits = ridge(2.0, 0.5, 1.0)
     mask = torch.ones_like(logits)
-    assert LesionCounter("peaks", max_count=None)(logits).mean.item() == pytest.approx(
+    assert LesionCounter("peaks")(logits).mean.item() == pytest.approx(
         sum(s * torch.tensor(v).sigmoid().item() for s, v in ((1, 2.0), (1, 1.0), (-1, 0.5))), rel=1e-6
     )
     mask[0, 2, 2] = 0
@@ -200,7 +200,7 @@ def test_noise_of_early_training_gives_finite_gradients(rng):
     noise = np.where(rng.random((1, 16, 64, 64)) < 0.1, rng.normal(size=(1, 16, 64, 64)), -6.0)
     for label in (0, 4, 3000):
         logits = torch.from_numpy(noise.astype(np.float32)).requires_grad_()
-        loss = CountLoss(None, protocol="peaks", spatial_dims=3)(logits, torch.tensor([label]))
+        loss = CountLoss(protocol="peaks", spatial_dims=3)(logits, torch.tensor([label]))
         loss.backward()
         assert torch.isfinite(loss)
         assert torch.isfinite(logits.grad).all()

@@ -232,7 +232,7 @@ def test_wrong_labels_are_explained(arguments, message):
 
 def test_module_gives_the_distribution():
     logits = torch.stack([logits_with(0.5, 1.0), logits_with(2.0)])
-    count = LesionCounter(max_count=None, spatial_dims=3)(logits)
+    count = LesionCounter(spatial_dims=3)(logits)
     core = [lc.count_lesions(item.numpy(), logits=True).distribution for item in logits]
     assert isinstance(count, PoissonBinomial)
     for name, expected in (("mean", "mean"), ("variance", "var"), ("mode", "mode")):
@@ -322,7 +322,7 @@ def test_rescue_takes_a_plateau_once_and_a_flat_map_not_at_all():
 def test_bounds_far_above_the_number_of_candidates_cost_nothing():
     logits = logits_with(1.0, 0.5)[None]
     many = torch.tensor([1 << 30])
-    loss = CountLoss(None, spatial_dims=3)
+    loss = CountLoss(spatial_dims=3)
     assert loss(logits, at_least=torch.tensor([0]), at_most=many).item() == pytest.approx(0, abs=1e-6)
     assert loss(logits, many).item() == 100
     assert loss.n_impossible == 1

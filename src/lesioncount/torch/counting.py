@@ -131,8 +131,8 @@ class LesionCounter(nn.Module):
     ----------
     protocol, spatial_dims, logits, activation
         As in `count_distribution`.
-    max_count : int or None, default 4
-        The module returns `count_log_probs` up to it. With None, it returns the whole distribution.
+    max_count : int, optional
+        If given, the module returns `count_log_probs` up to it; if not, the whole distribution.
     """
 
     @takes_probabilities_keyword
@@ -140,7 +140,7 @@ class LesionCounter(nn.Module):
         self,
         protocol: CountingProtocol | str | None = None,
         *,
-        max_count: int | None = MAX_COUNT,
+        max_count: int | None = None,
         spatial_dims: int | None = None,
         logits: bool = True,
         activation: Activation = "sigmoid",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
-from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import NonFiniteError, ShapeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
@@ -25,21 +23,13 @@ IMPOSSIBLE = 100.0
 Reduction = Literal["mean", "sum", "none"]
 
 
-class _NotAsked(int):
-    """A default that can be told from the same number when somebody asks for it."""
-
-
-_MAX_COUNT = _NotAsked(MAX_COUNT)
-
-
 class CountLoss(nn.Module):
     """Negative logarithm of the probability that the count is what the label says.
 
     Parameters
     ----------
-    max_count : int or None, default 4
-        Labels from here on are all the same, "this many or more", as in the paper. None: no such limit. A label above
-        the default draws a warning, once, unless 4 was asked for.
+    max_count : int, optional
+        Labels from here on are all the same, "this many or more". The paper has 4. Default: no such limit.
     protocol, spatial_dims, logits, activation
         As in `count_distribution`.
     rescue : bool, default False
@@ -74,7 +64,7 @@ class CountLoss(nn.Module):
     @takes_probabilities_keyword
     def __init__(
         self,
-        max_count: int | None = _MAX_COUNT,
+        max_count: int | None = None,
         *,
         protocol: CountingProtocol | str | None = None,
         spatial_dims: int | None = None,
@@ -88,8 +78,7 @@ class CountLoss(nn.Module):
             raise ValueError(f"Expected reduction to be mean, sum or none, but got {reduction!r}.")
         if max_count is not None and (not isinstance(max_count, int) or max_count < 1):
             raise ValueError(f"Expected max_count to be a whole number of at least 1, but got {max_count!r}.")
-        self.max_count = None if max_count is None else int(max_count)
-        self._is_asked = not isinstance(max_count, _NotAsked)
+        self.max_count = max_count
         self.activation = checked_activation(activation)
         self.protocol = checked_protocol(protocol)
         self.spatial_dims = spatial_dims
@@ -137,7 +126,6 @@ class CountLoss(nn.Module):
             maps, finite = self._without_overflow(maps, mask, spatial_dims)
             distribution = self._distribution(maps, mask, wanted, spatial_dims)
         low = torch.zeros(distribution.batch_shape, dtype=torch.long, device=maps.device) if low is None else low
-        self._warn_of_large(low, high, n_candidates=distribution.logits.shape[-1])
         highest = int(low.max()) if high is None else max(int(low.max()), int(high.max()))
         highest = min(highest, distribution.logits.shape[-1])  # larger counts are all impossible
         # One more bin than there are candidates is impossible already, whatever max_count is.
@@ -168,7 +156,7 @@ class CountLoss(nn.Module):
         >>> CountLoss().of_log_probs(torch.tensor([[0.5, 0.25, 0.25]]).log(), at_least=torch.tensor([1]))
         tensor(0.6931)
         """
-        if self._is_asked and self.max_count is not None and log_probs.shape[-1] != self.max_count + 1:
+        if self.max_count is not None and log_probs.shape[-1] != self.max_count + 1:
             raise ValueError(
                 f"Expected {self.max_count + 1} log-probabilities, of 0 to {self.max_count} or more, but got "
                 f"{log_probs.shape[-1]}."
@@ -178,20 +166,6 @@ class CountLoss(nn.Module):
         low = torch.zeros(log_probs.shape[:-1], dtype=torch.long, device=log_probs.device) if low is None else low
         finite = (log_probs < torch.inf).all(-1)  # an impossible count is -inf, and NaN is not below anything
         return self._reduced(torch.where(finite[..., None], log_probs, 0.0), low, high, finite)
-
-    def _warn_of_large(self, low: Tensor, high: Tensor | None, *, n_candidates: int) -> None:
-        """Say once that labels are put together, to those who have not asked for it."""
-        if self._is_asked or self.max_count is None:
-            return
-        # An upper bound above all candidates says nothing, and nothing is lost of it.
-        loses_bound = high is not None and bool(((high > self.max_count) & (high < n_candidates)).any())
-        if loses_bound or bool((low > self.max_count).any()):
-            self._is_asked = True
-            warnings.warn(
-                f"Labels above {self.max_count} all mean {self.max_count} or more, as in the paper. Pass "
-                f"max_count=None to CountLoss to tell them apart, or max_count={self.max_count} if this is meant.",
-                stacklevel=3,
-            )
 
     def _distribution(
         self, maps: Tensor, mask: Tensor | None, wanted: Tensor | None, spatial_dims: int | None
