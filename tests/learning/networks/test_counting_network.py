@@ -208,15 +208,18 @@ def test_segmenting_alone_gives_the_same_logits():
     assert torch.equal(network.segment(images(8, 8, 8)), network(images(8, 8, 8)).logits)
 
 
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")  # said by the switch below, wherever there is no GPU
 @pytest.mark.parametrize("method", METHODS)
 def test_half_precision_ends_in_full_precision(method):
     network = small_network(method).eval()
     exact = network(images(16, 16, 16))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits, log_probs = network(images(16, 16, 16))
-    assert logits.dtype == log_probs.dtype == torch.float32
-    torch.testing.assert_close(logits, exact.logits, rtol=0, atol=0.3)
-    (logits.mean() + log_probs[:, 0].sum()).backward()
+    # Weight gradients of small convolutions in bfloat16 are now and then not finite with oneDNN, by what was in memory.
+    with torch.backends.mkldnn.flags(enabled=False):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits, log_probs = network(images(16, 16, 16))
+        assert logits.dtype == log_probs.dtype == torch.float32
+        torch.testing.assert_close(logits, exact.logits, rtol=0, atol=0.3)
+        (logits.mean() + log_probs[:, 0].sum()).backward()
     assert all(p.grad.isfinite().all() for p in network.parameters())
 
 
