@@ -91,7 +91,9 @@ class ReviewCohort:
         )
         found = again.result.candidates
         if len(found) != len(reviewed_lesions(self.record(number))):
-            raise MapFileError(f"The map {scan.grid.path} of {scan.name} has changed since it was counted. Count again.")
+            raise MapFileError(
+                f"The map {scan.grid.path} of {scan.name} has changed since it was counted. Count again."
+            )
         return found.label_map(np.int16 if len(found) <= _MOST_SHORT else np.int32)
 
 

@@ -9,13 +9,9 @@ FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
 TYPES = {"app.js": "text/javascript", "app.css": "text/css", "niivue.js": "text/javascript"}
 
-# The one that is built, and not in the repository.
-_BUILT = "niivue.js"
-
-NOT_BUILT = (
-    "The page's viewer was not built: niivue.js is missing. Without it there are no pictures, and nothing to decide on. "
+# Where niivue.js is not there, which is built and not in the repository.
+NOT_BUILT = "The page's viewer was not built: niivue.js is missing. Without it there are no pictures to decide on. "
     "Install a wheel of lesioncount, which holds it, or build it from a checkout with npm: make viewer."
-)
 
 
 def has_viewer() -> bool:
@@ -28,7 +24,7 @@ def index() -> str:
     path = FOLDER / INDEX
     if path.is_file():
         return path.read_text("utf-8")
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>lesioncount review</title><p>{NOT_BUILT}</p></html>'
+    return f'<!doctype html><meta charset="utf-8"><title>lesioncount review</title><p>{NOT_BUILT}</p>'
 
 
 def page_file(name: str) -> bytes | None:

@@ -79,7 +79,9 @@ class Reading:
             review = self._review(number)
         return {**plain_decisions(self.cohort.record(number), review), "is_done": review.is_done}
 
-    def decide(self, number: int, *, candidate: int, verdict: Any, n: int, seconds: float, shown: Any) -> dict[str, Any]:
+    def decide(
+        self, number: int, *, candidate: int, verdict: Any, n: int, seconds: float, shown: Any
+    ) -> dict[str, Any]:
         """Take a verdict about a candidate."""
         lesions = reviewed_lesions(self.cohort.record(number))
         lesion = next((one for one in lesions if one.label == candidate), None)

@@ -160,12 +160,14 @@ class ReviewServer:
             raise HTTPException(404, "There is no such picture of this scan.")
         return Response(self.cohort.volume(number, kind), media_type="application/gzip")
 
-    def _taking(self, kind: type, take: Callable[[Reading, int, Any], dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+    def _taking(
+        self, kind: type, take: Callable[[Reading, int, Any], dict[str, Any]]
+    ) -> Callable[[Request], Awaitable[Response]]:
         """A route that takes something from the page."""
 
         async def route(request: Request) -> Response:
             reading, number = self._reading(request), self._number(request)
-            wish = body_of(await _body(request), kind)
+            wish: Any = body_of(await _body(request), kind)
             return JSONResponse(await run_in_threadpool(take, reading, number, wish))
 
         return route
@@ -264,8 +266,7 @@ def _done(reading: Reading, number: int, wish: Ending) -> dict[str, Any]:
 
 
 def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - what Starlette calls it with
-    assert isinstance(error, HTTPException)
-    return _error(error.status_code, error.detail)
+    return _error(getattr(error, "status_code", 400), getattr(error, "detail", str(error)))
 
 
 def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001 - what Starlette calls it with
@@ -285,5 +286,7 @@ def _bound(port: int) -> socket.socket:
         bound.bind(("127.0.0.1", port))
     except OSError as error:
         bound.close()
-        raise MapFileError(f"The port {port} cannot be used: {error.strerror}. Choose another, or leave --port out.") from None
+        raise MapFileError(
+            f"The port {port} cannot be used: {error.strerror}. Choose another, or leave --port out."
+        ) from None
     return bound

@@ -198,4 +198,3 @@ def _beyond(mean: float, shape: float, n_found: int) -> NDArray[np.float64]:
     left = pmf[n_found:]
     total = math.fsum(left)
     return left / total if total > _NEGLIGIBLE else np.ones(1)
-
