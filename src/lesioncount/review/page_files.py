@@ -10,8 +10,10 @@ INDEX = "index.html"
 TYPES = {"app.js": "text/javascript", "app.css": "text/css", "niivue.js": "text/javascript"}
 
 # Where niivue.js is not there, which is built and not in the repository.
-NOT_BUILT = "The page's viewer was not built: niivue.js is missing. Without it there are no pictures to decide on. "
+NOT_BUILT = (
+    "The page's viewer was not built: niivue.js is missing. Without it there are no pictures to decide on. "
     "Install a wheel of lesioncount, which holds it, or build it from a checkout with npm: make viewer."
+)
 
 
 def has_viewer() -> bool:

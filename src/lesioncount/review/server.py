@@ -23,6 +23,7 @@ from lesioncount.review.cohort import ReviewCohort
 from lesioncount.review.guard import HEADERS, BrowserSession, Guard
 from lesioncount.review.reading import Reading
 from lesioncount.review.requests import MOST_BYTES, Addition, Decision, Ending, ReaderName, Undoing, body_of
+from lesioncount.runs.reviews.export import export_reviews
 from lesioncount.runs.reviews.journals import checked_reader, readers_of
 from lesioncount.version import __version__
 
@@ -175,7 +176,8 @@ class ReviewServer:
     async def _export(self, request: Request) -> Response:
         _session_of(request)
         await _body(request)
-        return JSONResponse({"files": []})
+        files, notes = await run_in_threadpool(export_reviews, self.cohort.results)
+        return JSONResponse({"files": files, "notes": notes})
 
     def _number(self, request: Request) -> int:
         number: int = request.path_params["number"]

@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.reviews.scan_review import ScanReview, reviewed_count, reviewed_lesions
+from lesioncount.runs.reviews.scan_review import ScanReview, reviewed_count, reviewed_lesions, untouched_count
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
+from lesioncount.trust.reviewed_count import ReviewedCount
 
 # Standard deviations on either side of the mean that hold 90 % of a sum of many counts, which is nearly normal.
 _NORMAL_90 = 1.645
@@ -49,10 +47,8 @@ class ScanProgress:
     @classmethod
     def untouched(cls, scan: ScanSummary, calibration: Calibration | None) -> ScanProgress:
         """Of a scan that nobody has looked at, without its record."""
-        peaks, saddles = scan.peak_probability[0], scan.saddle_probability[0]
-        undecided = np.full(len(peaks), UNDECIDED)
-        count = ReviewedCount(calibration or Calibration(), peaks, saddles, undecided)
-        return cls(len(peaks), 0, False, count.mean(), count.var(), 0.0)
+        count = untouched_count(scan, calibration)
+        return cls(len(count.peaks), 0, False, count.mean(), count.var(), 0.0)
 
 
 def telling_order(progress: Sequence[ScanProgress]) -> list[int]:
