@@ -3,20 +3,24 @@ import * as api from "./api.js";
 import { cohortNode, nextScan } from "./cohort.js";
 import { askReader, showHelp } from "./dialogs.js";
 import { alarm, el } from "./markup.js";
+import { warm } from "./picture.js";
 import { ScanView } from "./scan.js";
+import { bytesOf, keepOnly } from "./volumes.js";
 import { plural } from "./words.js";
 
 // Times in milliseconds, for tests and the curious: the first picture, and each decision until it was drawn.
 window.lesioncountReview = { redraws: [], firstPicture: null, wholePicture: null };
 
+const SCAN = /^#\/scan\/(\d+)$/;
 const main = document.getElementById("main");
 const bar = document.getElementById("bar");
+const begun = api.session();
 let session;
 let view = null;
 let visit = 0;
 
 async function reader() {
-  session = await api.session();
+  session = await begun;
   while (!session.reader) {
     const name = await askReader();
     if (name) session = await api.setReader(name).catch(() => session);
@@ -35,6 +39,8 @@ async function showCohort() {
   return () => {
     header();
     document.title = "lesioncount review";
+    const first = nextScan(cohort);
+    if (first !== undefined) bytesOf(first, "image").catch(() => null); // most likely the next
     main.replaceChildren(cohortNode(cohort, session));
   };
 }
@@ -70,14 +76,17 @@ async function showScan(id) {
     document.title = `${scan.name} – lesioncount review`;
     main.replaceChildren(view.node());
     view.redraw(scan);
+    const next = nextScan(cohort, id);
+    keepOnly([id, next]);
     await view.open();
+    if (next !== undefined && next !== id) bytesOf(next, "image").catch(() => null);
   };
 }
 
 async function route() {
   visit += 1;
   const mine = visit;
-  const found = /^#\/scan\/(\d+)$/.exec(location.hash);
+  const found = SCAN.exec(location.hash);
   try {
     const show = await (found ? showScan(Number(found[1])) : showCohort());
     if (mine !== visit) return;
@@ -94,5 +103,9 @@ window.addEventListener("hashchange", route);
 document.addEventListener("keydown", (event) => {
   if (event.key === "?" && !view && !document.querySelector("dialog[open]") && !event.target.matches("input")) showHelp();
 });
+// Everything the first picture needs sets out at the same time: nothing waits for anything else.
+const wanted = SCAN.exec(location.hash);
+if (wanted) bytesOf(Number(wanted[1]), "image").catch(() => null);
+begun.then(() => warm()).catch(() => null); // what fails is told when a picture is asked for
 await reader().catch(() => undefined);
 if (session) await route();

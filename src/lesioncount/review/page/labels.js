@@ -1,28 +1,4 @@
-// The label map: read once, then asked for the outlines of a slice.
-const TYPES = { 2: Uint8Array, 4: Int16Array, 8: Int32Array, 256: Int8Array, 512: Uint16Array, 768: Uint32Array };
-
-async function bytesOf(url) {
-  const answer = await fetch(url, { credentials: "same-origin" });
-  if (!answer.ok) return null;
-  const whole = new Uint8Array(await answer.arrayBuffer());
-  if (whole[0] !== 0x1f || whole[1] !== 0x8b) return whole.buffer; // undone by the transfer already
-  const plain = new Blob([whole]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(plain).arrayBuffer();
-}
-
-/** Labels on the voxels of the scan, first axis fastest, as the server wrote them (little-endian NIfTI-1). */
-export async function readLabels(url) {
-  const buffer = await bytesOf(url);
-  if (!buffer) return null;
-  const header = new DataView(buffer);
-  const dims = [0, 1, 2].map((axis) => (axis < header.getInt16(40, true) ? header.getInt16(42 + 2 * axis, true) : 1));
-  const Type = TYPES[header.getInt16(70, true)];
-  if (!Type) throw new Error("The label map has a type that the page does not know.");
-  const start = header.getFloat32(108, true);
-  const size = dims[0] * dims[1] * dims[2];
-  return { dims, steps: [1, dims[0], dims[0] * dims[1]], data: new Type(buffer.slice(start, start + size * Type.BYTES_PER_ELEMENT)) };
-}
-
+// The label map: which candidate is where, and the outlines of a slice.
 export function labelAt(labels, at) {
   const [i, j, k] = at;
   return labels.data[i * labels.steps[0] + j * labels.steps[1] + k * labels.steps[2]] ?? 0;

@@ -4,19 +4,19 @@ import { percent, plural, probability, size, VERDICTS, verdictWords } from "./wo
 
 const known = (value) => value ?? -Infinity;
 export const SORTS = {
-  share: { words: "what matters most", by: (a, b) => known(b.variance_share) - known(a.variance_share) || known(b.existence) - known(a.existence) || a.label - b.label },
-  size: { words: "size, largest first", by: (a, b) => known(b.volume_mm3 ?? b.n_voxels) - known(a.volume_mm3 ?? a.n_voxels) || a.label - b.label },
-  surest: { words: "existence, surest first", by: (a, b) => known(b.existence) - known(a.existence) || a.label - b.label },
-  doubtful: { words: "existence, least first", by: (a, b) => known(a.existence) - known(b.existence) || a.label - b.label },
-  place: { words: "place, from below", by: (a, b) => (a.peak.at(-1) - b.peak.at(-1)) || a.label - b.label },
+  share: { words: "matters most", by: (a, b) => known(b.variance_share) - known(a.variance_share) || known(b.existence) - known(a.existence) || a.label - b.label },
+  size: { words: "largest first", by: (a, b) => known(b.volume_mm3 ?? b.n_voxels) - known(a.volume_mm3 ?? a.n_voxels) || a.label - b.label },
+  surest: { words: "surest first", by: (a, b) => known(b.existence) - known(a.existence) || a.label - b.label },
+  doubtful: { words: "least sure first", by: (a, b) => known(a.existence) - known(b.existence) || a.label - b.label },
+  place: { words: "from below", by: (a, b) => (a.peak.at(-1) - b.peak.at(-1)) || a.label - b.label },
   label: { words: "number", by: (a, b) => a.label - b.label },
 };
 export const FILTERS = {
   all: { words: "all", has: () => true },
   open: { words: "not decided yet", has: (_, decision) => !decision },
   decided: { words: "decided", has: (_, decision) => Boolean(decision) },
-  doubtful: { words: "doubtful (.05 to .95)", has: (one) => one.existence > 0.05 && one.existence < 0.95, model: true },
-  sure: { words: "sure (.95 and more)", has: (one) => one.existence >= 0.95, model: true },
+  doubtful: { words: "doubtful, .05 to .95", has: (one) => one.existence > 0.05 && one.existence < 0.95, model: true },
+  sure: { words: "sure, from .95", has: (one) => one.existence >= 0.95, model: true },
   lesion: { words: "lesions", has: (_, decision) => ["lesion", "several"].includes(decision?.verdict) },
   none: { words: "not lesions", has: (_, decision) => decision?.verdict === "none" },
   unsure: { words: "unsure", has: (_, decision) => decision?.verdict === "unsure" },

@@ -1,4 +1,5 @@
 // What is drawn over the picture: outlines, the crosshair, added lesions, sides, and a scale.
+import { heat } from "./heat.js";
 import { outlines } from "./labels.js";
 
 const COLOURS = {
@@ -17,6 +18,18 @@ function trace(context, edges, { x, y }) {
     context.lineTo(x.start + edges[i + 2] * x.step, y.start + edges[i + 3] * y.step);
   }
   context.stroke();
+}
+
+function drawMap(context, plane, { map, at, opacity }) {
+  const slice = heat(map, plane.fixed, at[plane.fixed], plane.across, plane.along);
+  if (!slice) return;
+  const { x, y } = plane;
+  context.save();
+  context.globalAlpha = opacity;
+  context.imageSmoothingEnabled = false;
+  context.transform(x.step, 0, 0, y.step, x.start, y.start); // turns the slice as the display does
+  context.drawImage(slice, 0, 0);
+  context.restore();
 }
 
 function drawOutlines(context, plane, { labels, at, current, decisions }, scale) {
@@ -104,10 +117,10 @@ function drawLetters(context, plane, { at, spacing, isOriented }, scale) {
   const pixels = spacing ? (Math.abs(plane.x.step) / spacing[plane.across]) * 10 : 0;
   if (!pixels || pixels > width / 2) return;
   context.fillRect(left + width - edge - pixels, top + height - edge, pixels, 2 * scale);
-  write(context, "10 mm", left + width - edge - pixels / 2, top + height - 1.9 * edge);
+  write(context, "10 mm", left + width - edge, top + height - 1.9 * edge, "right");
 }
 
-/** Draw all of it. `shown` has: labels, at, current, decisions, added, spacing, isOriented, hasOutlines, hasCross. */
+/** Draw all of it. `shown` has: labels, map, opacity, at, current, decisions, added, spacing, isOriented, hasOutlines, hasCross. */
 export function drawOverlay(canvas, planes, shown, scale) {
   const context = canvas.getContext("2d");
   context.clearRect(0, 0, canvas.width, canvas.height);
@@ -116,6 +129,7 @@ export function drawOverlay(canvas, planes, shown, scale) {
     context.beginPath();
     context.rect(...plane.box);
     context.clip();
+    if (shown.map && shown.opacity > 0) drawMap(context, plane, shown);
     const hasOutlines = shown.hasOutlines && shown.labels !== null;
     if (hasOutlines) drawOutlines(context, plane, shown, scale);
     if (shown.hasCross) drawCross(context, plane, shown.at, scale, hasOutlines);

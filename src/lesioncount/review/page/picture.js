@@ -1,16 +1,17 @@
 // The picture: NiiVue draws slices of image and map; everything on top, and every gesture, is ours.
-import * as api from "./api.js";
+import { listen } from "./gestures.js";
+import { labelNear } from "./labels.js";
 import { el } from "./markup.js";
-import { labelNear, readLabels } from "./labels.js";
 import { drawOverlay } from "./overlay.js";
 import { planesOf } from "./planes.js";
-import { listen } from "./gestures.js";
+import { bytesOf, voxelsOf } from "./volumes.js";
 
 const SETTINGS = {
   backColor: [0, 0, 0, 1],
   crosshairWidth: 0,
   dragAndDropEnabled: false,
   interactive: false,
+  isResizeCanvas: false, // its size goes with that of the overlay
   isNearestInterpolation: true, // a reader sees the voxels that were measured
   isOrientationTextVisible: false,
   isRadiologicalConvention: true,
@@ -27,6 +28,48 @@ const WIDE = [[0, [0, 0, 0.62, 1]], [1, [0.62, 0, 0.38, 0.5]], [2, [0.62, 0.5, 0
 const TALL = [[0, [0, 0, 1, 0.6]], [1, [0, 0.6, 0.5, 0.4]], [2, [0.5, 0.6, 0.5, 0.4]]];
 const FLAT = [[0, [0, 0, 1, 1]]];
 
+// One viewer for all scans: its shaders are compiled once, and a browser has few contexts to give.
+let attached = null;
+
+/** NiiVue works out gradients for renderings, which takes seconds without a graphics card and is never shown here. It
+ * asks for the last of its shaders right before: from then on, the volume looks like a single voxel to it. */
+function skipGradients(viewer) {
+  const shader = viewer.sobelSecondOrderShader;
+  const refresh = viewer.refreshLayers.bind(viewer);
+  let header = null;
+  Object.defineProperty(viewer, "sobelSecondOrderShader", {
+    get: () => {
+      if (header) header.dims = [3, 1, 1, 1];
+      return shader;
+    },
+  });
+  viewer.refreshLayers = (volume, layer) => {
+    const { dims } = volume.hdr;
+    header = volume.hdr;
+    try {
+      refresh(volume, layer);
+    } finally {
+      volume.hdr.dims = dims;
+      header = null;
+    }
+  };
+}
+
+/** The viewer, made when it is first asked for. */
+export function warm() {
+  attached ??= (async () => {
+    const { Niivue, NVImage } = await import("./niivue.js");
+    const canvas = el("canvas", { class: "volume", "aria-hidden": "true" });
+    const home = el("div", { class: "planes unseen" }, canvas);
+    document.body.append(home);
+    const viewer = new Niivue(SETTINGS);
+    await viewer.attachToCanvas(canvas, false);
+    skipGradients(viewer);
+    return { viewer, canvas, NVImage, home };
+  })();
+  return attached;
+}
+
 export class Picture {
   constructor(scan, settings, onPick) {
     this.scan = scan;
@@ -34,58 +77,56 @@ export class Picture {
     this.onPick = onPick;
     this.is3d = scan.shape.length === 3 && scan.shape[2] > 1;
     this.labels = null;
+    this.map = null;
     this.shown = { at: [0, 0, 0], current: null, decisions: {}, added: [] };
-    this.canvas = el("canvas", { class: "volume", "aria-hidden": "true" });
     this.top = el("canvas", { class: "overlay", role: "img", tabindex: "0", "aria-label": "Slices of the image through the candidate. Keys: square brackets scroll, plus and minus zoom." });
-    this.node = el("div", { class: "planes" }, this.canvas, this.top);
+    this.node = el("div", { class: "planes" }, this.top);
   }
 
-  /** Load image, then map, then labels; resolves when the first picture is on the screen, `whole` when all is. */
+  /** Load the image, or the map where there is none; resolves when it is drawn, `whole` when map and labels are. */
   async open() {
-    const { Niivue, NVImage } = await import("./niivue.js");
-    this.NVImage = NVImage;
-    this.viewer = new Niivue(SETTINGS);
-    await this.viewer.attachToCanvas(this.canvas, false);
-    const rest = this.scan.has_image ? ["map"] : [];
-    const labels = readLabels(api.volume(this.scan.id, "labels"));
-    await this.load(this.scan.has_image ? "image" : "map", {});
+    const { id, has_image: hasImage } = this.scan;
+    const first = bytesOf(id, hasImage ? "image" : "map");
+    const { viewer, canvas, NVImage, home } = await warm();
+    const buffer = await first;
+    if (!buffer || this.closed) return;
+    while (viewer.volumes.length) viewer.removeVolumeByIndex(0);
+    this.home = home;
+    this.canvas = canvas;
+    this.viewer = viewer;
+    this.node.prepend(canvas);
+    const volume = await NVImage.loadFromUrl({ url: buffer, name: "volume.nii" });
+    const draw = viewer.drawScene;
+    viewer.drawScene = () => undefined; // what is loaded is drawn once, when its place is known
+    viewer.addVolume(volume);
+    viewer.drawScene = draw;
+    this.range = [volume.global_min, volume.global_max];
     listen(this);
     this.watch = new ResizeObserver(() => this.resize());
-    this.watch.observe(this.node);
-    this.resize();
-    this.whole = (async () => {
-      this.labels = await labels;
-      this.draw();
-      for (const what of rest) await this.load(what, { colormap: "warm", cal_min: 0.1, cal_max: 1, opacity: this.settings.opacity });
-      this.draw();
-    })();
+    this.watch.observe(this.node); // tells the first size, too
   }
 
-  async load(what, options) {
-    const url = api.volume(this.scan.id, what);
-    const answer = await fetch(url, { credentials: "same-origin" });
-    if (!answer.ok) return; // blinded: there is nothing to see
-    const volume = await this.NVImage.loadFromUrl({ url: await answer.arrayBuffer(), name: `${what}.nii.gz`, ...options });
-    if (this.closed) return;
-    this.viewer.addVolume(volume);
-    if (this.viewer.volumes.length === 1) this.range = [volume.global_min, volume.global_max];
-  }
-
-  get hasMap() {
-    return this.viewer?.volumes.length > 1;
+  /** What is drawn over the image. */
+  async loadRest() {
+    this.labels = await voxelsOf(this.scan.id, "labels");
+    this.draw();
+    if (this.scan.has_image) this.map = await voxelsOf(this.scan.id, "map");
+    this.draw();
   }
 
   resize() {
+    if (this.closed) return;
     const { width, height } = this.node.getBoundingClientRect();
     const ratio = window.devicePixelRatio || 1;
     this.top.width = Math.round(width * ratio);
     this.top.height = Math.round(height * ratio);
     this.scale = ratio;
     const tiles = this.is3d ? (width > 0.9 * height ? WIDE : TALL) : FLAT;
-    this.viewer.resizeListener();
-    this.viewer.setCustomLayout(tiles.map(([sliceType, position]) => ({ sliceType, position })));
+    this.canvas.width = this.top.width;
+    this.canvas.height = this.top.height;
+    this.viewer.customLayout = tiles.map(([sliceType, position]) => ({ sliceType, position }));
     this.centre();
-    this.draw();
+    this.drawNow(); // sizes clear the canvases: not a frame later
   }
 
   /** Show a voxel, and move the field of view there. */
@@ -137,9 +178,7 @@ export class Picture {
 
   setOpacity(opacity) {
     this.settings.opacity = opacity;
-    if (!this.hasMap) return;
-    this.viewer.volumes[1].opacity = opacity;
-    this.refresh();
+    this.draw();
   }
 
   /** Make the textures anew, once per frame however often it is asked for. */
@@ -148,19 +187,26 @@ export class Picture {
     this.refreshing = requestAnimationFrame(() => {
       this.refreshing = null;
       this.viewer.updateGLVolume();
-      this.draw();
+      this.drawNow();
     });
   }
 
+  /** Draw before the next frame, once however often it is asked for. */
   draw() {
+    this.drawing ??= requestAnimationFrame(() => this.drawNow());
+  }
+
+  drawNow() {
+    cancelAnimationFrame(this.drawing);
+    this.drawing = null;
     const volume = this.viewer?.volumes[0];
     if (!volume || this.closed) return;
     this.viewer.scene.crosshairPos = volume.convertVox2Frac(this.shown.at);
     this.viewer.drawScene();
     this.planes = planesOf(this.viewer);
-    const { outlines, cross } = this.settings;
+    const { outlines, cross, opacity } = this.settings;
     const isOriented = this.is3d && this.scan.spacing_mm !== null;
-    const rest = { labels: this.labels, spacing: this.scan.spacing_mm, isOriented, hasOutlines: outlines, hasCross: cross };
+    const rest = { labels: this.labels, map: this.map, opacity, spacing: this.scan.spacing_mm, isOriented, hasOutlines: outlines, hasCross: cross };
     drawOverlay(this.top, this.planes, { ...this.shown, ...rest }, this.scale);
   }
 
@@ -190,6 +236,6 @@ export class Picture {
     this.closed = true;
     this.watch?.disconnect();
     this.stop?.abort();
-    this.viewer?.gl?.getExtension("WEBGL_lose_context")?.loseContext();
+    this.home?.append(this.canvas);
   }
 }

@@ -26,8 +26,10 @@ class Plane {
     this.fixed = native[fixed].axis;
     this.x = this.line(slice, volume, right, 0, native[right]);
     this.y = this.line(slice, volume, up, 1, native[up]);
-    this.letters = [...ENDS[right], ...ENDS[up]];
-    if (this.mirrored) this.letters = [this.letters[1], this.letters[0], this.letters[2], this.letters[3]];
+    const turned = (ends, { step }, { flipped }) => ((step > 0) === flipped ? [...ends].reverse() : ends);
+    const [left, rightmost] = turned(ENDS[right], this.x, native[right]);
+    const [top, bottom] = turned(ENDS[up], this.y, native[up]); // pixels grow downwards
+    this.letters = [left, rightmost, bottom, top];
   }
 
   /** pixel = start + step · (corner of voxels), along one side of the plane. */

@@ -77,12 +77,12 @@ export class ScanView {
     } catch (error) {
       return this.withoutPicture(`The picture cannot be shown (${error.message}). It needs a browser with WebGL 2.`);
     }
-    if (!this.picture.viewer.volumes.length) return this.withoutPicture("There is no image to show for this scan: `lesioncount count --images` says where the images are.");
+    if (!this.picture.viewer) return this.withoutPicture("There is no image to show for this scan: `lesioncount count --images` says where the images are.");
     this.choose(this.list.current);
     this.picture.onWindow();
     await painted();
     window.lesioncountReview.firstPicture = performance.now();
-    await this.picture.whole;
+    await this.picture.loadRest();
     window.lesioncountReview.wholePicture = performance.now();
     return undefined;
   }
@@ -162,7 +162,7 @@ export class ScanView {
 
   shown() {
     const { outlines, opacity, zoom, sort } = this.settings;
-    return { at: this.picture.shown.at.slice(0, this.scan.shape.length), outlines: outlines && !this.session.blinded, map_opacity: this.picture.hasMap ? opacity : 0, window: this.picture.window, zoom, sort, existence: !this.session.blinded };
+    return { at: this.picture.shown.at.slice(0, this.scan.shape.length), outlines: outlines && !this.session.blinded, map_opacity: this.picture.map ? opacity : 0, window: this.picture.window, zoom, sort, existence: !this.session.blinded };
   }
 
   async press(verdict, event) {
