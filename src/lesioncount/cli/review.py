@@ -9,6 +9,9 @@ from contextlib import suppress
 from lesioncount.cli.arguments import named_path
 from lesioncount.optional import optional
 
+# Of scans; what each means is in `runs.reviews.progress`.
+ORDERS = ("telling", "random", "run")
+
 # Of ports of the network.
 _MOST_PORT = 65_535
 
@@ -39,15 +42,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blinded", action="store_true", help="hide what the network says: probabilities, outlines and counts"
     )
     shown.add_argument("--show-others", action="store_true", help="show readers each other's decisions")
+    shown.add_argument(
+        "--order",
+        choices=ORDERS,
+        default=ORDERS[0],
+        help="of the scans: the most telling first; at random, for reviews that calibrate; or as they were counted "
+        "(default: telling)",
+    )
     page = parser.add_argument_group("the page")
     page.add_argument("--reader", metavar="NAME", help="who decides (default: the page asks)")
     page.add_argument("--port", type=_port, default=0, metavar="N", help="of the page (default: one that is free)")
     page.add_argument("--no-browser", action="store_true", help="print the address, but do not open it")
+    out = parser.add_argument_group("what was decided")
+    out.add_argument(
+        "--export",
+        action="store_true",
+        help="open no page, but write reviewed_counts.tsv, reviewed_lesions.tsv, the agreement of readers and label "
+        "maps of what was accepted",
+    )
+    out.add_argument("--no-label-maps", action="store_true", help="with --export: tables only; no map is read")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve the page until interrupted."""
+    """Serve the page until interrupted, or write what was decided."""
+    if options.export:
+        return _export(options)
     for package in ("starlette", "uvicorn"):
         optional(package, "review", "The page for review")
     from lesioncount.review.cohort import ReviewCohort
@@ -56,7 +76,12 @@ def run(options: argparse.Namespace) -> int:
 
     cohort = ReviewCohort(options.results, images=options.images, images_suffix=options.images_suffix)
     server = ReviewServer(
-        cohort, port=options.port, reader=options.reader, blinded=options.blinded, show_others=options.show_others
+        cohort,
+        port=options.port,
+        reader=options.reader,
+        blinded=options.blinded,
+        show_others=options.show_others,
+        order=options.order,
     )
     if not has_viewer():
         print(f"note: {NOT_BUILT}", file=sys.stderr)
@@ -69,6 +94,19 @@ def run(options: argparse.Namespace) -> int:
         server.run()
     print(f"Stopped. All decisions are in {cohort.out / 'reviews'}.")
     return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from lesioncount.runs.results import read_counted
+    from lesioncount.runs.reviews.export import export_reviews
+
+    files, notes = export_reviews(read_counted(options.results), label_maps=not options.no_label_maps)
+    tables = [name for name in files if name.endswith(".tsv")]
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    maps = f", and {len(files) - len(tables)} label maps in reviews/" if len(files) > len(tables) else ""
+    print(f"Written in {options.results}: {', '.join(tables)}{maps}")
+    return 1 if notes else 0
 
 
 def _open(address: str) -> None:

@@ -14,11 +14,10 @@ from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.nifti_writing import nifti_bytes
-from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.records import ScanRecord, ScanSummary
 from lesioncount.runs.results import RunResults, read_counted
-from lesioncount.runs.reviews.scan_review import reviewed_lesions
+from lesioncount.runs.reviews.candidates_again import candidates_again, existing_map
 
 # Records and volumes that are kept: those of the scan on the screen, and of the next ones.
 _RECORDS, _VOLUMES = 64, 6
@@ -66,7 +65,7 @@ class ReviewCohort:
 
     def _volume(self, number: int, kind: str) -> bytes:
         """The content of a NIfTI file: "image", "map" or "labels" of a scan, all on the grid of the map."""
-        voxels = {"image": self._image, "map": self._map, "labels": self.labels}[kind](number)
+        voxels = {"image": self._image, "map": self._map, "labels": self._labels}[kind](number)
         return nifti_bytes(*_in_3d(voxels, self.scans[number].grid))
 
     def _image(self, number: int) -> NDArray[Any]:
@@ -78,30 +77,15 @@ class ReviewCohort:
 
     def _map(self, number: int) -> NDArray[Any]:
         scan = self.scans[number]
-        source = open_map(_existing(scan), **self.results.run.counted_with.reading.to_dict())
+        source = open_map(existing_map(scan), **self.results.run.counted_with.reading.to_dict())
         if source.shape != scan.grid.shape:
             raise MapFileError(f"The map {source.path} of {scan.name} has changed since it was counted. Count again.")
         return source.probabilities().astype(np.float32)
 
-    def labels(self, number: int) -> NDArray[Any]:
+    def _labels(self, number: int) -> NDArray[Any]:
         """The candidates of a scan, painted with their labels."""
-        scan, settings = self.scans[number], self.results.run.counted_with
-        again = count_file(
-            _existing(scan), protocol=settings.protocol, mask=scan.within, keep_runs=True, **settings.reading.to_dict()
-        )
-        found = again.result.candidates
-        if len(found) != len(reviewed_lesions(self.record(number))):
-            raise MapFileError(
-                f"The map {scan.grid.path} of {scan.name} has changed since it was counted. Count again."
-            )
+        found = candidates_again(self.scans[number], self.results.run.counted_with)
         return found.label_map(np.int16 if len(found) <= _MOST_SHORT else np.int32)
-
-
-def _existing(scan: ScanSummary) -> Path:
-    path = scan.grid.path
-    if not path.exists():
-        raise MapFileError(f"The map {path} of {scan.name} is no longer there, but is needed to show it.")
-    return path
 
 
 def _in_3d(voxels: NDArray[Any], grid: VoxelGrid) -> tuple[NDArray[Any], VoxelGrid]:

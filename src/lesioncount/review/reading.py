@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from threading import RLock
 from typing import Any, Literal
+from zlib import crc32
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import ReviewError
@@ -12,7 +13,7 @@ from lesioncount.review.cohort import ReviewCohort
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.reviews.events import ReviewEvent
 from lesioncount.runs.reviews.journals import ReaderJournal
-from lesioncount.runs.reviews.progress import ScanProgress, left_in_cohort, left_in_scan, telling_order
+from lesioncount.runs.reviews.progress import Order, ScanProgress, left_in_cohort, left_in_scan, order_of
 from lesioncount.runs.reviews.scan_review import ScanReview, plain_decisions, reviewed_count, reviewed_lesions
 from lesioncount.trust.reviewed_count import ReviewedCount
 
@@ -29,13 +30,16 @@ class Reading:
     reader : str
     blinded : bool, default False
         Tell nothing of what the network says.
+    order : {"telling", "random", "run"}
+        Of the scans.
     """
 
-    def __init__(self, cohort: ReviewCohort, reader: str, *, blinded: bool = False) -> None:
-        self.cohort, self.blinded = cohort, blinded
+    def __init__(self, cohort: ReviewCohort, reader: str, *, blinded: bool = False, order: Order = "telling") -> None:
+        self.cohort, self.blinded, self._order = cohort, blinded, order
         self.journal = ReaderJournal(cohort.out, reader)
         self._progress: dict[int, ScanProgress] = {}
         self._numbers = {scan.name: number for number, scan in enumerate(cohort.scans)}
+        self._seed = crc32("\n".join(self._numbers).encode("utf-8", "surrogateescape"))  # the same for all readers
         self._lock = RLock()
 
     def overview(self) -> dict[str, Any]:
@@ -43,11 +47,10 @@ class Reading:
         with self._lock:
             self._refresh()
             progress = [self._progress_of(number) for number in range(len(self.cohort.scans))]
-        order = list(range(len(progress))) if self.blinded else telling_order(progress)
         sd, sentence = left_in_cohort(progress, blinded=self.blinded)
         return {
             "scans": [self._row(number, one) for number, one in enumerate(progress)],
-            "order": order,
+            "order": order_of(progress, self._order, seed=self._seed),
             "left": {"sd_of_total": None if self.blinded else sd, "sentence": sentence},
         }
 

@@ -23,7 +23,9 @@ from lesioncount.review.cohort import ReviewCohort
 from lesioncount.review.guard import HEADERS, BrowserSession, Guard
 from lesioncount.review.reading import Reading
 from lesioncount.review.requests import MOST_BYTES, Addition, Decision, Ending, ReaderName, Undoing, body_of
+from lesioncount.runs.reviews.export import export_reviews
 from lesioncount.runs.reviews.journals import checked_reader, readers_of
+from lesioncount.runs.reviews.progress import Order
 from lesioncount.version import __version__
 
 # Requests at a time, more than a few browsers make, and how long one that says nothing is waited for.
@@ -44,6 +46,8 @@ class ReviewServer:
         Who sits before it; otherwise the page asks.
     blinded, show_others : bool, default False
         Hide what the network says; tell readers of each other's decisions.
+    order : {"telling", "random", "run"}
+        Of the scans.
     """
 
     def __init__(
@@ -54,8 +58,10 @@ class ReviewServer:
         reader: str | None = None,
         blinded: bool = False,
         show_others: bool = False,
+        order: Order = "telling",
     ) -> None:
         self.cohort, self.blinded, self.show_others = cohort, blinded, show_others
+        self._order: Order = "run" if blinded and order == "telling" else order  # doubt tells what the network says
         self.reader = None if reader is None else checked_reader(reader)
         self._socket = _bound(port)
         self.guard = Guard(self._socket.getsockname()[1])
@@ -175,7 +181,8 @@ class ReviewServer:
     async def _export(self, request: Request) -> Response:
         _session_of(request)
         await _body(request)
-        return JSONResponse({"files": []})
+        files, notes = await run_in_threadpool(export_reviews, self.cohort.results)
+        return JSONResponse({"files": files, "notes": notes})
 
     def _number(self, request: Request) -> int:
         number: int = request.path_params["number"]
@@ -192,7 +199,7 @@ class ReviewServer:
     def _reading_of(self, reader: str) -> Reading:
         with self._lock:
             if reader not in self._readings:
-                self._readings[reader] = Reading(self.cohort, reader, blinded=self.blinded)
+                self._readings[reader] = Reading(self.cohort, reader, blinded=self.blinded, order=self._order)
             return self._readings[reader]
 
 

@@ -76,12 +76,17 @@ def checked_reader(name: str) -> str:
 
 
 def file_name(reader: str) -> str:
-    """The file of a reader. Where letters must be replaced, a few of a check sum keep two readers apart."""
+    """The journal of a reader, in the folder of reviews."""
+    return f"{file_stem(reader)}{_ENDING}"
+
+
+def file_stem(reader: str) -> str:
+    """What the files of a reader are called. Where letters must be replaced, a check sum keeps two readers apart."""
     if _SAFE.fullmatch(reader):
-        return f"{reader}{_ENDING}"
+        return reader
     plain = unicodedata.normalize("NFKD", reader).encode("ascii", "ignore").decode()
     safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", plain).strip("._-") or "reader"
-    return f"{safe}-{hashlib.sha256(reader.encode()).hexdigest()[:6]}{_ENDING}"
+    return f"{safe}-{hashlib.sha256(reader.encode()).hexdigest()[:6]}"
 
 
 def readers_of(out: Path) -> tuple[str, ...]:

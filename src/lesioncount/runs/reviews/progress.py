@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.reviews.scan_review import ScanReview, reviewed_count, reviewed_lesions
+from lesioncount.runs.reviews.scan_review import ScanReview, reviewed_count, reviewed_lesions, untouched_count
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
+from lesioncount.trust.reviewed_count import ReviewedCount
+
+Order = Literal["telling", "random", "run"]
 
 # Standard deviations on either side of the mean that hold 90 % of a sum of many counts, which is nearly normal.
 _NORMAL_90 = 1.645
@@ -49,15 +52,28 @@ class ScanProgress:
     @classmethod
     def untouched(cls, scan: ScanSummary, calibration: Calibration | None) -> ScanProgress:
         """Of a scan that nobody has looked at, without its record."""
-        peaks, saddles = scan.peak_probability[0], scan.saddle_probability[0]
-        undecided = np.full(len(peaks), UNDECIDED)
-        count = ReviewedCount(calibration or Calibration(), peaks, saddles, undecided)
-        return cls(len(peaks), 0, False, count.mean(), count.var(), 0.0)
+        count = untouched_count(scan, calibration)
+        return cls(len(count.peaks), 0, False, count.mean(), count.var(), 0.0)
 
 
-def telling_order(progress: Sequence[ScanProgress]) -> list[int]:
-    """Numbers of scans, those first whose review takes most from the variance of the total; then those done."""
-    return sorted(range(len(progress)), key=lambda one: (progress[one].is_done, -progress[one].variance))
+def order_of(progress: Sequence[ScanProgress], order: Order = "telling", *, seed: int = 0) -> list[int]:
+    """Numbers of scans in the order in which to review them; those that are done come last.
+
+    Parameters
+    ----------
+    progress : sequence of ScanProgress
+    order : {"telling", "random", "run"}
+        Telling: first those whose review is expected to take most from the variance of the total. Random: for reviews
+        that calibrate, which must be of scans like all others. Run: as they were counted.
+    seed : int, default 0
+        Of the random order.
+    """
+    ranks = {
+        "telling": [-one.variance for one in progress],
+        "random": np.random.default_rng(seed).random(len(progress)).tolist(),
+        "run": [0.0] * len(progress),
+    }[order]
+    return sorted(range(len(progress)), key=lambda one: (progress[one].is_done, ranks[one]))
 
 
 def left_in_cohort(progress: Sequence[ScanProgress], *, blinded: bool = False) -> tuple[float, str]:

@@ -86,10 +86,6 @@ class ScanReview:
         known = {label: n for label, (verdict, n) in verdicts.items() if verdict != "unsure"}
         return np.array([known.get(lesion.label, UNDECIDED) for lesion in lesions], dtype=np.int64)
 
-    def is_complete(self, lesions: Iterable[LesionRow]) -> bool:
-        """Whether the count is known: the scan is done, and each candidate was decided."""
-        return self.is_done and bool((self.decided(lesions) != UNDECIDED).all())
-
     def last(self) -> ReviewEvent | None:
         """What would be taken back next."""
         return self.standing[-1] if self.standing else None
@@ -111,6 +107,13 @@ def reviewed_count(record: ScanRecord, review: ScanReview, calibration: Calibrat
         len(review.added),
         review.is_done,
     )
+
+
+def untouched_count(scan: ScanSummary, calibration: Calibration | None) -> ReviewedCount:
+    """The count of a scan that nobody has looked at, for which no record is needed."""
+    peaks, saddles = scan.peak_probability[0], scan.saddle_probability[0]
+    undecided = np.full(len(peaks), UNDECIDED, dtype=np.int64)
+    return ReviewedCount(Calibration() if calibration is None else calibration, peaks, saddles, undecided)
 
 
 def plain_decisions(record: ScanRecord, review: ScanReview) -> dict[str, Any]:
