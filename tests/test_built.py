@@ -21,6 +21,7 @@ SKIPPED = (
     "results",
     "reproduce-*",
     "findings",
+    "node_modules",
     "*.egg-info",
     "__pycache__",
     "*.c",

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Where they are, and what they are.
+# Where they are, and what they are. Listed once: no name that a browser sends is ever looked for on the disk.
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
-TYPES = {"app.js": "text/javascript", "app.css": "text/css", "niivue.js": "text/javascript"}
+VIEWER = "niivue.js"
+_KINDS = {".js": "text/javascript", ".css": "text/css"}
+TYPES = {path.name: _KINDS[path.suffix] for path in sorted(FOLDER.glob("*")) if path.suffix in _KINDS}
 
 # Where niivue.js is not there, which is built and not in the repository.
 NOT_BUILT = (
-    "The page's viewer was not built: niivue.js is missing. Without it there are no pictures to decide on. "
-    "Install a wheel of lesioncount, which holds it, or build it from a checkout with npm: make viewer."
+    "The viewer of the page was not built: niivue.js is missing, so candidates can be decided on, but not seen. "
+    "A wheel of lesioncount holds it; in a clone, `make page` builds it."
 )
 
 
 def has_viewer() -> bool:
-    """Whether all files of the page are there."""
-    return all((FOLDER / name).is_file() for name in (INDEX, *TYPES))
+    """Whether the page can show pictures."""
+    return VIEWER in TYPES
 
 
 def index() -> str:
