@@ -97,7 +97,7 @@ def known_truth(
     """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
     if from_lesions and truth.masks is None and truth.reviews is None:
         raise CalibrationError(
-            "To calibrate from lesions, masks (--truth) or reviews are needed; a table of counts is not enough."
+            "To calibrate from lesions, masks are needed (--truth), or reviews; a table of counts is not enough."
         )
     if from_lesions and truth.table is not None:
         raise CalibrationError(
