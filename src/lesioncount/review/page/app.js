@@ -8,8 +8,8 @@ import { ScanView } from "./scan.js";
 import { bytesOf, keepOnly } from "./volumes.js";
 import { plural } from "./words.js";
 
-// Times in milliseconds, for tests and the curious: the first picture, and each decision until it was drawn.
-window.lesioncountReview = { redraws: [], firstPicture: null, wholePicture: null };
+// For tests and the curious: the picture, when it was first seen, and how long each decision took until it was drawn (ms).
+window.lesioncountReview = { redraws: [], firstPicture: null, wholePicture: null, picture: null };
 
 const SCAN = /^#\/scan\/(\d+)$/;
 const main = document.getElementById("main");
@@ -67,7 +67,7 @@ function scanHeader(scan, cohort) {
 async function showScan(id) {
   const [scan, cohort] = await Promise.all([api.scan(id), api.cohort()]);
   const go = (where) => {
-    const next = where === "next" ? nextScan({ ...cohort, scans: cohort.scans }, id) : undefined;
+    const next = where === "next" ? nextScan(cohort, id) : undefined;
     location.hash = where === "next" ? (next === undefined ? "#/" : `#/scan/${next}`) : where;
   };
   return async () => {

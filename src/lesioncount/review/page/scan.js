@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { chart, interval, tally } from "./chart.js";
 import { Clock } from "./clock.js";
 import { controls } from "./controls.js";
-import { askHowMany, showHelp } from "./dialogs.js";
+import { askHowMany, askRest, showHelp } from "./dialogs.js";
 import { listenToKeys } from "./keys.js";
 import { CandidateList } from "./list.js";
 import { alarm, el, say } from "./markup.js";
@@ -41,6 +41,7 @@ export class ScanView {
   /** The page of this scan, in the order in which the tab key goes through it. */
   node() {
     const verdict = (name) => el("button", { type: "button", class: `decide ${name}`, id: `decide-${name}`, onclick: (event) => this.press(name, event) }, VERDICTS[name].words, el("kbd", {}, VERDICTS[name].key));
+    window.lesioncountReview.picture = this.picture;
     const seen = controls(this.picture, this.settings, { isBlinded: this.session.blinded, onSetting: () => this.keep(), onAdding: () => this.setAdding(!this.isAdding) });
     return el("div", { class: "scan" },
       el("section", { class: "picture", "aria-label": "Picture" }, this.picture.node, seen),
@@ -227,8 +228,16 @@ export class ScanView {
 
   finish() {
     return this.queue(async () => {
-      const answer = await api.finish(this.scan.id, !this.scan.is_done, this.clock.take());
+      const ending = { done: !this.scan.is_done };
+      const open = this.scan.candidates.filter((one) => !this.scan.decisions[one.label]).length;
+      if (ending.done && open) {
+        const rest = await askRest(open);
+        if (!rest) return;
+        if (rest === "none") ending.rest = "none";
+      }
+      const answer = await api.finish(this.scan.id, { ...ending, seconds: this.clock.take() });
       this.redraw(answer);
+      this.list.refresh();
       if (this.scan.is_done) this.go("next");
     });
   }
