@@ -23,7 +23,10 @@ from lesioncount.runs.reviews.candidates_again import candidates_again, existing
 _RECORDS, _VOLUMES = 64, 6
 
 # Labels that fit into 16 bits.
-_MOST_SHORT = (1 << 15) - 1
+_MOST_SHORT = (1 << 16) - 1
+
+# Of the map: as many as a screen shows, in a quarter of the bytes.
+_SHADES = 255
 
 
 class ReviewCohort:
@@ -66,7 +69,7 @@ class ReviewCohort:
     def _volume(self, number: int, kind: str) -> bytes:
         """The content of a NIfTI file: "image", "map" or "labels" of a scan, all on the grid of the map."""
         voxels = {"image": self._image, "map": self._map, "labels": self._labels}[kind](number)
-        return nifti_bytes(*_in_3d(voxels, self.scans[number].grid))
+        return nifti_bytes(*_in_3d(voxels, self.scans[number].grid), slope=1 / _SHADES if kind == "map" else 1.0)
 
     def _image(self, number: int) -> NDArray[Any]:
         scan = self.scans[number]
@@ -80,12 +83,12 @@ class ReviewCohort:
         source = open_map(existing_map(scan), **self.results.run.counted_with.reading.to_dict())
         if source.shape != scan.grid.shape:
             raise MapFileError(f"The map {source.path} of {scan.name} has changed since it was counted. Count again.")
-        return source.probabilities().astype(np.float32)
+        return np.round(source.probabilities().clip(0, 1) * _SHADES).astype(np.uint8)
 
     def _labels(self, number: int) -> NDArray[Any]:
         """The candidates of a scan, painted with their labels."""
         found = candidates_again(self.scans[number], self.results.run.counted_with)
-        return found.label_map(np.int16 if len(found) <= _MOST_SHORT else np.int32)
+        return found.label_map(np.uint16 if len(found) <= _MOST_SHORT else np.int32)
 
 
 def _in_3d(voxels: NDArray[Any], grid: VoxelGrid) -> tuple[NDArray[Any], VoxelGrid]:

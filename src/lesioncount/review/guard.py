@@ -9,11 +9,12 @@ from http.cookies import CookieError, SimpleCookie
 
 # Scripts and styles come from this server only; NiiVue makes workers and textures of data that it holds.
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self' data: blob:; worker-src 'self' blob:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
 
+# Nothing is kept by the browser: on the same port there may be other patients tomorrow.
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",

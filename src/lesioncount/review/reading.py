@@ -61,7 +61,7 @@ class Reading:
         with self._lock:
             state, count = self._state(number)
         lesions = reviewed_lesions(record)
-        existence, shares = count.existence, _shares(count)
+        shares = _shares(count)
         return {
             "id": number,
             "name": record.name,
@@ -69,8 +69,7 @@ class Reading:
             "spacing_mm": None if grid.spacing_mm is None else list(grid.spacing_mm),
             "has_image": self.cohort.has_image(number),
             "candidates": [
-                self._candidate(lesion, float(existence[place]), float(shares[place]))
-                for place, lesion in enumerate(lesions)
+                self._candidate(lesion, float(share)) for lesion, share in zip(lesions, shares, strict=True)
             ],
             **state,
         }
@@ -167,6 +166,7 @@ class Reading:
             "name": scan.name,
             "participant_id": scan.whose.get("participant_id"),
             "session_id": scan.whose.get("session_id"),
+            "has_image": self.cohort.has_image(number),
             "n_candidates": progress.n_candidates,
             "n_decided": progress.n_decided,
             "is_done": progress.is_done,
@@ -175,10 +175,10 @@ class Reading:
             "seconds": progress.seconds,
         }
 
-    def _candidate(self, lesion: LesionRow, existence: float, share: float) -> dict[str, Any]:
+    def _candidate(self, lesion: LesionRow, share: float) -> dict[str, Any]:
         box = [int(index) for index in lesion.bbox.split()]
         hidden: dict[str, Any] = {
-            "existence": existence,
+            "existence": lesion.best_existence,
             "peak_probability": lesion.height,
             "saddle_probability": lesion.saddle_probability,
             "variance_share": share,

@@ -67,6 +67,7 @@ class ReviewServer:
         self.guard = Guard(self._socket.getsockname()[1])
         self._readings: dict[str, Reading] = {}
         self._lock = Lock()
+        self._server = self._uvicorn()
 
     @property
     def address(self) -> str:
@@ -74,7 +75,15 @@ class ReviewServer:
         return self.guard.address
 
     def run(self) -> None:
-        """Serve until interrupted."""
+        """Serve until interrupted, or stopped."""
+        with self._socket:
+            self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """End `run`, from another thread."""
+        self._server.should_exit = True
+
+    def _uvicorn(self) -> uvicorn.Server:
         config = uvicorn.Config(
             self.app(),
             log_level="error",
@@ -86,8 +95,7 @@ class ReviewServer:
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=2,
         )
-        with self._socket:
-            uvicorn.Server(config).run(sockets=[self._socket])
+        return uvicorn.Server(config)
 
     def app(self) -> ASGIApp:
         """The application, as any server of Python web pages can run it."""
@@ -291,6 +299,7 @@ def _bound(port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(("127.0.0.1", port))
+        bound.listen()  # a browser that is faster than the server waits
     except OSError as error:
         bound.close()
         raise MapFileError(

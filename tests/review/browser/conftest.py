@@ -7,7 +7,7 @@ import chromium
 import nibabel
 import numpy as np
 import pytest
-from review_server import Server
+from served_page import Server
 
 SHAPE = (40, 48, 24)
 # The first axis runs from right to left, the second from front to back: nothing may depend on the order in memory.

@@ -1,7 +1,7 @@
 """Decisions by keyboard: shown, kept, taken back, and there after whatever happens."""
 
 import pytest
-from review_server import Server
+from served_page import Server
 
 
 def test_thirty_decisions_by_keyboard_are_there_after_a_reload(reader, server):

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-BRIGHT, DARK = 150, 110  # between lesions and what surrounds them, in the usual window
+BRIGHT, DARK = 150, 110  # of lesions and of what surrounds them, in a window over the whole image
 
 
 def brightness(reader, voxel, plane=0):
@@ -21,6 +21,7 @@ def test_each_plane_shows_the_candidate_where_it_is(reader):
     reader.page.keyboard.press("o")
     reader.page.keyboard.press("x")
     reader.page.fill("#opacity", "0")
+    reader.page.evaluate("window.lesioncountReview.picture.setWindow(0, 255)")
     for _ in range(3):
         at = reader.at()
         reader.until("!window.lesioncountReview.picture.drawing")
@@ -104,7 +105,7 @@ def test_the_list_sorts_and_filters(reader):
     existence = "#list .existence"
 
     def shown():
-        return [float(text.replace(">", "").replace("<", "")) for text in reader.page.locator(existence).all_inner_texts()]
+        return [float(text.lstrip("<>")) for text in reader.page.locator(existence).all_text_contents()]
 
     reader.page.select_option("#sort", "surest")
     assert shown() == sorted(shown(), reverse=True)

@@ -34,13 +34,18 @@ function header(...middle) {
     el("button", { type: "button", id: "help-button", onclick: showHelp }, "Keys ", el("kbd", {}, "?")));
 }
 
+/** The image of the scan that is most likely the next. */
+function fetchAhead(cohort, id) {
+  const next = cohort.scans.find((scan) => scan.id === id);
+  if (next?.has_image) bytesOf(id, "image").catch(() => null);
+}
+
 async function showCohort() {
   const cohort = await api.cohort();
   return () => {
     header();
     document.title = "lesioncount review";
-    const first = nextScan(cohort);
-    if (first !== undefined) bytesOf(first, "image").catch(() => null); // most likely the next
+    fetchAhead(cohort, nextScan(cohort));
     main.replaceChildren(cohortNode(cohort, session));
   };
 }
@@ -79,7 +84,7 @@ async function showScan(id) {
     const next = nextScan(cohort, id);
     keepOnly([id, next]);
     await view.open();
-    if (next !== undefined && next !== id) bytesOf(next, "image").catch(() => null);
+    fetchAhead(cohort, next);
   };
 }
 

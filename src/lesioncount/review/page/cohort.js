@@ -20,8 +20,10 @@ function row(scan, place, isBlinded) {
 }
 
 async function exportAll(box) {
-  const { files } = await api.exportAll();
-  box.replaceChildren(el("p", {}, "Written into the folder of results:"), el("ul", {}, files.map((name) => el("li", {}, el("code", {}, name)))));
+  const { files, notes } = await api.exportAll();
+  box.replaceChildren(
+    el("p", {}, "Written into the folder of results:"), el("ul", {}, files.map((name) => el("li", {}, el("code", {}, name)))),
+    ...(notes ?? []).map((note) => el("p", { class: "soft" }, note)));
   say(`${plural(files.length, "file")} written.`);
 }
 

@@ -71,8 +71,9 @@ export function warm() {
 }
 
 export class Picture {
-  constructor(scan, settings, onPick) {
+  constructor(scan, settings, isBlinded, onPick) {
     this.scan = scan;
+    this.isBlinded = isBlinded;
     this.settings = settings;
     this.onPick = onPick;
     this.is3d = scan.shape.length === 3 && scan.shape[2] > 1;
@@ -108,6 +109,7 @@ export class Picture {
 
   /** What is drawn over the image. */
   async loadRest() {
+    if (this.isBlinded) return;
     this.labels = await voxelsOf(this.scan.id, "labels");
     this.draw();
     if (this.scan.has_image) this.map = await voxelsOf(this.scan.id, "map");

@@ -30,7 +30,7 @@ export class ScanView {
     this.isAdding = false;
     this.list = new CandidateList(scan, this.settings, session.blinded, (label) => this.choose(label));
     this.list.onSetting = () => this.keep();
-    this.picture = new Picture(scan, this.settings, (voxel, label, isAdding) => this.picked(voxel, label, isAdding));
+    this.picture = new Picture(scan, this.settings, session.blinded, (voxel, label, isAdding) => this.picked(voxel, label, isAdding));
     this.count = el("section", { class: "distribution", "aria-label": "Number of lesions" });
     this.left = el("p", { class: "left", id: "left", role: "status" });
     this.about = el("div", { class: "about", id: "about" });
@@ -116,7 +116,13 @@ export class ScanView {
     const facts = [`${size(one)}`, one.volume_mm3 ? `${one.volume_mm3.toFixed(0)} mm³` : plural(one.n_voxels, "voxel")];
     if (!this.session.blinded) facts.push(`existence ${probability(one.existence)}`, `${percent(one.variance_share)} of the variance`);
     for (const button of document.querySelectorAll(".decide")) button.setAttribute("aria-pressed", String(button.id === `decide-${decision?.verdict}`));
-    return this.about.replaceChildren(el("h2", {}, `Candidate ${one.label}`, el("span", { class: "state", "data-verdict": decision?.verdict ?? "open" }, verdictWords(decision))), el("p", { class: "soft" }, facts.join(" · ")));
+    return this.about.replaceChildren(el("h2", {}, `Candidate ${one.label}`, el("span", { class: "state", "data-verdict": decision?.verdict ?? "open" }, verdictWords(decision))), el("p", { class: "soft" }, facts.join(" · ")), this.others(one.label));
+  }
+
+  /** What other readers say, where this was asked for when the server was started. */
+  others(label) {
+    const said = Object.entries(this.scan.others ?? {}).map(([name, { decisions }]) => `${name}: ${verdictWords(decisions[label])}`);
+    return said.length ? el("p", { class: "soft", id: "others" }, said.join(" · ")) : "";
   }
 
   step(by, onlyOpen = false) {
