@@ -66,5 +66,5 @@ setup(
             "initializedcheck": False,
             "cdivision": True,
         },
-    )
+    ),
 )

@@ -60,15 +60,17 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def needs_viewer():
+def viewer(browser):
+    """The browser, where the page has pictures to show."""
     from lesioncount.review.page_files import has_viewer
 
     if not has_viewer():
         pytest.skip("needs the bundle of the viewer: make page")
+    return browser
 
 
 @pytest.fixture(scope="session")
-def server(cohort, browser, needs_viewer):
+def server(cohort, viewer):  # noqa: ARG001 -- skips where there is none
     out, images = cohort
     with Server(out, "--images", images) as server:
         yield server
@@ -82,7 +84,7 @@ class Reader:
         self.page = self.context.new_page()
         self.errors = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda message: self._note(message))
+        self.page.on("console", self._note)
         self.page.goto(address)
         if name:
             self.page.fill("#reader-name", name)
@@ -114,7 +116,8 @@ class Reader:
 
     def verdicts(self):
         """What the list says about each candidate."""
-        rows = self.page.eval_on_selector_all("#list [data-label]", "rows => rows.map(r => [r.dataset.label, r.dataset.verdict])")
+        script = "rows => rows.map(row => [row.dataset.label, row.dataset.verdict])"
+        rows = self.page.eval_on_selector_all("#list [data-label]", script)
         return {int(label): verdict for label, verdict in rows}
 
     def text(self, selector):
@@ -142,20 +145,20 @@ class Reader:
 
 
 @pytest.fixture
-def reader(server, browser, request):
-    reader = Reader(browser, server.address, request.node.name[:60])
+def reader(server, viewer, request):
+    reader = Reader(viewer, server.address, request.node.name[:60])
     reader.name = request.node.name[:60]
     yield reader
     reader.close()
 
 
 @pytest.fixture
-def another(browser):
+def another(viewer):
     """Opens further pages, and closes them."""
     opened = []
 
     def another(address, name, **options):
-        opened.append(Reader(browser, address, name, **options))
+        opened.append(Reader(viewer, address, name, **options))
         return opened[-1]
 
     yield another

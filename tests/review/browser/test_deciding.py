@@ -69,7 +69,7 @@ def test_a_decision_says_what_was_on_the_screen(reader, server):
     assert entry["seconds"] > 0
 
 
-def test_decisions_outlive_a_server_that_is_killed(cohort, browser, needs_viewer, another):
+def test_decisions_outlive_a_server_that_is_killed(cohort, another):
     out, images = cohort
     with Server(out, "--images", images) as server:
         first = another(server.address, "survivor")
