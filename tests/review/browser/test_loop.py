@@ -26,7 +26,7 @@ def save_maps(folder, n, rng):
 
 def total_of(out):
     with (out / "counts.tsv").open(encoding="utf-8", newline="") as table:
-        return sum(float(row[""]) for row in csv.DictReader(table, delimiter="\t"))
+        return sum(float(row["count_mean"]) for row in csv.DictReader(table, delimiter="\t"))
 
 
 def run(*command):
