@@ -1,4 +1,4 @@
-"""What review is worth: a simulated reader who knows the truth, in several orders; and 20 reviewed scans that calibrate.
+"""What review is worth: a simulated reader who knows the truth, in several orders; 20 reviewed scans to calibrate on.
 
 lesioncount synthesize cohort/ && lesioncount count MAPS -o out/
 python benchmarks/review.py out/ --truth cohort/derivatives/masks --truth-suffix _label-lesion_mask
