@@ -106,7 +106,7 @@ def test_a_real_scan_is_seen_and_counted_at_once(shared_data, tmp_path, another)
     (tmp_path / "images").mkdir()
     (tmp_path / "maps/patient07.nii.gz").symlink_to(data / "nic_probs/patient07_nic_stage1_tta2_prob.nii.gz")
     (tmp_path / "images/patient07.nii.gz").symlink_to(data / "patients_mni/patient07_FLAIR_u8.nii.gz")
-    command = ["count", tmp_path / "maps", "-o", tmp_path / "out", "--min-voxels", "3", "--quiet"]
+    command = ["count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet"]
     assert main(list(map(str, command))) == 0
     with Server(tmp_path / "out", "--images", tmp_path / "images") as server:
         reader = another(server.address, "radiologist")

@@ -105,6 +105,7 @@ async function route() {
 }
 
 window.addEventListener("hashchange", route);
+document.getElementById("skip").addEventListener("click", () => (document.getElementById("list") ?? main).focus());
 document.addEventListener("keydown", (event) => {
   if (event.key === "?" && !view && !document.querySelector("dialog[open]") && !event.target.matches("input")) showHelp();
 });

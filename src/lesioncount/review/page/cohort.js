@@ -52,7 +52,7 @@ export function cohortNode(cohort, session) {
   const first = nextScan(cohort);
   const written = el("div", { class: "written", role: "status" });
   const heads = ["", "Scan", "Decided", session.blinded ? null : "Expected count", "Time", "State"].filter((head) => head !== null);
-  const search = el("input", { type: "search", id: "search", placeholder: "name", "aria-label": "Find a scan by name" });
+  const search = el("input", { type: "search", id: "search", placeholder: "Find a scan", "aria-label": "Find a scan by name" });
   const rows = scans.map((scan, index) => row(scan, index + 1, session.blinded));
   search.addEventListener("input", () => {
     const wanted = search.value.trim().toLowerCase();

@@ -42,7 +42,7 @@ export class ScanView {
   node() {
     const verdict = (name) => el("button", { type: "button", class: `decide ${name}`, id: `decide-${name}`, onclick: (event) => this.press(name, event) }, VERDICTS[name].words, el("kbd", {}, VERDICTS[name].key));
     window.lesioncountReview.picture = this.picture;
-    const seen = controls(this.picture, this.settings, { isBlinded: this.session.blinded, onSetting: () => this.keep(), onAdding: () => this.setAdding(!this.isAdding) });
+    const seen = controls(this.picture, this.settings, { hasModel: !this.session.blinded, onSetting: () => this.keep(), onAdding: () => this.setAdding(!this.isAdding) });
     return el("div", { class: "scan" },
       el("section", { class: "picture", "aria-label": "Picture" }, this.picture.node, seen),
       el("div", { class: "side" },
@@ -113,7 +113,7 @@ export class ScanView {
   describe(one) {
     if (!one) return this.about.replaceChildren(el("h2", {}, "Lesion added by you"));
     const decision = this.scan.decisions[one.label];
-    const facts = [`${size(one)}`, one.volume_mm3 ? `${one.volume_mm3.toFixed(0)} mm³` : plural(one.n_voxels, "voxel")];
+    const facts = one.diameter_mm ? [size(one), `${one.volume_mm3.toFixed(0)} mm³`] : [plural(one.n_voxels, "voxel")];
     if (!this.session.blinded) facts.push(`existence ${probability(one.existence)}`, `${percent(one.variance_share)} of the variance`);
     for (const button of document.querySelectorAll(".decide")) button.setAttribute("aria-pressed", String(button.id === `decide-${decision?.verdict}`));
     return this.about.replaceChildren(el("h2", {}, `Candidate ${one.label}`, el("span", { class: "state", "data-verdict": decision?.verdict ?? "open" }, verdictWords(decision))), el("p", { class: "soft" }, facts.join(" · ")), this.others(one.label));
