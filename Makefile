@@ -65,7 +65,7 @@ $(VIEWER): page/build.py page/viewer.js page/package.json page/package-lock.json
 page: $(VIEWER)
 
 browser: $(VENV)/.test page
-	$(BIN)/python tests/review/chromium.py || $(BIN)/python -m playwright install --with-deps chromium
+	$(BIN)/python tests/chromium.py || $(BIN)/python -m playwright install --with-deps chromium
 	$(BIN)/pytest -rs tests/review/browser
 
 demo: $(VENV)/.demo

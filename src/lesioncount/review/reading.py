@@ -166,6 +166,7 @@ class Reading:
             "name": scan.name,
             "participant_id": scan.whose.get("participant_id"),
             "session_id": scan.whose.get("session_id"),
+            "has_image": self.cohort.has_image(number),
             "n_candidates": progress.n_candidates,
             "n_decided": progress.n_decided,
             "is_done": progress.is_done,

@@ -33,6 +33,6 @@ export const scan = (id) => ask("GET", `/api/scan/${id}`);
 export const decide = (id, decision) => ask("POST", `/api/scan/${id}/decisions`, decision);
 export const add = (id, lesion) => ask("POST", `/api/scan/${id}/added`, lesion);
 export const undo = (id) => ask("POST", `/api/scan/${id}/undo`, {});
-export const finish = (id, done, seconds) => ask("POST", `/api/scan/${id}/done`, { done, seconds });
+export const finish = (id, ending) => ask("POST", `/api/scan/${id}/done`, ending);
 export const exportAll = () => ask("POST", "/api/export", {});
 export const volume = (id, what) => `/api/scan/${id}/${what}.nii.gz`;

@@ -8,8 +8,8 @@ import { ScanView } from "./scan.js";
 import { bytesOf, keepOnly } from "./volumes.js";
 import { plural } from "./words.js";
 
-// Times in milliseconds, for tests and the curious: the first picture, and each decision until it was drawn.
-window.lesioncountReview = { redraws: [], firstPicture: null, wholePicture: null };
+// For tests and the curious: the picture, when it was first seen, and how long each decision took until it was drawn (ms).
+window.lesioncountReview = { redraws: [], firstPicture: null, wholePicture: null, picture: null };
 
 const SCAN = /^#\/scan\/(\d+)$/;
 const main = document.getElementById("main");
@@ -34,13 +34,18 @@ function header(...middle) {
     el("button", { type: "button", id: "help-button", onclick: showHelp }, "Keys ", el("kbd", {}, "?")));
 }
 
+/** The image of the scan that is most likely the next. */
+function fetchAhead(cohort, id) {
+  const next = cohort.scans.find((scan) => scan.id === id);
+  if (next?.has_image) bytesOf(id, "image").catch(() => null);
+}
+
 async function showCohort() {
   const cohort = await api.cohort();
   return () => {
     header();
     document.title = "lesioncount review";
-    const first = nextScan(cohort);
-    if (first !== undefined) bytesOf(first, "image").catch(() => null); // most likely the next
+    fetchAhead(cohort, nextScan(cohort));
     main.replaceChildren(cohortNode(cohort, session));
   };
 }
@@ -67,7 +72,7 @@ function scanHeader(scan, cohort) {
 async function showScan(id) {
   const [scan, cohort] = await Promise.all([api.scan(id), api.cohort()]);
   const go = (where) => {
-    const next = where === "next" ? nextScan({ ...cohort, scans: cohort.scans }, id) : undefined;
+    const next = where === "next" ? nextScan(cohort, id) : undefined;
     location.hash = where === "next" ? (next === undefined ? "#/" : `#/scan/${next}`) : where;
   };
   return async () => {
@@ -79,7 +84,7 @@ async function showScan(id) {
     const next = nextScan(cohort, id);
     keepOnly([id, next]);
     await view.open();
-    if (next !== undefined && next !== id) bytesOf(next, "image").catch(() => null);
+    fetchAhead(cohort, next);
   };
 }
 
@@ -100,6 +105,7 @@ async function route() {
 }
 
 window.addEventListener("hashchange", route);
+document.getElementById("skip").addEventListener("click", () => (document.getElementById("list") ?? main).focus());
 document.addEventListener("keydown", (event) => {
   if (event.key === "?" && !view && !document.querySelector("dialog[open]") && !event.target.matches("input")) showHelp();
 });

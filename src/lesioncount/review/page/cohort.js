@@ -20,8 +20,10 @@ function row(scan, place, isBlinded) {
 }
 
 async function exportAll(box) {
-  const { files } = await api.exportAll();
-  box.replaceChildren(el("p", {}, "Written into the folder of results:"), el("ul", {}, files.map((name) => el("li", {}, el("code", {}, name)))));
+  const { files, notes } = await api.exportAll();
+  box.replaceChildren(
+    el("p", {}, "Written into the folder of results:"), el("ul", {}, files.map((name) => el("li", {}, el("code", {}, name)))),
+    ...(notes ?? []).map((note) => el("p", { class: "soft" }, note)));
   say(`${plural(files.length, "file")} written.`);
 }
 
@@ -50,7 +52,7 @@ export function cohortNode(cohort, session) {
   const first = nextScan(cohort);
   const written = el("div", { class: "written", role: "status" });
   const heads = ["", "Scan", "Decided", session.blinded ? null : "Expected count", "Time", "State"].filter((head) => head !== null);
-  const search = el("input", { type: "search", id: "search", placeholder: "name", "aria-label": "Find a scan by name" });
+  const search = el("input", { type: "search", id: "search", placeholder: "Find a scan", "aria-label": "Find a scan by name" });
   const rows = scans.map((scan, index) => row(scan, index + 1, session.blinded));
   search.addEventListener("input", () => {
     const wanted = search.value.trim().toLowerCase();

@@ -9,7 +9,7 @@ function check(words, id, isOn, key, change) {
   return el("label", { class: "check" }, el("input", { type: "checkbox", id, checked: isOn, onchange: (event) => change(event.target.checked) }), `${words} `, el("kbd", {}, key));
 }
 
-export function controls(picture, settings, { onSetting, isBlinded, onAdding }) {
+export function controls(picture, settings, { onSetting, hasModel, onAdding }) {
   const unit = 1000;
   const set = (id, value) => {
     const input = document.getElementById(id);
@@ -44,8 +44,8 @@ export function controls(picture, settings, { onSetting, isBlinded, onAdding }) 
     slider("Level", "level", range, change(0)),
     slider("Window", "window", { ...range, min: 5 }, change(1)),
     slider("Zoom", "zoom", { min: 1, max: 10, step: 0.1, value: settings.zoom }, (value) => { picture.setZoom(value); onSetting(); }),
-    isBlinded ? null : slider("Map", "opacity", { min: 0, max: 1, step: 0.05, value: settings.opacity }, (value) => { picture.setOpacity(value); onSetting(); }),
-    isBlinded ? null : check("Outlines", "outlines", settings.outlines, "O", show("outlines")),
+    hasModel && picture.scan.has_image && slider("Map", "opacity", { min: 0, max: 1, step: 0.05, value: settings.opacity }, (value) => { picture.setOpacity(value); onSetting(); }),
+    hasModel && check("Outlines", "outlines", settings.outlines, "O", show("outlines")),
     check("Crosshair", "cross", settings.cross, "X", show("cross")),
     el("button", { type: "button", id: "add", "aria-pressed": "false", onclick: onAdding }, "Add a lesion ", el("kbd", {}, "A")));
 }

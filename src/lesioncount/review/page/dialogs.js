@@ -36,6 +36,18 @@ export async function askHowMany(before) {
   return answer === "ok" ? Number(input.value) : null;
 }
 
+/** What becomes of candidates without a decision: "none", "open", or null to go on looking. */
+export async function askRest(n) {
+  const form = el("form", { method: "dialog" },
+    el("h2", { id: "rest-title" }, n === 1 ? "One candidate is not decided" : `${n} candidates are not decided`),
+    el("p", {}, "If you have looked at the whole scan and they are no lesions, the review is complete and can be taken as truth. Otherwise they keep their probabilities."),
+    el("p", { class: "buttons" },
+      el("button", { class: "main", value: "none", id: "rest-none" }, "They are no lesions"),
+      el("button", { value: "open", id: "rest-open" }, "Leave them open"),
+      el("button", { value: "", id: "rest-back", autofocus: true }, "Go back")));
+  return (await open(el("dialog", { "aria-labelledby": "rest-title", id: "rest" }, form))) || null;
+}
+
 const KEYS = [
   ["L", "lesion"], ["N", "not a lesion"], ["U", "unsure"], ["2 … 9", "several lesions: as many as the digit says"], ["M", "several lesions: asks how many"],
   ["Z", "undo the last decision"], ["↓ or J, ↑ or K", "next, previous candidate"], ["Space", "next candidate without a decision"], ["C", "back to the candidate"],

@@ -3,7 +3,7 @@ import { listen } from "./gestures.js";
 import { labelNear } from "./labels.js";
 import { el } from "./markup.js";
 import { drawOverlay } from "./overlay.js";
-import { planesOf } from "./planes.js";
+import { placeOf, planesOf } from "./planes.js";
 import { bytesOf, voxelsOf } from "./volumes.js";
 
 const SETTINGS = {
@@ -60,7 +60,7 @@ export function warm() {
   attached ??= (async () => {
     const { Niivue, NVImage } = await import("./niivue.js");
     const canvas = el("canvas", { class: "volume", "aria-hidden": "true" });
-    const home = el("div", { class: "planes unseen" }, canvas);
+    const home = el("div", { class: "unseen" }, canvas);
     document.body.append(home);
     const viewer = new Niivue(SETTINGS);
     await viewer.attachToCanvas(canvas, false);
@@ -71,8 +71,9 @@ export function warm() {
 }
 
 export class Picture {
-  constructor(scan, settings, onPick) {
+  constructor(scan, settings, isBlinded, onPick) {
     this.scan = scan;
+    this.isBlinded = isBlinded;
     this.settings = settings;
     this.onPick = onPick;
     this.is3d = scan.shape.length === 3 && scan.shape[2] > 1;
@@ -108,6 +109,7 @@ export class Picture {
 
   /** What is drawn over the image. */
   async loadRest() {
+    if (this.isBlinded) return;
     this.labels = await voxelsOf(this.scan.id, "labels");
     this.draw();
     if (this.scan.has_image) this.map = await voxelsOf(this.scan.id, "map");
@@ -148,7 +150,7 @@ export class Picture {
     const volume = this.viewer?.volumes[0];
     if (!volume) return;
     const zoom = this.settings.zoom;
-    const [low, high, here] = [[0, 0, 0], [1, 1, 1], volume.convertVox2Frac(this.shown.at)].map((frac) => volume.convertFrac2MM(frac, false));
+    const [low, high, here] = [[0, 0, 0], [1, 1, 1], placeOf(volume, this.shown.at)].map((frac) => volume.convertFrac2MM(frac, false));
     const pan = [0, 1, 2].map((axis) => {
       const middle = (low[axis] + high[axis]) / 2;
       const reach = (Math.abs(high[axis] - low[axis]) / 2) * (1 - 1 / zoom);
@@ -201,7 +203,7 @@ export class Picture {
     this.drawing = null;
     const volume = this.viewer?.volumes[0];
     if (!volume || this.closed) return;
-    this.viewer.scene.crosshairPos = volume.convertVox2Frac(this.shown.at);
+    this.viewer.scene.crosshairPos = placeOf(volume, this.shown.at);
     this.viewer.drawScene();
     this.planes = planesOf(this.viewer);
     const { outlines, cross, opacity } = this.settings;

@@ -2,6 +2,23 @@
 const AXES = { 0: [0, 1, 2], 1: [0, 2, 1], 2: [1, 2, 0] }; // across, up, fixed: axial, coronal, sagittal
 const ENDS = [["L", "R"], ["P", "A"], ["I", "S"]];
 
+/** For each axis of the display: the axis of the voxels that runs along it, how many there are, and which way. */
+function nativeAxes(volume) {
+  return [0, 1, 2].map((axis) => {
+    const turned = volume.permRAS[axis];
+    const voxels = Math.abs(turned) - 1;
+    return { axis: voxels, n: volume.hdr.dims[voxels + 1] || 1, flipped: turned < 0 };
+  });
+}
+
+/** Where the middle of a voxel is, from 0 to 1 along each axis of the display. */
+export function placeOf(volume, voxel) {
+  return nativeAxes(volume).map(({ axis, n, flipped }) => {
+    const there = (voxel[axis] + 0.5) / n;
+    return flipped ? 1 - there : there;
+  });
+}
+
 /** The planes that NiiVue drew last, each with its way from voxels to pixels and back. */
 export function planesOf(viewer) {
   const volume = viewer.volumes[0];
@@ -15,12 +32,7 @@ class Plane {
     this.box = slice.leftTopWidthHeight.slice(0, 4);
     this.mirrored = this.box[2] < 0;
     if (this.mirrored) this.box = [this.box[0] + this.box[2], this.box[1], -this.box[2], this.box[3]];
-    // For each axis of the display: the axis of the voxels that runs along it, how many there are, and which way.
-    const native = [0, 1, 2].map((axis) => {
-      const turned = volume.permRAS[axis];
-      const voxels = Math.abs(turned) - 1;
-      return { axis: voxels, n: volume.hdr.dims[voxels + 1] || 1, flipped: turned < 0 };
-    });
+    const native = nativeAxes(volume);
     this.across = native[right].axis;
     this.along = native[up].axis;
     this.fixed = native[fixed].axis;

@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { chart, interval, tally } from "./chart.js";
 import { Clock } from "./clock.js";
 import { controls } from "./controls.js";
-import { askHowMany, showHelp } from "./dialogs.js";
+import { askHowMany, askRest, showHelp } from "./dialogs.js";
 import { listenToKeys } from "./keys.js";
 import { CandidateList } from "./list.js";
 import { alarm, el, say } from "./markup.js";
@@ -30,7 +30,7 @@ export class ScanView {
     this.isAdding = false;
     this.list = new CandidateList(scan, this.settings, session.blinded, (label) => this.choose(label));
     this.list.onSetting = () => this.keep();
-    this.picture = new Picture(scan, this.settings, (voxel, label, isAdding) => this.picked(voxel, label, isAdding));
+    this.picture = new Picture(scan, this.settings, session.blinded, (voxel, label, isAdding) => this.picked(voxel, label, isAdding));
     this.count = el("section", { class: "distribution", "aria-label": "Number of lesions" });
     this.left = el("p", { class: "left", id: "left", role: "status" });
     this.about = el("div", { class: "about", id: "about" });
@@ -41,7 +41,8 @@ export class ScanView {
   /** The page of this scan, in the order in which the tab key goes through it. */
   node() {
     const verdict = (name) => el("button", { type: "button", class: `decide ${name}`, id: `decide-${name}`, onclick: (event) => this.press(name, event) }, VERDICTS[name].words, el("kbd", {}, VERDICTS[name].key));
-    const seen = controls(this.picture, this.settings, { isBlinded: this.session.blinded, onSetting: () => this.keep(), onAdding: () => this.setAdding(!this.isAdding) });
+    window.lesioncountReview.picture = this.picture;
+    const seen = controls(this.picture, this.settings, { hasModel: !this.session.blinded, onSetting: () => this.keep(), onAdding: () => this.setAdding(!this.isAdding) });
     return el("div", { class: "scan" },
       el("section", { class: "picture", "aria-label": "Picture" }, this.picture.node, seen),
       el("div", { class: "side" },
@@ -112,10 +113,16 @@ export class ScanView {
   describe(one) {
     if (!one) return this.about.replaceChildren(el("h2", {}, "Lesion added by you"));
     const decision = this.scan.decisions[one.label];
-    const facts = [`${size(one)}`, one.volume_mm3 ? `${one.volume_mm3.toFixed(0)} mm³` : plural(one.n_voxels, "voxel")];
+    const facts = one.diameter_mm ? [size(one), `${one.volume_mm3.toFixed(0)} mm³`] : [plural(one.n_voxels, "voxel")];
     if (!this.session.blinded) facts.push(`existence ${probability(one.existence)}`, `${percent(one.variance_share)} of the variance`);
     for (const button of document.querySelectorAll(".decide")) button.setAttribute("aria-pressed", String(button.id === `decide-${decision?.verdict}`));
-    return this.about.replaceChildren(el("h2", {}, `Candidate ${one.label}`, el("span", { class: "state", "data-verdict": decision?.verdict ?? "open" }, verdictWords(decision))), el("p", { class: "soft" }, facts.join(" · ")));
+    return this.about.replaceChildren(el("h2", {}, `Candidate ${one.label}`, el("span", { class: "state", "data-verdict": decision?.verdict ?? "open" }, verdictWords(decision))), el("p", { class: "soft" }, facts.join(" · ")), this.others(one.label));
+  }
+
+  /** What other readers say, where this was asked for when the server was started. */
+  others(label) {
+    const said = Object.entries(this.scan.others ?? {}).map(([name, { decisions }]) => `${name}: ${verdictWords(decisions[label])}`);
+    return said.length ? el("p", { class: "soft", id: "others" }, said.join(" · ")) : "";
   }
 
   step(by, onlyOpen = false) {
@@ -227,8 +234,16 @@ export class ScanView {
 
   finish() {
     return this.queue(async () => {
-      const answer = await api.finish(this.scan.id, !this.scan.is_done, this.clock.take());
+      const ending = { done: !this.scan.is_done };
+      const open = this.scan.candidates.filter((one) => !this.scan.decisions[one.label]).length;
+      if (ending.done && open) {
+        const rest = await askRest(open);
+        if (!rest) return;
+        if (rest === "none") ending.rest = "none";
+      }
+      const answer = await api.finish(this.scan.id, { ...ending, seconds: this.clock.take() });
       this.redraw(answer);
+      this.list.refresh();
       if (this.scan.is_done) this.go("next");
     });
   }

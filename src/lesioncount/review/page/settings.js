@@ -1,6 +1,6 @@
 // How a reader likes to look, kept in this browser. Decisions are never kept here.
 const NAME = "lesioncount.review";
-const USUAL = { zoom: 1.5, opacity: 0.35, outlines: true, cross: true, sort: "share", show: "all", goesOn: true };
+const USUAL = { zoom: 1.5, opacity: 0.25, outlines: true, cross: true, sort: "share", show: "all", goesOn: true };
 
 export function load() {
   try {
