@@ -7,7 +7,7 @@ from lesioncount.runs import count_batch
 from lesioncount.runs.results import read_counted
 from lesioncount.runs.reviews.events import ReviewEvent
 from lesioncount.runs.reviews.journals import ReaderJournal
-from lesioncount.runs.reviews.scan_review import reviewed_lesions
+from lesioncount.runs.reviews.scan_review import counting_of, reviewed_lesions
 
 SHAPE = (24, 20, 12)
 
@@ -40,7 +40,8 @@ class SimulatedReader:
 
     def _write(self, scan, **what):
         sha256 = self.results.record(scan).summary.files.sha256
-        event = ReviewEvent(reader=self.journal.reader, scan=scan, map_sha256=sha256, **what)
+        counting = counting_of(self.results.run.counted_with)
+        event = ReviewEvent(reader=self.journal.reader, scan=scan, map_sha256=sha256, counting=counting, **what)
         self.journal.append(event)
         return event
 

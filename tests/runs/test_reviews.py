@@ -10,7 +10,8 @@ from review_cohort import SimulatedReader, counted, write_map
 
 from lesioncount.cli import main
 from lesioncount.errors import ReviewError, TruthError
-from lesioncount.runs import count_batch
+from lesioncount.protocol import CountingProtocol
+from lesioncount.runs import Settings, count_batch
 from lesioncount.runs.comparison import TruthOptions, compare
 from lesioncount.runs.results import read_counted
 from lesioncount.runs.reviews.applied import apply_reviews
@@ -94,6 +95,23 @@ def test_decisions_about_another_map_of_that_name_do_not_count(results, tmp_path
     assert list(Reviews(read_counted(results.out), "ann").begun()) == []
 
 
+def test_decisions_about_regions_do_not_count_for_peaks(results, tmp_path):
+    ann = SimulatedReader(results)
+    ann.decide("a", 1, "several", 3)
+    ann.done("a", rest="none")
+    count_batch([tmp_path / "maps"], tmp_path / "peaks", settings=Settings(protocol=CountingProtocol.named("peaks")))
+    with pytest.raises(ReviewError, match="has reviewed none of these scans"):
+        apply_reviews(read_counted(tmp_path / "peaks"), results.out)
+
+
+def test_decisions_hold_under_another_threshold(results, tmp_path):
+    SimulatedReader(results).decide("a", 1, "none")
+    strict = CountingProtocol(threshold=0.4)
+    count_batch([tmp_path / "maps"], tmp_path / "strict", settings=Settings(protocol=strict))
+    applied = apply_reviews(read_counted(tmp_path / "strict"), results.out)
+    assert applied.mean == pytest.approx(0.6 + 0.8 + 0.5, abs=1e-5)
+
+
 def test_other_commands_leave_the_journal_alone(results, tmp_path):
     SimulatedReader(results).decide("a", 1, "lesion")
     before = (results.out / "reviews" / "ann.jsonl").read_bytes()
@@ -111,7 +129,7 @@ def test_label_maps_of_reviews_are_not_taken_for_maps_to_count(results, tmp_path
         count_batch([results.out], tmp_path / "again")
 
 
-def test_torn_lines_and_lines_of_others_are_skipped_and_counted(results):
+def test_torn_lines_and_lines_of_others_are_skipped_and_said(results, capsys):
     ann = SimulatedReader(results)
     ann.decide("a", 1, "lesion")
     path = results.out / "reviews" / "ann.jsonl"
@@ -124,6 +142,8 @@ def test_torn_lines_and_lines_of_others_are_skipped_and_counted(results):
     journal = read_journal(results.out, "ann")
     assert [event.verdict for event in journal.events("a")] == ["lesion", "none"]
     assert journal.n_skipped == 5
+    assert main(["review", str(results.out), "--export", "--no-label-maps"]) == 0
+    assert "In the journal of ann, 5 lines cannot be read and are skipped" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", ".hidden", "Ünal Ö", "-rf", "a b", "日本", "CON\u202e"])

@@ -66,6 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve the page until interrupted, or write what was decided."""
+    from lesioncount.runs.reviews.journals import notes_on_journals
+
+    for note in notes_on_journals(options.results):
+        print(f"note: {note}", file=sys.stderr)
     if options.export:
         return _export(options)
     for package in ("starlette", "uvicorn"):

@@ -21,7 +21,7 @@ from lesioncount.errors import LesionCountError, MapFileError, ReviewError
 from lesioncount.review import page_files
 from lesioncount.review.cohort import ReviewCohort
 from lesioncount.review.guard import HEADERS, BrowserSession, Guard
-from lesioncount.review.reading import Reading
+from lesioncount.review.reader import Reader
 from lesioncount.review.requests import MOST_BYTES, Addition, Decision, Ending, ReaderName, Undoing, body_of
 from lesioncount.runs.reviews.export import export_reviews
 from lesioncount.runs.reviews.journals import checked_reader, readers_of
@@ -65,7 +65,7 @@ class ReviewServer:
         self.reader = None if reader is None else checked_reader(reader)
         self._socket = _bound(port)
         self.guard = Guard(self._socket.getsockname()[1])
-        self._readings: dict[str, Reading] = {}
+        self._readers: dict[str, Reader] = {}
         self._lock = Lock()
         self._server = self._uvicorn()
 
@@ -151,23 +151,23 @@ class ReviewServer:
         }
 
     def _cohort(self, request: Request) -> Response:
-        reading = self._reading(request)
-        others = [name for name in readers_of(self.cohort.out) if name != reading.journal.reader]
-        return JSONResponse(reading.overview() | {"others": others if self.show_others else []})
+        reader = self._reader_of(request)
+        others = [name for name in readers_of(self.cohort.out) if name != reader.journal.reader]
+        return JSONResponse(reader.overview() | {"others": others if self.show_others else []})
 
     def _scan(self, request: Request) -> Response:
-        reading, number = self._reading(request), self._number(request)
-        return JSONResponse(reading.scan(number) | {"others": self._others(reading, number)})
+        reader, number = self._reader_of(request), self._number(request)
+        return JSONResponse(reader.scan(number) | {"others": self._others(reader, number)})
 
-    def _others(self, reading: Reading, number: int) -> dict[str, Any]:
+    def _others(self, reader: Reader, number: int) -> dict[str, Any]:
         """What other readers have decided, if that was asked for."""
         if not self.show_others:
             return {}
-        names = [name for name in readers_of(self.cohort.out) if name != reading.journal.reader]
-        return {name: self._reading_of(name).decisions(number) for name in names}
+        names = [name for name in readers_of(self.cohort.out) if name != reader.journal.reader]
+        return {name: self._reader_named(name).decisions(number) for name in names}
 
     def _volume(self, request: Request) -> Response:
-        self._reading(request)
+        self._reader_of(request)
         number, kind = self._number(request), _VOLUMES.get(request.path_params["volume"])
         is_hidden = self.blinded and kind in ("map", "labels")
         if kind is None or is_hidden or (kind == "image" and not self.cohort.has_image(number)):
@@ -175,14 +175,14 @@ class ReviewServer:
         return Response(self.cohort.volume(number, kind), media_type="application/gzip")
 
     def _taking(
-        self, kind: type, take: Callable[[Reading, int, Any], dict[str, Any]]
+        self, kind: type, take: Callable[[Reader, int, Any], dict[str, Any]]
     ) -> Callable[[Request], Awaitable[Response]]:
         """A route that takes something from the page."""
 
         async def route(request: Request) -> Response:
-            reading, number = self._reading(request), self._number(request)
+            reader, number = self._reader_of(request), self._number(request)
             wish: Any = body_of(await _body(request), kind)
-            return JSONResponse(await run_in_threadpool(take, reading, number, wish))
+            return JSONResponse(await run_in_threadpool(take, reader, number, wish))
 
         return route
 
@@ -198,17 +198,17 @@ class ReviewServer:
             raise HTTPException(404, "There is no such scan.")
         return number
 
-    def _reading(self, request: Request) -> Reading:
+    def _reader_of(self, request: Request) -> Reader:
         session = _session_of(request)
         if session.reader is None:
-            raise HTTPException(409, "Who is reading? Give a name first.")
-        return self._reading_of(session.reader)
+            raise HTTPException(409, "Who is reader? Give a name first.")
+        return self._reader_named(session.reader)
 
-    def _reading_of(self, reader: str) -> Reading:
+    def _reader_named(self, reader: str) -> Reader:
         with self._lock:
-            if reader not in self._readings:
-                self._readings[reader] = Reading(self.cohort, reader, blinded=self.blinded, order=self._order)
-            return self._readings[reader]
+            if reader not in self._readers:
+                self._readers[reader] = Reader(self.cohort, reader, blinded=self.blinded, order=self._order)
+            return self._readers[reader]
 
 
 class _Guarded:
@@ -264,20 +264,20 @@ async def _body(request: Request) -> bytes:
     return content
 
 
-def _decide(reading: Reading, number: int, wish: Decision) -> dict[str, Any]:
-    return reading.decide(number, **asdict(wish))
+def _decide(reader: Reader, number: int, wish: Decision) -> dict[str, Any]:
+    return reader.decide(number, **asdict(wish))
 
 
-def _add(reading: Reading, number: int, wish: Addition) -> dict[str, Any]:
-    return reading.add(number, **asdict(wish))
+def _add(reader: Reader, number: int, wish: Addition) -> dict[str, Any]:
+    return reader.add(number, **asdict(wish))
 
 
-def _undo(reading: Reading, number: int, wish: Undoing) -> dict[str, Any]:
-    return reading.undo(number, seconds=wish.seconds)
+def _undo(reader: Reader, number: int, wish: Undoing) -> dict[str, Any]:
+    return reader.undo(number, seconds=wish.seconds)
 
 
-def _done(reading: Reading, number: int, wish: Ending) -> dict[str, Any]:
-    return reading.done(number, **asdict(wish))
+def _done(reader: Reader, number: int, wish: Ending) -> dict[str, Any]:
+    return reader.done(number, **asdict(wish))
 
 
 def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - what Starlette calls it with

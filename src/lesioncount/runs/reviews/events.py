@@ -37,6 +37,8 @@ class ReviewEvent:
     action : {"decide", "add", "undo", "done"}
     map_sha256 : str or None
         Of the map that was shown: decisions are about no other.
+    counting : str
+        What candidates are: "regions" or "peaks", and of which channel of the map, if there are several.
     candidate : int or None
         The label of the candidate, in the run that was reviewed.
     peak : tuple of int
@@ -64,6 +66,7 @@ class ReviewEvent:
     scan: str
     action: Action
     map_sha256: str | None = None
+    counting: str = "regions"
     candidate: int | None = None
     peak: tuple[int, ...] = ()
     verdict: Verdict | None = None

@@ -106,6 +106,17 @@ def read_journal(out: Path, reader: str) -> ReaderJournal:
     return journal
 
 
+def notes_on_journals(out: Path) -> list[str]:
+    """Lines that say nothing, as those do that a crash has cut: one sentence for each reader who has any."""
+    skipped = {reader: read_journal(out, reader).n_skipped for reader in readers_of(out)}
+    return [
+        f"In the journal of {reader}, {n} line{'' if n == 1 else 's'} cannot be read and {'is' if n == 1 else 'are'} "
+        "skipped. A crash leaves such lines, of decisions that were never shown as saved."
+        for reader, n in skipped.items()
+        if n
+    ]
+
+
 def _first_reader(path: Path) -> str | None:
     if path.is_symlink() or not path.is_file():
         return None

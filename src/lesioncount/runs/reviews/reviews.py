@@ -11,7 +11,13 @@ from lesioncount.errors import ReviewError
 from lesioncount.runs.records import ScanRecord, ScanSummary
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.reviews.journals import REVIEWS, ReaderJournal, checked_reader, read_journal, readers_of
-from lesioncount.runs.reviews.scan_review import ScanReview, reviewed_count, reviewed_lesions, untouched_count
+from lesioncount.runs.reviews.scan_review import (
+    ScanReview,
+    counting_of,
+    reviewed_count,
+    reviewed_lesions,
+    untouched_count,
+)
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
 
@@ -73,7 +79,8 @@ class Reviews:
 
     def of(self, scan: ScanSummary) -> ScanReview:
         """What stands about a scan."""
-        return ScanReview.of(self.journal.events(scan.name), scan)
+        counting = counting_of(self.results.run.counted_with)
+        return ScanReview.of(self.journal.events(scan.name), scan, counting)
 
     def scan(self, scan: ScanSummary) -> ReviewedScan | None:
         """A scan with its record; None if the reader has done nothing about it."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.records import ScanRecord, ScanSummary
 from lesioncount.runs.reviews.events import ReviewEvent
+from lesioncount.runs.settings import CountedWith
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
 
@@ -35,10 +36,9 @@ class ScanReview:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, events: Sequence[ReviewEvent], scan: ScanSummary) -> ScanReview:
-        """Of what a journal has about a scan, but for decisions about another map of that name."""
-        sha256 = None if scan.files is None else scan.files.sha256
-        own = [event for event in events if event.map_sha256 == sha256]
+    def of(cls, events: Sequence[ReviewEvent], scan: ScanSummary, counting: str) -> ScanReview:
+        """Of what a journal has about a scan, but for decisions about another map, or other candidates."""
+        own = [event for event in events if (event.map_sha256, event.counting) == (sha256_of(scan), counting)]
         taken_back = {event.undoes for event in own if event.action == "undo"}
         standing = (event for event in own if event.action != "undo" and event.id not in taken_back)
         return cls(tuple(standing), len(own), sum(event.seconds for event in own))
@@ -89,6 +89,18 @@ class ScanReview:
     def last(self) -> ReviewEvent | None:
         """What would be taken back next."""
         return self.standing[-1] if self.standing else None
+
+
+def sha256_of(scan: ScanSummary) -> str | None:
+    """Of the map that decisions are about."""
+    return None if scan.files is None else scan.files.sha256
+
+
+def counting_of(counted_with: CountedWith) -> str:
+    """What candidates are, in words. A decision about a region is none about a peak in it, or another channel."""
+    kind = "peaks" if counted_with.protocol.has_peaks else "regions"
+    channel = counted_with.reading.channel
+    return kind if channel is None else f"{kind} of channel {channel}"
 
 
 def reviewed_lesions(record: ScanRecord) -> tuple[LesionRow, ...]:

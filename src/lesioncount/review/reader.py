@@ -14,14 +14,21 @@ from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.reviews.events import ReviewEvent
 from lesioncount.runs.reviews.journals import ReaderJournal
 from lesioncount.runs.reviews.progress import Order, ScanProgress, left_in_cohort, left_in_scan, order_of
-from lesioncount.runs.reviews.scan_review import ScanReview, plain_decisions, reviewed_count, reviewed_lesions
+from lesioncount.runs.reviews.scan_review import (
+    ScanReview,
+    counting_of,
+    plain_decisions,
+    reviewed_count,
+    reviewed_lesions,
+    sha256_of,
+)
 from lesioncount.trust.reviewed_count import ReviewedCount
 
 # Probabilities of counts that a picture does not show.
 _INVISIBLE = 1e-6
 
 
-class Reading:
+class Reader:
     """A reader's view of a cohort. All that stands is what the journal says, which others may be writing to as well.
 
     Parameters
@@ -40,6 +47,7 @@ class Reading:
         self._progress: dict[int, ScanProgress] = {}
         self._numbers = {scan.name: number for number, scan in enumerate(cohort.scans)}
         self._seed = crc32("\n".join(self._numbers).encode("utf-8", "surrogateescape"))  # the same for all readers
+        self._counting = counting_of(cohort.results.run.counted_with)
         self._lock = RLock()
 
     def overview(self) -> dict[str, Any]:
@@ -119,8 +127,9 @@ class Reading:
 
     def _take(self, number: int, **what: Any) -> dict[str, Any]:
         scan = self.cohort.scans[number]
-        sha256 = None if scan.files is None else scan.files.sha256
-        event = ReviewEvent(reader=self.journal.reader, scan=scan.name, map_sha256=sha256, **what)
+        event = ReviewEvent(
+            reader=self.journal.reader, scan=scan.name, map_sha256=sha256_of(scan), counting=self._counting, **what
+        )
         with self._lock:
             self.journal.append(event)  # on the disk before anybody is told
             state, _ = self._state(number)
@@ -146,7 +155,7 @@ class Reading:
 
     def _review(self, number: int) -> ScanReview:
         scan = self.cohort.scans[number]
-        return ScanReview.of(self.journal.events(scan.name), scan)
+        return ScanReview.of(self.journal.events(scan.name), scan, self._counting)
 
     def _progress_of(self, number: int) -> ScanProgress:
         if number not in self._progress:
