@@ -92,8 +92,17 @@ class ReviewCohort:
 
 
 def _in_3d(voxels: NDArray[Any], grid: VoxelGrid) -> tuple[NDArray[Any], VoxelGrid]:
-    """A picture as a volume of one slice."""
-    if voxels.ndim == 3:
-        return voxels, grid
-    spacing = None if grid.spacing_mm is None else (*grid.spacing_mm, 1.0)
-    return voxels[..., None], VoxelGrid(grid.path, (*grid.shape, 1), grid.affine, spacing, grid.why_unplaced)
+    """A volume, which for a picture has one slice, and where its voxels are shown."""
+    spacing = (*(grid.spacing_mm or (1.0,) * voxels.ndim), 1.0)[:3]
+    affine = _as_printed(voxels.ndim, spacing) if grid.affine is None else grid.affine
+    volume = voxels.reshape(*voxels.shape, *(1,) * (3 - voxels.ndim))
+    return volume, VoxelGrid(grid.path, volume.shape, affine, spacing)
+
+
+def _as_printed(n_axes: int, spacing: tuple[float, ...]) -> NDArray[np.float64]:
+    """For arrays without a place, as reports show them: the last axis runs to the right, and the one before down."""
+    right, down = n_axes - 1, n_axes - 2
+    affine = np.diag([0.0, 0.0, 0.0, 1.0])
+    for place, axis, sign in ((0, right, 1), (1, down, -1), (2, 3 - right - down, 1)):
+        affine[place, axis] = sign * spacing[axis]
+    return affine

@@ -1,5 +1,6 @@
 """A small counted cohort, its page, and readers before it."""
 
+import io
 import time
 from importlib.util import find_spec
 
@@ -138,6 +139,13 @@ class Reader:
           return [box.left + x / scale, box.top + y / scale];
         }"""
         return self.page.evaluate(script, [voxel, plane])
+
+    def brightness(self, voxel, plane=0):
+        """How bright the screen is where a voxel should be."""
+        image = pytest.importorskip("PIL.Image")
+        x, y = self.pixel(voxel, plane)
+        shot = image.open(io.BytesIO(self.page.screenshot())).convert("L")
+        return np.asarray(shot)[round(y), round(x)]
 
     def close(self):
         self.context.close()

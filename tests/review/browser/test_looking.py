@@ -1,19 +1,8 @@
 """The picture and the list are one: what is chosen in either is shown in the other."""
 
-import io
-
-import numpy as np
 import pytest
 
 BRIGHT, DARK = 150, 110  # of lesions and of what surrounds them, in a window over the whole image
-
-
-def brightness(reader, voxel, plane=0):
-    """How bright the screen is where a voxel should be, without anything drawn over it."""
-    image = pytest.importorskip("PIL.Image")
-    x, y = reader.pixel(voxel, plane)
-    shot = image.open(io.BytesIO(reader.page.screenshot())).convert("L")
-    return np.asarray(shot)[round(y), round(x)]
 
 
 def test_each_plane_shows_the_candidate_where_it_is(reader):
@@ -27,8 +16,8 @@ def test_each_plane_shows_the_candidate_where_it_is(reader):
         reader.until("!window.lesioncountReview.picture.drawing")
         away = [at[0] + 3, at[1] + 3, at[2] + 3]
         for plane in range(3):
-            assert brightness(reader, at, plane) > BRIGHT
-            assert brightness(reader, away, plane) < DARK
+            assert reader.brightness(at, plane) > BRIGHT
+            assert reader.brightness(away, plane) < DARK
         reader.page.keyboard.press("j")
 
 

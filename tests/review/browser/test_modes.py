@@ -39,6 +39,13 @@ def test_a_picture_of_two_dimensions_is_one_plane(tmp_path, another):
         reader.open_scan("leaf")
         assert reader.page.evaluate("window.lesioncountReview.picture.planes.length") == 1
         at = reader.at()
+        (x, y), (right, _), (_, below) = (reader.pixel(spot) for spot in ([20, 30, 0], [20, 35, 0], [25, 30, 0]))
+        assert right > x  # as in the picture: columns to the right, rows down
+        assert below > y
+        reader.page.keyboard.press("o")
+        reader.page.keyboard.press("x")
+        reader.until("!window.lesioncountReview.picture.drawing")
+        assert reader.brightness([12, 21, 0]) > 150 > reader.brightness([20, 30, 0])
         reader.page.keyboard.down("Shift")
         reader.page.mouse.click(*reader.pixel([25, 40, 0]))
         reader.page.keyboard.up("Shift")

@@ -3,7 +3,7 @@ import { listen } from "./gestures.js";
 import { labelNear } from "./labels.js";
 import { el } from "./markup.js";
 import { drawOverlay } from "./overlay.js";
-import { placeOf, planesOf } from "./planes.js";
+import { flatPlane, placeOf, planesOf } from "./planes.js";
 import { bytesOf, voxelsOf } from "./volumes.js";
 
 const SETTINGS = {
@@ -26,7 +26,7 @@ const SETTINGS = {
 };
 const WIDE = [[0, [0, 0, 0.62, 1]], [1, [0.62, 0, 0.38, 0.5]], [2, [0.62, 0.5, 0.38, 0.5]]];
 const TALL = [[0, [0, 0, 1, 0.6]], [1, [0, 0.6, 0.5, 0.4]], [2, [0.5, 0.6, 0.5, 0.4]]];
-const FLAT = [[0, [0, 0, 1, 1]]];
+const WHOLE = [0, 0, 1, 1];
 
 // One viewer for all scans: its shaders are compiled once, and a browser has few contexts to give.
 let attached = null;
@@ -96,7 +96,11 @@ export class Picture {
     this.canvas = canvas;
     this.viewer = viewer;
     this.node.prepend(canvas);
-    const volume = await NVImage.loadFromUrl({ url: buffer, name: "volume.nii" });
+    // Left and right of a picture without a place are as they were drawn; of a body, as radiologists are used to.
+    viewer.opts.isRadiologicalConvention = this.scan.is_placed;
+    viewer.opts.sagittalNoseLeft = this.scan.is_placed;
+    const window = hasImage ? {} : { cal_min: 0, cal_max: 1 }; // of a map that is nearly empty, none can be guessed
+    const volume = await NVImage.loadFromUrl({ url: buffer, name: "volume.nii", ...window });
     const draw = viewer.drawScene;
     viewer.drawScene = () => undefined; // what is loaded is drawn once, when its place is known
     viewer.addVolume(volume);
@@ -123,7 +127,8 @@ export class Picture {
     this.top.width = Math.round(width * ratio);
     this.top.height = Math.round(height * ratio);
     this.scale = ratio;
-    const tiles = this.is3d ? (width > 0.9 * height ? WIDE : TALL) : FLAT;
+    const flat = [[flatPlane(this.viewer.volumes[0]), WHOLE]];
+    const tiles = this.is3d ? (width > 0.9 * height ? WIDE : TALL) : flat;
     this.canvas.width = this.top.width;
     this.canvas.height = this.top.height;
     this.viewer.customLayout = tiles.map(([sliceType, position]) => ({ sliceType, position }));
@@ -207,8 +212,7 @@ export class Picture {
     this.viewer.drawScene();
     this.planes = planesOf(this.viewer);
     const { outlines, cross, opacity } = this.settings;
-    const isOriented = this.is3d && this.scan.spacing_mm !== null;
-    const rest = { labels: this.labels, map: this.map, opacity, spacing: this.scan.spacing_mm, isOriented, hasOutlines: outlines, hasCross: cross };
+    const rest = { labels: this.labels, map: this.map, opacity, spacing: this.scan.spacing_mm, isOriented: this.scan.is_placed, hasOutlines: outlines, hasCross: cross };
     drawOverlay(this.top, this.planes, { ...this.shown, ...rest }, this.scale);
   }
 

@@ -11,6 +11,11 @@ function nativeAxes(volume) {
   });
 }
 
+/** The plane of a picture: the one across its last axis, which has one voxel. */
+export function flatPlane(volume) {
+  return 2 - nativeAxes(volume).findIndex(({ axis }) => axis === 2);
+}
+
 /** Where the middle of a voxel is, from 0 to 1 along each axis of the display. */
 export function placeOf(volume, voxel) {
   return nativeAxes(volume).map(({ axis, n, flipped }) => {
