@@ -289,7 +289,27 @@ def test_complete_reviews_are_the_truth_and_others_are_left_out(results):
     assert truth.count == 5
     assert truth.match.owns.tolist() == [True, True, False]
     assert (truth.match.n_missed, truth.match.n_merged, truth.match.n_found_by(truth.match.owns)) == (1, 1, 4)
-    assert "1 scans that ann has begun are left out" in compared.notes[0]
+    assert "1 of the 2 scans that ann has begun" in compared.notes[0]
+
+
+def test_reviews_without_a_complete_one_are_no_truth(results):
+    SimulatedReader(results).decide("a", 1, "lesion")
+    with pytest.raises(ReviewError, match="No review by ann is complete, of 1 begun"):
+        compare(results, TruthOptions(reviews=results.out), read_maps=False)
+
+
+def test_of_an_ensemble_the_first_member_is_reviewed(tmp_path):
+    for member, peaks in (("one", [0.9, 0.6]), ("two", [0.8])):
+        write_map(tmp_path / member / "a.nii.gz", peaks)
+    count_batch([tmp_path / "one", tmp_path / "two"], tmp_path / "out", members=True)
+    results = read_counted(tmp_path / "out")
+    ann = SimulatedReader(results)
+    ann.decide("a", 2, "none")
+    assert _review(results, "a").count(None).mean() == pytest.approx(0.9, abs=1e-6)
+    ann.done("a", rest="none")
+    (truth,) = compare(results, TruthOptions(reviews=results.out), read_maps=True).truths
+    assert (truth.count, truth.match) == (0, None)
+    assert export_reviews(results)[1] == []
 
 
 def test_reviews_are_evaluated_from_the_command_line(results, tmp_path):
@@ -329,7 +349,7 @@ def test_partial_reviews_fix_candidates_in_a_new_count(results, tmp_path):
     assert (applied.n_begun, applied.n_complete) == (1, 0)
     assert applied.mean == pytest.approx(0.9 + 0.3 + 0.8 + 0.5, abs=1e-5)
     assert applied.sd**2 == pytest.approx(0.09 + 0.21 + 0.16 + 0.25, abs=1e-5)
-    assert "Reviewed by ann: 1 scans" in str(applied)
+    assert "Reviewed by ann: 1 scan, 0 completely" in str(applied)
 
 
 def test_reviews_of_other_maps_are_refused(results, tmp_path):

@@ -108,7 +108,8 @@ def _export(options: argparse.Namespace) -> int:
     tables = [name for name in files if name.endswith(".tsv")]
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    maps = f", and {len(files) - len(tables)} label maps in reviews/" if len(files) > len(tables) else ""
+    n_maps = len(files) - len(tables)
+    maps = f", and {n_maps} label map{'' if n_maps == 1 else 's'} in reviews/" if n_maps else ""
     print(f"Written in {options.results}: {', '.join(tables)}{maps}")
     return 1 if notes else 0
 

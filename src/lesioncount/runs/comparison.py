@@ -203,7 +203,8 @@ def _truth_of(
     reviewed = matches.get(scan.name)
     if reviewed is not None:
         again = _counted_again(scan, counted_with, keep_runs=False) if read_maps else None
-        return ScanTruth(reviewed.n_lesions, None, reviewed, None if again is None else again.counts_at)
+        match = reviewed if len(scan.existence) == 1 else None  # of an ensemble, one member was reviewed
+        return ScanTruth(reviewed.n_lesions, None, match, None if again is None else again.counts_at)
     lesions = None if masks is None else masks.lesions(scan, counted_with)
     n_drawn = None if lesions is None else len(lesions)
     count = table.count_of(scan) if table is not None else n_drawn or 0

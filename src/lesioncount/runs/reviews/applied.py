@@ -34,8 +34,8 @@ class AppliedReviews:
     def __str__(self) -> str:
         """One line in plain words."""
         return (
-            f"Reviewed by {self.reader}: {self.n_begun} scans, {self.n_complete} of them completely. Total after "
-            f"review: {self.mean:.1f} ± {self.sd:.1f} (mean and sd), see {REVIEWED_COUNTS}."
+            f"Reviewed by {self.reader}: {self.n_begun} scan{'' if self.n_begun == 1 else 's'}, {self.n_complete} "
+            f"completely. Total after review: {self.mean:.1f} ± {self.sd:.1f} (mean and sd), see {REVIEWED_COUNTS}."
         )
 
 

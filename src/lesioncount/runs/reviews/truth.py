@@ -33,16 +33,16 @@ class ReviewedTruth:
         self.matches = {scan.record.name: match_of(scan) for scan in begun if scan.is_complete}
         if not self.matches:
             raise ReviewError(
-                f"Of the {len(begun)} scans that {self.reader} has begun, none is complete: mark a scan as done when "
-                "each of its candidates is decided."
+                f"No review by {self.reader} is complete, of {len(begun)} begun: mark a scan as done when each of its "
+                "candidates is decided."
             )
 
     def notes(self) -> Iterator[str]:
         """What a reader of results must know."""
         if self.n_partial:
             yield (
-                f"{self.n_partial} scans that {self.reader} has begun are left out: they are not marked as done, or "
-                "not all of their candidates are decided."
+                f"Left out, because they are not marked as done or not all candidates are decided: {self.n_partial} of "
+                f"the {self.n_partial + len(self.matches)} scans that {self.reader} has begun."
             )
 
 
