@@ -149,7 +149,8 @@ class Reader:
 
     def close(self):
         self.context.close()
-        assert self.errors == []
+        # Of a server that is gone, the browser notes so; the page has told it already.
+        assert [error for error in self.errors if "net::ERR_CONNECTION" not in error] == []
 
 
 @pytest.fixture

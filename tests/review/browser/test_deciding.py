@@ -81,7 +81,6 @@ def test_decisions_outlive_a_server_that_is_killed(cohort, another):
         first.page.wait_for_selector("#alarm:not([hidden])")
         assert "does not answer" in first.text("#alarm")
         assert first.verdicts() == said  # what is not saved is not shown as if it were
-        first.errors.clear()  # the browser notes that the server is gone
     with Server(out, "--images", images) as server:
         again = another(server.address, "survivor")
         again.open_scan("scan-a")
