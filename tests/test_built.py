@@ -21,6 +21,7 @@ SKIPPED = (
     "results",
     "reproduce-*",
     "findings",
+    "node_modules",
     "*.egg-info",
     "__pycache__",
     "*.c",
@@ -36,6 +37,7 @@ LEFTOVERS = [
     "benchmarks/results.json",
     "fuzzing/findings/finding.json",
 ]
+VIEWER = ["src/lesioncount/review/page/niivue.js", "src/lesioncount/review/page/niivue.LICENSES.txt"]
 BESIDE = [
     "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
     "SECURITY.md", "conftest.py", "pyproject.toml", "setup.py",
@@ -60,6 +62,8 @@ def checkout(tmp_path_factory):
     for name in LEFTOVERS:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
+    for name in VIEWER:  # as it is where `make page` was run, and without a network where it was not
+        (folder / name).write_text("built")
     later = time.time() + 60  # Cython leaves files alone that are newer than their sources, and its own
     for source in (folder / "src/lesioncount/_kernels").glob("*.pyx"):
         generated = source.with_suffix(".c")
@@ -70,7 +74,10 @@ def checkout(tmp_path_factory):
 
 def build(what, checkout):
     code = f"from setuptools.build_meta import build_{what}; build_{what}('dist')"
-    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=False)
+    without_npm = {**os.environ, "LESIONCOUNT_NO_NPM": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, env=without_npm, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     (built,) = (checkout / "dist").glob({"wheel": "*.whl", "sdist": "*.tar.gz"}[what])
     return built
@@ -89,6 +96,7 @@ def test_a_wheel_holds_the_package_and_its_kernels_but_nothing_generated(checkou
     kernels = {name.partition(".")[0] for name in sources if name.endswith(".pyx")}
     compiled = names - sources
     assert names >= sources
+    assert names >= {name.removeprefix("src/") for name in VIEWER}
     assert {name.partition(".")[0] for name in compiled} == kernels
     assert len(compiled) == len(kernels)  # one for each: none of another Python
     assert {Path(name).suffix for name in compiled} <= {".so", ".pyd"}
@@ -97,7 +105,7 @@ def test_a_wheel_holds_the_package_and_its_kernels_but_nothing_generated(checkou
 def test_a_source_distribution_can_be_tested_where_it_is_unpacked(checkout):
     with tarfile.open(build("sdist", checkout)) as sdist:
         names = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
-    folders = ("src/lesioncount", "tests", "docs", "benchmarks", "fuzzing")
+    folders = ("src/lesioncount", "tests", "docs", "benchmarks", "fuzzing", "page")
     wanted = set(BESIDE).union(*(files_in(checkout, folder) for folder in folders))
     made = {name for name in names if name in {"PKG-INFO", "setup.cfg"} or ".egg-info/" in name}
     assert names - made == wanted

@@ -16,6 +16,7 @@ _COMMANDS = {
     "count": "count the lesions in probability maps",
     "evaluate": "compare counts with the truth",
     "calibrate": "learn from scans with known truth how to correct counts",
+    "review": "look at candidates in the browser and decide which are lesions",
     "train": "train a network to segment and count",
     "predict": "make probability maps with a trained network",
     "reproduce": "run the experiments of the paper and report which of its claims hold",

@@ -91,7 +91,8 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
     from lesioncount.trust.fitting import CalibrationFit
 
     if options.positive_weight is not None:
-        if options.results is not None or options.truth is not None or options.truth_counts is not None:
+        given = (options.results, options.truth, options.truth_counts, options.reviews)
+        if any(one is not None for one in given):
             raise CalibrationError("--positive-weight takes neither results nor truth: nothing is fitted.")
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     if options.results is None:

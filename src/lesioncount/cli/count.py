@@ -113,6 +113,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="conformal: add a 90 %% interval that is guaranteed for scans like those used for the calibration",
     )
     trust.add_argument(
+        "--reviews",
+        type=named_path,
+        metavar="FOLDER",
+        help="results that were reviewed (lesioncount review): candidates that were decided there count as decided, in "
+        "reviewed_counts.tsv",
+    )
+    trust.add_argument("--reader", metavar="NAME", help="whose reviews (default: the only reader there is)")
+    trust.add_argument(
         "--members",
         action="store_true",
         help="treat each input folder as one member of an ensemble (folds, MC dropout, test-time augmentation) and "
@@ -231,6 +239,7 @@ def run(options: argparse.Namespace) -> int:
         from lesioncount.report import check_can_report
 
         check_can_report()  # before anything is counted
+    _check_reviews(options)
     fit = None
     if options.calibration is not None:
         from lesioncount.trust.fitting import CalibrationFit
@@ -273,6 +282,7 @@ def run(options: argparse.Namespace) -> int:
     shown = len(result.scans) if options.verbose else _SHOWN
     if not options.quiet:
         _print_summary(result, shown=shown)
+    _apply_reviews(result, options)
     if options.report:
         from lesioncount.report import write_report
 
@@ -289,6 +299,23 @@ def run(options: argparse.Namespace) -> int:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
     return 1 if result.failed else 0
+
+
+def _check_reviews(options: argparse.Namespace) -> None:
+    """Raise if there are none, before anything is counted."""
+    if options.reviews is not None:
+        from lesioncount.runs.reviews.reviews import the_reader
+
+        the_reader(options.reviews, options.reader)
+
+
+def _apply_reviews(result: RunResults, options: argparse.Namespace) -> None:
+    if options.reviews is not None:
+        from lesioncount.runs.reviews.applied import apply_reviews
+
+        reviewed = apply_reviews(result, options.reviews, options.reader)
+        if not options.quiet:
+            print(reviewed)
 
 
 def _dicom(options: argparse.Namespace) -> DicomOutput | None:

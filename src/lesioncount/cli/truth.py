@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lesioncount.cli.arguments import named_path
 
 if TYPE_CHECKING:
     from lesioncount.runs.comparison import TruthOptions
+
+
+# In place of a folder: the reviews are in that of the results.
+IN_RESULTS = Path()
 
 
 def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +61,16 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
         help="which scans belong together, such as those of a patient: a column of the table, participant_id, or a "
         "regular expression that finds the patient in the name of a scan",
     )
+    truth.add_argument(
+        "--reviews",
+        nargs="?",
+        const=IN_RESULTS,
+        type=named_path,
+        metavar="FOLDER",
+        help="scans that were reviewed completely are the truth, and the others are left out; the folder is that of "
+        "the results that were reviewed (default: RESULTS)",
+    )
+    truth.add_argument("--reader", metavar="NAME", help="whose reviews (default: the only reader there is)")
     truth.add_argument("--skip-missing", action="store_true", help="leave out scans without truth")
 
 
@@ -73,4 +88,6 @@ def truth_options(options: argparse.Namespace) -> TruthOptions:
         count_column=options.count_column,
         group_by=options.group_by,
         skip_missing=options.skip_missing,
+        reviews=options.results if options.reviews is IN_RESULTS else options.reviews,
+        reader=options.reader,
     )

@@ -19,7 +19,7 @@ _LEVEL = 1
 _GZIP = 31
 
 
-def nifti_bytes(voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none") -> bytes:
+def nifti_bytes(voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none", slope: float = 1.0) -> bytes:
     """The content of a ``.nii.gz`` file.
 
     Parameters
@@ -29,17 +29,19 @@ def nifti_bytes(voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none") 
         Where they lie. Without a place, only their sizes are written.
     intent : str
         What the numbers mean, by the names of nibabel, such as ``label``.
+    slope : float, default 1
+        What the numbers are multiplied with when they are read.
     """
     from isal import isal_zlib
 
     packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP)
-    head = packer.compress(_header(voxels, grid, intent))
+    head = packer.compress(_header(voxels, grid, intent, slope))
     content = np.ascontiguousarray(voxels.T)  # the first axis runs fastest; mostly as it is in memory
     packed: bytes = head + packer.compress(content.reshape(-1).view(np.uint8)) + packer.flush()
     return packed
 
 
-def _header(voxels: NDArray[Any], grid: VoxelGrid, intent: str) -> bytes:
+def _header(voxels: NDArray[Any], grid: VoxelGrid, intent: str, slope: float) -> bytes:
     """The header as it is in a file. An image of nibabel would work out its affine twice, in two ways."""
     from nibabel import Nifti1Header, Nifti2Header
 
@@ -52,7 +54,7 @@ def _header(voxels: NDArray[Any], grid: VoxelGrid, intent: str) -> bytes:
         header.set_sform(grid.affine, code="aligned")
     header.set_xyzt_units("mm")
     header.set_intent(intent)
-    header.set_slope_inter(1, 0)
+    header.set_slope_inter(slope, 0)
     header.set_data_offset(header.single_vox_offset)
     without_extensions = bytes(header.single_vox_offset - header.sizeof_hdr)
     return bytes(header.binaryblock) + without_extensions

@@ -17,6 +17,7 @@ from typing import IO
 from lesioncount.errors import MapFileError
 from lesioncount.files.atomic import remove_left_overs, replacing, write_quickly
 from lesioncount.files.certified import certified, is_certified
+from lesioncount.files.journal import Journal
 
 fcntl: ModuleType | None
 try:
@@ -113,6 +114,15 @@ class OutputFolder:
         self._record({name: hashlib.sha256(content).hexdigest() for name, content in contents.items()})
         for name, content in contents.items():
             write_quickly(self.path / name, content, made_in=self.path)
+
+    def append_line(self, name: str, line: bytes) -> None:
+        """Append a line to a journal, and wait until it is on the disk.
+
+        A journal is in no ledger, and changes all the time: so it is never ours to replace or to remove.
+        """
+        path = self.path / name
+        self._make(path.parent)
+        Journal(path).append(line)
 
     def remove(self, name: str) -> None:
         """Remove a file if it is ours."""

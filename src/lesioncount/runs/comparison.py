@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.patterns import is_pattern
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults
+from lesioncount.runs.reviews.truth import ReviewedTruth
 from lesioncount.runs.scan_numbers import WHOSE_COLUMNS
 from lesioncount.runs.settings import CountedWith
 from lesioncount.runs.truth import check_none_missing, read_truth_table, true_lesions
@@ -55,6 +56,11 @@ class TruthOptions:
         A column of the table, ``participant_id``, or a regular expression that finds the patient in the name of a scan.
     skip_missing : bool
         Leave out scans without truth. Otherwise they are an error.
+    reviews : Path, optional
+        Folder of results that were reviewed, in place of masks and table: complete reviews are the truth, and all other
+        scans are left out.
+    reader : str, optional
+        Whose reviews. Default: the only reader there is.
     """
 
     masks: Path | None = None
@@ -66,10 +72,18 @@ class TruthOptions:
     count_column: str = "count"
     group_by: str | None = None
     skip_missing: bool = False
+    reviews: Path | None = None
+    reader: str | None = None
 
     def __post_init__(self) -> None:
-        if self.masks is None and self.table is None:
-            raise TruthError("Expected the truth: masks (--truth), a table of counts (--truth-counts), or both.")
+        if self.masks is None and self.table is None and self.reviews is None:
+            raise TruthError(
+                "Expected the truth: masks (--truth), a table of counts (--truth-counts), or both; or --reviews."
+            )
+        if self.reviews is not None and (self.masks is not None or self.table is not None):
+            raise TruthError("Reviews are the truth by themselves: leave --truth and --truth-counts out.")
+        if self.reader is not None and self.reviews is None:
+            raise TruthError("A reader (--reader) goes with reviews: --reviews.")
         if self.instances and (self.masks is None or self.label is not None):
             raise TruthError(
                 "With --truth-instances each value of the masks is a lesion of its own: it takes masks (--truth), and "
@@ -81,14 +95,17 @@ class TruthOptions:
 
     @property
     def kind(self) -> str:
-        """Of the truth: "masks", "instances", "counts", or one of the first two "and counts"."""
+        """Of the truth: "masks", "instances", "counts", or one of the first two "and counts"; or "reviews"."""
+        if self.reviews is not None:
+            return "reviews"
         drawn = [] if self.masks is None else ["instances" if self.instances else "masks"]
         return " and ".join([*drawn, *(() if self.table is None else ("counts",))])
 
     @property
     def where(self) -> str:
         """The paths of the truth."""
-        return " and ".join(str(path) for path in (self.masks, self.table) if path is not None)
+        paths = (self.masks, self.table, self.reviews)
+        return " and ".join(str(path) for path in paths if path is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +162,12 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         raise TruthError(
             f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
+    reviews = None if options.reviews is None else ReviewedTruth(results, options.reviews, options.reader)
     table = None if options.table is None else _Table(options)
     masks = None if options.masks is None else _Masks(options, results.counted)
     sources = [source for source in (table, masks) if source is not None]
-    known = tuple(scan for scan in results.counted if all(source.knows(scan) for source in sources))
+    asked = [scan for scan in results.counted if reviews is None or scan.name in reviews.matches]
+    known = tuple(scan for scan in asked if all(source.knows(scan) for source in sources))
     if not options.skip_missing or not known:
         for source in sources:
             missing = [scan.name for scan in results.counted if not source.knows(scan)]
@@ -159,6 +178,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         _truth_of,
         table=table,
         masks=masks,
+        matches={} if reviews is None else reviews.matches,
         counted_with=results.run.counted_with,
         read_maps=read_maps and not results.has_members,
     )
@@ -167,12 +187,24 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
     if options.label is not None and not any(truth.n_drawn for truth in truths):
         raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
     groups = _groups_in_names(known, options.group_by) if table is None else table.groups(known, options.group_by)
-    return Compared(results, known, truths, tuple(groups), tuple(_notes(truths, options)))
+    notes = (*_notes(truths, options), *(() if reviews is None else reviews.notes()))
+    return Compared(results, known, truths, tuple(groups), notes)
 
 
 def _truth_of(
-    scan: ScanSummary, *, table: _Table | None, masks: _Masks | None, counted_with: CountedWith, read_maps: bool
+    scan: ScanSummary,
+    *,
+    table: _Table | None,
+    masks: _Masks | None,
+    matches: Mapping[str, LesionMatch],
+    counted_with: CountedWith,
+    read_maps: bool,
 ) -> ScanTruth:
+    reviewed = matches.get(scan.name)
+    if reviewed is not None:
+        again = _counted_again(scan, counted_with, keep_runs=False) if read_maps else None
+        match = reviewed if len(scan.existence) == 1 else None  # of an ensemble, one member was reviewed
+        return ScanTruth(reviewed.n_lesions, None, match, None if again is None else again.counts_at)
     lesions = None if masks is None else masks.lesions(scan, counted_with)
     n_drawn = None if lesions is None else len(lesions)
     count = table.count_of(scan) if table is not None else n_drawn or 0

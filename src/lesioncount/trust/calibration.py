@@ -186,10 +186,17 @@ class Calibration:
 
     def distribution(self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
+        existence, weights = self.at_nodes(probabilities, saddles)
+        members = [self._with_extra(PoissonBinomial(one)) for one in existence]
+        return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
+
+    def at_nodes(
+        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
         p = np.asarray(probabilities, dtype=np.float64)
         shifts, weights = self._nodes(n_nodes(self.spread, len(p)), self._seeming_count(p, saddles))
-        members = [self._with_extra(PoissonBinomial(self._at(p, saddles, shift))) for shift in shifts]
-        return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
+        return np.array([self._at(p, saddles, shift) for shift in shifts]), weights
 
     def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Shifts of the logit that a whole scan may have, which seems to have so many lesions, and their weights."""

@@ -95,9 +95,9 @@ def known_truth(
     results: Path, truth: TruthOptions, /, *, from_lesions: bool = False, jobs: int = 1
 ) -> tuple[KnownTruth, Compared]:
     """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
-    if from_lesions and truth.masks is None:
+    if from_lesions and truth.masks is None and truth.reviews is None:
         raise CalibrationError(
-            "To calibrate from lesions, masks are needed (--truth); a table of counts is not enough."
+            "To calibrate from lesions, masks are needed (--truth), or reviews; a table of counts is not enough."
         )
     if from_lesions and truth.table is not None:
         raise CalibrationError(
@@ -110,7 +110,7 @@ def known_truth(
             f"{results} holds the counts of an ensemble. Calibrate the counts of a single member, then count the "
             "ensemble with that calibration."
         )
-    compared = compare(counted, truth, read_maps=from_lesions, jobs=jobs)
+    compared = compare(counted, truth, read_maps=from_lesions and truth.reviews is None, jobs=jobs)
     owns = [t.match.owns for t in compared.truths if t.match is not None]
     return (
         KnownTruth.of(

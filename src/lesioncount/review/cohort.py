@@ -1,0 +1,108 @@
+"""A folder of results → the scans that can be reviewed, with their maps and images as NIfTI files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.errors import MapFileError
+from lesioncount.files import open_map
+from lesioncount.files.geometry import VoxelGrid, check_same_grid
+from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.runs.pairing import pair, paired_scan
+from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.results import RunResults, read_counted
+from lesioncount.runs.reviews.candidates_again import candidates_again, existing_map
+
+# Records and volumes that are kept: those of the scan on the screen, and of the next ones.
+_RECORDS, _VOLUMES = 64, 6
+
+# Labels that fit into 16 bits.
+_MOST_SHORT = (1 << 16) - 1
+
+# Of the map: as many as a screen shows, in a quarter of the bytes.
+_SHADES = 255
+
+
+class ReviewCohort:
+    """The scans of a run, known by their numbers: a client never names a file.
+
+    Parameters
+    ----------
+    out : Path
+        The folder of results.
+    images : Path, optional
+        A folder with the image of each map, or a pattern, as `write_report` takes them.
+    images_suffix : str
+        What the name of an image adds to that of its map.
+    """
+
+    def __init__(self, out: Path, *, images: Path | None = None, images_suffix: str = "") -> None:
+        self.results: RunResults = read_counted(out)
+        self.scans: tuple[ScanSummary, ...] = self.results.counted
+        self.images = {} if images is None else self._paired(images, images_suffix)
+        self.record: Callable[[int], ScanRecord] = lru_cache(_RECORDS)(self._record)
+        self.volume: Callable[[int, str], bytes] = lru_cache(_VOLUMES)(self._volume)
+
+    @property
+    def out(self) -> Path:
+        """The folder of results."""
+        return self.results.out
+
+    def has_image(self, number: int) -> bool:
+        """Whether there is an image of a scan."""
+        return self.scans[number].name in self.images
+
+    def _paired(self, images: Path, suffix: str) -> dict[str, Path]:
+        scans = [paired_scan(scan.name, scan.files) for scan in self.scans if scan.files is not None]
+        found = pair(scans, images, role="image", suffix=suffix)
+        return {scan.name: path for scan, path in zip(scans, found, strict=True) if path is not None}
+
+    def _record(self, number: int) -> ScanRecord:
+        return self.results.record(self.scans[number].name)
+
+    def _volume(self, number: int, kind: str) -> bytes:
+        """The content of a NIfTI file: "image", "map" or "labels" of a scan, all on the grid of the map."""
+        voxels = {"image": self._image, "map": self._map, "labels": self._labels}[kind](number)
+        return nifti_bytes(*_in_3d(voxels, self.scans[number].grid), slope=1 / _SHADES if kind == "map" else 1.0)
+
+    def _image(self, number: int) -> NDArray[Any]:
+        scan = self.scans[number]
+        source = open_map(self.images[scan.name])
+        check_same_grid(scan.grid, source.grid, "the image")
+        values = source.values()
+        return values if values.dtype in (np.uint8, np.int16) else values.astype(np.float32)
+
+    def _map(self, number: int) -> NDArray[Any]:
+        scan = self.scans[number]
+        source = open_map(existing_map(scan), **self.results.run.counted_with.reading.to_dict())
+        if source.shape != scan.grid.shape:
+            raise MapFileError(f"The map {source.path} of {scan.name} has changed since it was counted. Count again.")
+        return np.round(source.probabilities().clip(0, 1) * _SHADES).astype(np.uint8)
+
+    def _labels(self, number: int) -> NDArray[Any]:
+        """The candidates of a scan, painted with their labels."""
+        found = candidates_again(self.scans[number], self.results.run.counted_with)
+        return found.label_map(np.uint16 if len(found) <= _MOST_SHORT else np.int32)
+
+
+def _in_3d(voxels: NDArray[Any], grid: VoxelGrid) -> tuple[NDArray[Any], VoxelGrid]:
+    """A volume, which for a picture has one slice, and where its voxels are shown."""
+    spacing = (*(grid.spacing_mm or (1.0,) * voxels.ndim), 1.0)[:3]
+    affine = _as_printed(voxels.ndim, spacing) if grid.affine is None else grid.affine
+    volume = voxels.reshape(*voxels.shape, *(1,) * (3 - voxels.ndim))
+    return volume, VoxelGrid(grid.path, volume.shape, affine, spacing)
+
+
+def _as_printed(n_axes: int, spacing: tuple[float, ...]) -> NDArray[np.float64]:
+    """For arrays without a place, as reports show them: the last axis runs to the right, and the one before down."""
+    right, down = n_axes - 1, n_axes - 2
+    affine = np.diag([0.0, 0.0, 0.0, 1.0])
+    for place, axis, sign in ((0, right, 1), (1, down, -1), (2, 3 - right - down, 1)):
+        affine[place, axis] = sign * spacing[axis]
+    return affine

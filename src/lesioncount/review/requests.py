@@ -1,0 +1,67 @@
+"""What the page sends: bounded, and checked against its types before anything is done."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from lesioncount.errors import ReviewError
+from lesioncount.runs.plain import typed, whole_number
+from lesioncount.runs.reviews.events import Verdict
+
+T = TypeVar("T")
+
+# Of the body of a request: a decision and what was shown take a few hundred bytes.
+MOST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict about a candidate."""
+
+    candidate: int
+    verdict: Verdict
+    n: int = 1
+    seconds: float = 0.0
+    shown: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A lesion that has no candidate, at this voxel."""
+
+    at: tuple[int, ...]
+    seconds: float = 0.0
+    shown: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Undoing:
+    """The last thing is taken back."""
+
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The whole scan was looked at, or not yet; and what all candidates are that were not decided."""
+
+    done: bool
+    seconds: float = 0.0
+    rest: Literal["none"] | None = None
+
+
+@dataclass(frozen=True)
+class ReaderName:
+    """The name of a reader."""
+
+    name: str
+
+
+def body_of(content: bytes, kind: type[T]) -> T:
+    """The body of a request, as one of the types above."""
+    try:
+        return typed(json.loads(content or b"{}", parse_int=whole_number), kind)
+    except (ValueError, RecursionError) as error:
+        raise ReviewError(f"The request cannot be understood: {str(error)[:200] or 'it is no JSON'}.") from None

@@ -1,0 +1,71 @@
+"""Files that lines are appended to."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lesioncount.errors import MapFileError
+from lesioncount.files.journal import Journal
+from lesioncount.files.output import OutputFolder
+
+_WRITER = """
+import sys
+from pathlib import Path
+from lesioncount.files.journal import Journal
+journal = Journal(Path(sys.argv[1]))
+for number in range(200):
+    journal.append(f'{{"of": {sys.argv[2]}, "number": {number}, "text": "{"x" * 300}"}}'.encode())
+"""
+
+
+def test_lines_come_back_in_order_and_once(tmp_path):
+    journal = Journal(tmp_path / "a.jsonl")
+    assert journal.news() == []
+    journal.append(b"one")
+    journal.append(b"two")
+    assert journal.news() == [b"one", b"two"]
+    assert journal.news() == []
+    Journal(tmp_path / "a.jsonl").append(b"three")
+    assert journal.news() == [b"three"]
+
+
+def test_line_that_a_crash_has_cut_never_joins_the_next(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"whole": 1}\n{"cut": 2, "an')
+    journal = Journal(path)
+    assert journal.news() == [b'{"whole": 1}']
+    journal.append(b'{"next": 3}')
+    assert journal.news() == [b'{"cut": 2, "an', b'{"next": 3}']
+    assert path.read_bytes().startswith(b'{"whole": 1}\n{"cut": 2, "an\n')
+
+
+def test_processes_that_append_at_the_same_time_lose_nothing(tmp_path):
+    path = tmp_path / "a.jsonl"
+    writers = [subprocess.Popen([sys.executable, "-c", _WRITER, str(path), str(of)]) for of in range(3)]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    found = [json.loads(line) for line in Journal(path).news()]
+    for of in range(3):
+        assert [one["number"] for one in found if one["of"] == of] == list(range(200))
+
+
+def test_link_is_neither_read_nor_written(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("precious\n")
+    (tmp_path / "a.jsonl").symlink_to(elsewhere)
+    with pytest.raises(MapFileError, match="cannot be used"):
+        Journal(tmp_path / "a.jsonl").append(b"line")
+    with pytest.raises(MapFileError, match="cannot be used"):
+        Journal(tmp_path / "a.jsonl").news()
+    assert elsewhere.read_text() == "precious\n"
+
+
+def test_folder_of_journals_that_is_a_link_out_of_the_output_is_refused(tmp_path):
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    out.mkdir()
+    elsewhere.mkdir()
+    (out / "reviews").symlink_to(elsewhere)
+    with pytest.raises(MapFileError, match="leads out of"):
+        OutputFolder(out).append_line("reviews/ann.jsonl", b"line")
+    assert list(elsewhere.iterdir()) == []
