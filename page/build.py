@@ -20,6 +20,10 @@ LICENCES = PAGE / "niivue.LICENSES.txt"
 SOURCES = ("package.json", "package-lock.json", "viewer.js")
 
 
+# Without a network, npm would try again for minutes, and everything else waits for it.
+_IMPATIENT = ("--fetch-retries=1", "--fetch-retry-mintimeout=2000", "--fetch-retry-maxtimeout=5000")
+
+
 class CannotBundleError(RuntimeError):
     """The viewer was not built; the message says why."""
 
@@ -76,7 +80,7 @@ def bundle_in(folder: Path) -> None:
         shutil.copy(HERE / name, folder)
     npm, environment = npm_commands()
     # No scripts of packages are run: esbuild does without its own.
-    run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder, environment)
+    run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *_IMPATIENT], folder, environment)
     options = ["--bundle", "--format=esm", "--minify", "--legal-comments=none", "--metafile=meta.json"]
     run([*npm, "exec", "--offline", "--", "esbuild", "viewer.js", *options, "--outfile=niivue.js"], folder, environment)
     sources = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["inputs"]
