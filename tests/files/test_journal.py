@@ -1,6 +1,8 @@
 """Files that lines are appended to."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -69,3 +71,22 @@ def test_folder_of_journals_that_is_a_link_out_of_the_output_is_refused(tmp_path
     with pytest.raises(MapFileError, match="leads out of"):
         OutputFolder(out).append_line("reviews/ann.jsonl", b"line")
     assert list(elsewhere.iterdir()) == []
+
+
+def test_full_disk_is_an_error_and_what_was_cut_harms_nobody(tmp_path, monkeypatch):
+    journal, write = Journal(tmp_path / "a.jsonl"), os.write
+    monkeypatch.setattr(os, "write", lambda file, content: write(file, content[:4]))
+    with pytest.raises(MapFileError, match="the disk is full"):
+        journal.append(b'{"one": 1}')
+    monkeypatch.undo()
+    journal.append(b'{"two": 2}')
+    assert journal.news() == [b'{"on', b'{"two": 2}']
+
+
+def test_disk_that_fails_is_said(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(MapFileError, match=r"a\.jsonl cannot be written or read: Input/output error"):
+        Journal(tmp_path / "a.jsonl").append(b"line")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import signal
 import threading
 from http.client import HTTPException
@@ -196,9 +197,8 @@ def _kill_while_deciding(out, times, rng):
     answered, n_killed_busy = 0, 0
     for _ in range(times):
         server = ServerProcess(out, "--reader", "ann")
-        client = server.client()
-        timer = threading.Timer(rng.uniform(0.0, 0.15), server.process.kill)
-        timer.start()
+        client, until = server.client(), answered + int(rng.integers(1, 10))
+        timer = threading.Timer(rng.uniform(0.0, 0.02), server.process.kill)
         try:
             while True:
                 verdict = ("lesion", "none")[int(rng.integers(2))]
@@ -207,6 +207,8 @@ def _kill_while_deciding(out, times, rng):
                 assert status == 200
                 answered += 1
                 assert answer["saved"] >= answered
+                if answered == until:
+                    timer.start()
         except (OSError, ValueError, HTTPException):  # killed: no answer, or half of one
             n_killed_busy += 1
         timer.join()
@@ -239,6 +241,22 @@ def test_ctrl_c_ends_the_server_cleanly(results):
     assert server.process.returncode == 0
     assert "Stopped. All decisions are in" in out
     assert "Traceback" not in err
+
+
+def test_command_opens_the_browser_and_ends_with_ctrl_c(results, monkeypatch, capsys):
+    seen = []
+
+    def look(address):
+        port = int(address.partition("127.0.0.1:")[2].partition("/")[0])
+        seen.append(Client(port, address.partition("token=")[2]).get("/api/session"))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("webbrowser.open", lambda address: threading.Thread(target=look, args=(address,)).start())
+    assert main(["review", str(results.out), "--reader", "ann"]) == 0
+    assert seen[0][1]["reader"] == "ann"
+    printed = capsys.readouterr().out
+    assert "3 scans to review" in printed
+    assert "Stopped. All decisions are in" in printed
 
 
 def test_page_that_was_not_built_says_how_to_build_it(client, monkeypatch, tmp_path):

@@ -86,6 +86,7 @@ class ReviewServer:
     def _uvicorn(self) -> uvicorn.Server:
         config = uvicorn.Config(
             self.app(),
+            log_config=None,  # the loggers of the process that it runs in stay as they are
             log_level="error",
             access_log=False,
             lifespan="off",
