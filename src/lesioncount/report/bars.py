@@ -106,7 +106,7 @@ class BarChart:
         for value in ticks(0, self.highest, is_whole=self.is_whole, most=5):
             y = self._y(value)
             yield f'<path d="M{_LEFT} {y:.1f}h-3.5" stroke="currentColor" stroke-width=".6"/>'
-            yield f'<text x="{_LEFT - 6}" y="{y + 3:.1f}" text-anchor="end">{value:.3g}</text>'
+            yield f'<text x="{_LEFT - 6}" y="{y + 3:.1f}" text-anchor="end">{value:.6g}</text>'
 
     def _legend(self) -> Iterable[str]:
         x = _LEFT

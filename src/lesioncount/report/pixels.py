@@ -18,6 +18,9 @@ _MOST_PIXELS = 512
 # Of isal: a map is mostly one shade, which the quickest way packs well.
 _PACKING = 1
 
+# Colours of a map: no eye tells more apart, and faint noise, which does not pack, becomes one of them.
+SHADES = 32
+
 # Photographs of slices look the same from here on, at a quarter of the bytes of PNG.
 _JPEG_QUALITY = 80
 
@@ -32,7 +35,7 @@ def address_of(pixels: NDArray[np.uint8], palette: bytes | None) -> str:
     ----------
     pixels : ndarray of uint8, shape (rows, columns)
     palette : bytes or None
-        Red, green and blue of each shade.
+        Red, green and blue of `SHADES` shades.
     """
     # A step of whole pixels: the outline is drawn apart, in voxels.
     step = -(-max(pixels.shape) // _MOST_PIXELS)
@@ -54,7 +57,7 @@ def _png(pixels: NDArray[np.uint8], palette: bytes) -> bytes:
 
     height, width = pixels.shape
     lines = np.zeros((height, width + 1), np.uint8)  # each begins with its filter: none
-    lines[:, 1:] = pixels
+    np.floor_divide(pixels, 256 // SHADES, out=lines[:, 1:])
     header = struct.pack(">2I5B", width, height, _BITS, _IN_PALETTE, 0, 0, 0)
     packed = isal_zlib.compress(lines.tobytes(), level=_PACKING)
     chunks = ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", packed), (b"IEND", b""))

@@ -129,6 +129,7 @@ def planes_through(
     palette: bytes | None = None,
     label: int = 1,
     near: Sequence[slice] | None = None,
+    boxes: NDArray[np.int64] | None = None,
 ) -> tuple[Plane, ...]:
     """The planes through the peak of a candidate: three, or one for a 2-D map.
 
@@ -146,11 +147,13 @@ def planes_through(
     bridge : sequence of int, optional
         Index of the voxel at which it joins a higher peak.
     palette : bytes, optional
-        Red, green and blue of each shade. Grey without it.
+        Red, green and blue of `SHADES` shades. A photograph in grey without it.
     label : int, default 1
         Of the candidate.
     near : sequence of slice, optional
         The part of the window that a close-up shows.
+    boxes : ndarray of int, shape (n, 2 * ndim), optional
+        First index along each axis, then last index plus one, of all candidates: labels are looked for there only.
     """
     sizes = (1.0, 1.0, 1.0) if spacing_mm is None else (*spacing_mm, 1.0)[:3]
     across = (2, 1, 0) if shades.ndim == 3 else (view.axes.index(2),)
@@ -161,7 +164,10 @@ def planes_through(
     planes = []
     for axis in across:
         columns, rows = (other for other in range(3) if other != axis)
-        pixels, found = (np.take(array, at[axis], axis=axis).T for array in (voxels, inside))
+        here = (slice(None),) * axis + (at[axis],)  # `np.take` would copy all voxels
+        # Once in a row: voxels that lie far apart are slow to reach.
+        pixels = np.ascontiguousarray(voxels[here].T)
+        found = inside[here].T if boxes is None else _found(labels, inside[here].T, boxes, view, axis, peak)
         step = sizes[view.axes[columns]], sizes[view.axes[rows]]
         plane = Plane(
             name=view.name(axis) if shades.ndim == 3 else "in plane",
@@ -170,8 +176,8 @@ def planes_through(
             n_columns=pixels.shape[1],
             n_rows=pixels.shape[0],
             picture=address_of(pixels, palette),
-            outline=outline(found == label),
-            neighbours=outline(np.where(found != label, found, 0)),
+            outline=outline(is_own := found == label),
+            neighbours=outline(np.where(is_own, 0, found)),
             peak=(at[columns] + 0.5, at[rows] + 0.5),
             bridge=None if crossed is None else (crossed[columns] + 0.5, crossed[rows] + 0.5),
             is_bridge_here=crossed is not None and crossed[axis] == at[axis],
@@ -180,6 +186,22 @@ def planes_through(
         )
         planes.append(plane)
     return tuple(planes)
+
+
+def _found(
+    labels: NDArray[Any], plane: NDArray[Any], boxes: NDArray[np.int64], view: View, axis: int, peak: Sequence[int]
+) -> NDArray[Any]:
+    """The labels of a plane, read where candidates are."""
+    found = np.zeros(plane.shape, plane.dtype)
+    across, n = view.axes[axis], labels.ndim
+    crossed = (
+        boxes if across >= n else boxes[(boxes[:, across] <= peak[across]) & (peak[across] < boxes[:, n + across])]
+    )
+    columns, rows = (other for other in range(3) if other != axis)
+    for box in crossed.tolist():
+        part = view.turned_box([slice(*ends) for ends in zip(box[:n], box[n:], strict=True)], labels.shape)
+        found[part[rows], part[columns]] = plane[part[rows], part[columns]]
+    return found
 
 
 def outline(labels: NDArray[Any]) -> str:
@@ -191,12 +213,13 @@ def outline(labels: NDArray[Any]) -> str:
     >>> outline(np.array([[False, True, True]]))
     'M1 0h2M1 1h2M1 0v1M3 0v1'
     """
-    if not labels.any():
+    rows = np.flatnonzero(labels.any(axis=1))
+    if rows.size == 0:
         return ""
     # Around the part that has some: most of a whole slice has none.
-    rows, columns = np.flatnonzero(labels.any(axis=1)), np.flatnonzero(labels.any(axis=0))
-    top, left = int(rows[0]), int(columns[0])
-    inner = labels[top : rows[-1] + 1, left : columns[-1] + 1]
+    top, inner = int(rows[0]), labels[rows[0] : rows[-1] + 1]
+    columns = np.flatnonzero(inner.any(axis=0))
+    left, inner = int(columns[0]), inner[:, columns[0] : columns[-1] + 1]
     padded = np.zeros((inner.shape[0] + 2, inner.shape[1] + 2), inner.dtype)
     padded[1:-1, 1:-1] = inner
     horizontal = _runs(padded[1:, 1:-1] != padded[:-1, 1:-1])

@@ -16,7 +16,7 @@ from lesioncount.runs.records import ScanRecord, ScanSummary
 from lesioncount.runs.settings import CountedWith
 
 # Pictured of one scan: the most doubtful candidates, and the surest ones. Nobody looks at more, and all are in a table.
-MOST_DOUBTFUL, MOST_SURE = 8, 6
+MOST_DOUBTFUL, MOST_SURE = 5, 5
 
 # Further candidates move the count by next to nothing, and make a section slow to open.
 ROWS_PER_SCAN = 1000

@@ -19,6 +19,7 @@ from lesioncount.files.geometry import check_same_grid
 from lesioncount.files.mask_grid import mask_on
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
+from lesioncount.report.pixels import SHADES
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
 from lesioncount.runs.file_counts import MOST_SHADES, ScanCount, count_file
@@ -129,6 +130,7 @@ def _cut_whole(
         lesion.label: planes_through(
             shown.whole, labels, lesion.peak, view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
             bridge=lesion.saddle, label=lesion.label, near=None if window.is_all_of(source.shape) else window.box,
+            boxes=candidates.bbox,
         )
         for lesion, window in zip(lesions, windows, strict=True)
     }  # fmt: skip
@@ -182,7 +184,9 @@ def _contrast(values: NDArray[np.float32]) -> tuple[float, float]:
 @cache
 def _colours() -> bytes:
     """Of the map: from dark blue to yellow, equally far apart for all eyes."""
-    colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](range(256), bytes=True)
+    colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](
+        np.linspace(0, 1, SHADES), bytes=True
+    )
     palette: bytes = colours[:, :3].tobytes()
     return palette
 

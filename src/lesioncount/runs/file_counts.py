@@ -126,7 +126,7 @@ def _push_all(counters: list[StreamingCounter], source: MapSource, mask: Mask, s
         for counter in counters:
             counter.push(piece, part)
         if shades is not None:
-            shades[along] = _shades(source, piece)
+            _fill(shades[along], source, piece, is_checked=inside is None)
     return math.prod(source.shape) if inside is None else int(np.count_nonzero(inside))
 
 
@@ -137,12 +137,14 @@ def _room_for_shades(source: MapSource) -> NDArray[np.uint8] | None:
     return np.empty(source.shape, np.uint8, order="F" if source.axis == len(source.shape) - 1 else "C")
 
 
-def _shades(source: MapSource, piece: NDArray[Any]) -> NDArray[np.uint8]:
+def _fill(shades: NDArray[np.uint8], source: MapSource, piece: NDArray[Any], *, is_checked: bool) -> None:
+    """Fill in the shades of a piece; ``is_checked``: all its numbers are known to be probabilities."""
+    if is_checked and not source.logits and source.scale is None and piece.dtype.kind == "f":
+        np.multiply(piece, piece.dtype.type(255), out=shades, casting="unsafe")
+        return
     scaled = source.to_probabilities(piece) * np.float32(255)
     # Numbers may end outside by rounding; and outside of a mask, anything may be stored. `fmax` makes 0 of NaN.
-    np.fmin(np.fmax(scaled, 0, out=scaled), 255, out=scaled)
-    shades: NDArray[np.uint8] = scaled.astype(np.uint8)
-    return shades
+    np.fmin(np.fmax(scaled, 0, out=scaled), 255, out=shades, casting="unsafe")
 
 
 def _with_mask(
