@@ -1,6 +1,9 @@
 """The report in a real browser, opened from disk as readers do."""
 
+import shutil
 from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import chromium
 import nibabel as nib
@@ -16,12 +19,12 @@ from lesioncount.report import SectionWriter, write_report
 
 PEAKS = [0.95, 0.5, 0.85, 0.4, 0.3, 0.6]
 N_SCANS = 130
-NAME = "a-very-long-name__of-a-scan__that-somebody-has-called-after-everything-they-knew_50%25"
+NAME = "a-very-long-name-of-a-scan-that-somebody-has-called-after-everything-they-knew_50%25%23"
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """The address of a page of one file, and of one with a folder: scans with one to six candidates, one named oddly."""
+    """The address of a page of one file, and of one with a folder: scans with up to six candidates, one named oddly."""
     folder = tmp_path_factory.mktemp("pages")
     found = {}
     for kind, n_scans in (("few", 3), ("many", N_SCANS)):
@@ -31,7 +34,7 @@ def pages(tmp_path_factory):
             probabilities = np.zeros((20, 100, 90), np.float32)
             for place, peak in enumerate(PEAKS[: 1 + scan % 6]):
                 probabilities[3 * place : 3 * place + 2, 15 * place + 5 : 15 * place + 8, 20:24] = peak - scan / 1000
-            name = NAME.replace("%25", "%") if scan == 1 else f"sub-{scan:03}"
+            name = unquote(NAME) if scan == 1 else f"sub-{scan:03}"
             nib.Nifti1Image(probabilities, np.diag([3.0, 1, 1, 1])).to_filename(maps / f"{name}.nii.gz")
         (maps / "broken.nii.gz").write_bytes(b"no map")
         results = count_batch([maps], folder / f"{kind}-out", show=SectionWriter())
@@ -196,10 +199,6 @@ def test_overview_shows_what_is_searched_for(opened):
 
 
 def test_section_that_is_gone_is_said_to_be(browser, pages, tmp_path):
-    import shutil
-    from pathlib import Path
-    from urllib.parse import unquote, urlparse
-
     alone = tmp_path / "report.html"
     shutil.copy(Path(unquote(urlparse(pages["many"]).path)), alone)
     page = browser.new_page()

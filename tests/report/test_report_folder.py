@@ -55,7 +55,7 @@ def times(out):
     return {path.name: path.stat().st_mtime_ns for path in [out / "report.html", *(out / "report").iterdir()]}
 
 
-def test_up_to_forty_scans_are_one_file(tmp_path, maps, out):
+def test_up_to_forty_scans_are_one_file(maps, out):
     for scan in range(N_SCANS, FEW_SCANS):
         save(maps / f"sub-{scan}.nii.gz", 0.5)
     assert main(["count", str(maps), "-o", str(out), "--report", "--quiet"]) == 0

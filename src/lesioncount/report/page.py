@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.section_files import (
@@ -25,6 +26,7 @@ from lesioncount.runs.batch import REPORT
 from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_results
+from lesioncount.runs.run_file import Run, RunScan, find_run
 from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
 from lesioncount.version import __version__
@@ -82,34 +84,49 @@ def write_report(
         Of the page, ``report.html`` in the folder of the results.
     """
     check_can_report()
-    results = results if isinstance(results, RunResults) else read_results(Path(results))
+    out = results.out if isinstance(results, RunResults) else Path(results)
+    # That nothing has changed is known without a look into the records, which takes seconds.
+    if images is None and (shown_run := _shown_run(out)) is not None:
+        if len(shown_run.scans) <= FEW_SCANS:
+            remove_sections(OutputFolder(out))  # of scans that were counted again, with the same result
+        return out / _PAGE
+    results = results if isinstance(results, RunResults) else read_results(out)
     shown = {} if images is None else images_of(results, Path(images), suffix=images_suffix)
-    folder, keys = OutputFolder(results.out), section_keys(results, shown)
-    in_folder = len(results.scans) > FEW_SCANS
-    fingerprint = _fingerprint(results, keys)
-    there = noted(results.out, keys)
-    if _is_written(folder, fingerprint) and (len(there) == len(keys) or not in_folder):
-        remove_sections(folder, but=tuple(keys) if in_folder else ())
-        return results.out / _PAGE
-    missing = {name: key for name, key in keys.items() if name not in there}
-    made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
-    if in_folder:
-        write_sections(folder, made, missing)
-        text = _rendered(results, None, fingerprint, noted(results.out, keys))
-    else:
-        sections = {name: read_section(results.out, name) for name in there} | dict(made)
-        text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
-    folder.write_text(_PAGE, text)
+    keys = section_keys(out, [scan.name for scan in results.counted], shown)
+    folder, in_folder = OutputFolder(out), len(results.scans) > FEW_SCANS
+    there, fingerprint = noted(out, keys), _fingerprint(results.run, results.scans, keys)
+    if not _is_written(folder, fingerprint) or (in_folder and len(there) < len(keys)):
+        missing = {name: key for name, key in keys.items() if name not in there}
+        made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
+        if in_folder:
+            write_sections(folder, made, missing)
+            text = _rendered(results, None, fingerprint, noted(out, keys))
+        else:
+            sections = {name: read_section(out, name) for name in there} | dict(made)
+            text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
+        folder.write_text(_PAGE, text)
     remove_sections(folder, but=tuple(keys) if in_folder else ())
-    return results.out / _PAGE
+    return out / _PAGE
 
 
-def _fingerprint(results: RunResults, keys: Mapping[str, str]) -> str:
-    """What the page depends on."""
-    scans = [(scan.name, scan.error, keys.get(scan.name)) for scan in results.scans]
-    run = results.run
-    about = (__version__, looks(), run.started, run.status, dict(run.versions), run.counted_with.to_dict(), scans)
+def _fingerprint(run: Run, scans: Sequence[RunScan | ScanSummary], keys: Mapping[str, str]) -> str:
+    """What the page depends on: how we draw, the run, what became of its scans, and their sections."""
+    of_run = (run.started[:10], run.status, dict(run.versions), run.counted_with.to_dict())
+    about = (__version__, looks(), of_run, [(scan.name, scan.error, keys.get(scan.name)) for scan in scans])
     return hashlib.sha256(repr(about).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _shown_run(out: Path) -> Run | None:
+    """The run in a folder, if a report without images is there that shows just what the folder holds."""
+    run = find_run(out)
+    if run is None:
+        return None
+    try:
+        keys = section_keys(out, [scan.name for scan in run.scans if scan.status == "ok"], {})
+    except MapFileError:
+        return None
+    is_whole = len(run.scans) <= FEW_SCANS or len(noted(out, keys)) == len(keys)
+    return run if is_whole and _is_written(OutputFolder(out), _fingerprint(run, run.scans, keys)) else None
 
 
 def _is_written(folder: OutputFolder, fingerprint: str) -> bool:
@@ -126,7 +143,7 @@ def images_of(results: RunResults, images: Path, *, suffix: str = "") -> dict[st
     scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
     # Scans that failed may have images: then it was looked at before that there are some.
     found = pair(scans, images, role="image", suffix=suffix, none_is_error=not results.failed)
-    return {scan.name: image_or_why(image, images) or image or "" for scan, image in zip(scans, found, strict=True)}
+    return {scan.name: image_or_why(image, images) for scan, image in zip(scans, found, strict=True)}
 
 
 def _rendered(

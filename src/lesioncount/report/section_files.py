@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,7 +58,7 @@ class SectionWriter:
         """Write the section of a scan; what goes wrong shows when the report finds none, and makes it."""
         if record.counted_with is None:
             return
-        image = image_or_why(scan.image, self.images)
+        image = None if self.images is None else image_or_why(scan.image, self.images)
         try:
             key = section_key(folder.path, scan.name, image)
             text = section_text(record, record.counted_with, image, count)
@@ -67,10 +67,8 @@ class SectionWriter:
             return
 
 
-def image_or_why(image: Path | None, images: Path | None) -> Path | str | None:
-    """The image of a scan; where there is none, though images were asked for, a text that says so."""
-    if images is None:
-        return None
+def image_or_why(image: Path | None, images: Path) -> Path | str:
+    """The image of a scan; where there is none among those that were asked for, a text that says so."""
     return image or f"Shown on the map, because there is no image of this scan in {images}."
 
 
@@ -92,15 +90,15 @@ def section_key(out: Path, scan: str, image: Path | str | None) -> str:
     return digest.hexdigest()
 
 
-def section_keys(results: RunResults, images: Mapping[str, Path | str]) -> dict[str, str]:
+def section_keys(out: Path, scans: Iterable[str], images: Mapping[str, Path | str]) -> dict[str, str]:
     """The key of the section of each scan that was counted."""
     keys = {}
-    for scan in results.counted:
+    for scan in scans:
         try:
-            keys[scan.name] = section_key(results.out, scan.name, images.get(scan.name))
+            keys[scan] = section_key(out, scan, images.get(scan))
         except OSError:
             raise MapFileError(
-                f"The record {results.out / scan.name}.json is not there, or its image is gone. Count again."
+                f"The record {out / scan}.json is not there, or its image is gone. Count again."
             ) from None
     return keys
 
