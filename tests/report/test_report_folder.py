@@ -221,3 +221,17 @@ def test_distribution_is_drawn_with_the_heights_it_has(maps, out):
     # 0.3 and 0.7 of the least certain scan but one are as 3 to 7; the highest bar leaves a twentieth of the room.
     assert max(heights) == pytest.approx((131 - 20) / 1.05, abs=0.1)
     assert len(heights) == 2
+
+
+@pytest.mark.usefixtures("many")
+def test_name_that_leads_out_of_the_folder_is_refused(maps, out):
+    count_batch([maps], out)
+    run = json.loads((out / "run.json").read_text("utf-8"))
+    record = json.loads((out / "sub-0.json").read_text("utf-8")) | {"scan": "../sub-0"}
+    (out.parent / "sub-0.json").write_text(json.dumps(record), "utf-8")
+    run["inputs"][0]["scan"] = "../sub-0"
+    (out / "run.json").write_text(json.dumps(run), "utf-8")
+    with pytest.raises(MapFileError, match="leads out of"):
+        write_report(out)
+    assert not (out / "sub-0.js").exists()
+    assert not (out / "report").exists()

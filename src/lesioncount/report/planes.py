@@ -177,7 +177,7 @@ def planes_through(
             n_rows=pixels.shape[0],
             picture=address_of(pixels, palette),
             outline=outline(is_own := found == label),
-            neighbours=outline(np.where(is_own, 0, found)),
+            neighbours=outline(np.where(is_own, 0, found)) if np.count_nonzero(found) > is_own.sum() else "",
             peak=(at[columns] + 0.5, at[rows] + 0.5),
             bridge=None if crossed is None else (crossed[columns] + 0.5, crossed[rows] + 0.5),
             is_bridge_here=crossed is not None and crossed[axis] == at[axis],

@@ -94,9 +94,11 @@ def section_keys(out: Path, scans: Iterable[str], images: Mapping[str, Path | st
     """The key of the section of each scan that was counted."""
     keys = {}
     for scan in scans:
+        if Path(scan).name != scan or "\\" in scan:  # a run that somebody else wrote may name anything
+            raise MapFileError(f"{scan[:80]!r} is not the name of a scan: it leads out of {out}. Count again.")
         try:
             keys[scan] = section_key(out, scan, images.get(scan))
-        except OSError:
+        except (OSError, ValueError):
             raise MapFileError(
                 f"The record {out / scan}.json is not there, or its image is gone. Count again."
             ) from None
