@@ -420,6 +420,32 @@ def bids_derivative() -> list[Line]:
     return [Line("2000 scans, two jobs", "with --bids / without", t["with"] / t["without"], "≤1.3")]
 
 
+def large_report() -> list[Line]:
+    """Seconds, on two cores: what the report adds to counting; and the report alone, new and when nothing changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        cohort = Path(folder) / "cohort"
+        cohort.mkdir()
+        files.make_nifti(Path(folder) / "scan.nii.gz", (64, 192, 192), 20)
+        for i in range(2000):
+            shutil.copy(Path(folder) / "scan.nii.gz", cohort / f"sub-{i:04}.nii.gz")
+
+        def count(*options: str) -> str:
+            out = ["-o", f"{folder}/out{len(options)}", "--overwrite"]
+            return run_python(["-m", "lesioncount", "count", str(cohort), *out, "--jobs", "2", "--quiet", *options])
+
+        t = fastest({"with": lambda: count("--report"), "without": count}, 2)
+        again = [timed_report(f"{folder}/out1") for _ in range(3)]
+    return [
+        Line("2000 scans, two jobs", "--report, seconds more than without", t["with"] - t["without"], "≤15"),
+        Line("2000 scans", "report again, nothing changed, seconds", min(again), "≤1"),
+    ]
+
+
+def timed_report(out: str) -> float:
+    code = "import sys, time; from lesioncount.report import write_report; a = time.perf_counter(); "
+    return float(run_python(["-c", f"{code}write_report(sys.argv[1]); print(time.perf_counter() - a)", out]))
+
+
 def large_zarr() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cube.zarr"
@@ -448,6 +474,7 @@ def main() -> None:
         one_file,
         many_files,
         bids_derivative,
+        large_report,
         large_zarr,
     ):
         for line in section():

@@ -1,8 +1,10 @@
 """Fixtures for all tests."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
+import chromium
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -26,3 +28,19 @@ def shared_data():
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder.parent.name}/{folder.name}, which is not here")
     return folder
+
+
+@pytest.fixture(scope="module")  # for longer, its event loop would be in the way of tests that have one of their own
+def browser():
+    """A real chromium, driven by playwright."""
+    if find_spec("playwright") is None:
+        pytest.skip("needs playwright: pip install playwright")
+    path = chromium.find()
+    if path is None:
+        pytest.skip("needs chromium: `make browser` fetches one where the system has none")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=chromium.FLAGS)
+        yield browser
+        browser.close()

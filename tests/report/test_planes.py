@@ -22,14 +22,20 @@ ORIENTATIONS = {
 }
 
 
+# 32 shades of grey, each as bright as the first of the eight values that it stands for.
+GREY = bytes(np.repeat(np.arange(0, 256, 8, dtype=np.uint8), 3))
+
+
 def pixels(plane):
-    return np.asarray(image.open(BytesIO(base64.b64decode(plane.png))).convert("L"))
+    kind, _, data = plane.picture.partition(";base64,")
+    assert kind == "data:image/png"
+    return np.asarray(image.open(BytesIO(base64.b64decode(data))).convert("L"))
 
 
 @pytest.mark.parametrize("name", ORIENTATIONS)
 def test_planes_do_not_depend_on_how_the_map_is_stored(name, rng):
     axes, signs = ORIENTATIONS[name]
-    head = rng.integers(0, 255, (6, 8, 10)).astype(np.uint8)  # right, anterior, superior
+    head = rng.integers(0, 32, (6, 8, 10)).astype(np.uint8) * 8  # right, anterior, superior
     peak = (1, 5, 7)
     stored, index = head.transpose(axes), [peak[axis] for axis in axes]
     affine = np.zeros((4, 4))
@@ -40,7 +46,7 @@ def test_planes_do_not_depend_on_how_the_map_is_stored(name, rng):
             stored, index[axis] = np.flip(stored, axis), stored.shape[axis] - 1 - index[axis]
     spacing = [abs(affine[world, axis]) for axis, world in enumerate(axes)]
     view = View.of(affine)
-    axial, coronal, sagittal = planes_through(stored, stored > 127, index, view=view, spacing_mm=spacing)
+    axial, coronal, sagittal = planes_through(stored, stored > 127, index, view=view, spacing_mm=spacing, palette=GREY)
     # Right, anterior and superior come first: on the left and at the top.
     np.testing.assert_array_equal(pixels(axial), head[::-1, ::-1, 7].T)
     np.testing.assert_array_equal(pixels(coronal), head[::-1, 5, ::-1].T)
@@ -54,8 +60,8 @@ def test_planes_do_not_depend_on_how_the_map_is_stored(name, rng):
 
 
 def test_array_without_geometry_is_shown_as_it_is_printed(rng):
-    array = rng.integers(0, 255, (4, 5, 6)).astype(np.uint8)
-    planes = planes_through(array, array > 9, (1, 2, 3), view=View.of(None), spacing_mm=None)
+    array = rng.integers(0, 32, (4, 5, 6)).astype(np.uint8) * 8
+    planes = planes_through(array, array > 9, (1, 2, 3), view=View.of(None), spacing_mm=None, palette=GREY)
     np.testing.assert_array_equal(pixels(planes[0]), array[1])
     np.testing.assert_array_equal(pixels(planes[1]), array[:, 2])
     np.testing.assert_array_equal(pixels(planes[2]), array[:, :, 3])
@@ -64,8 +70,8 @@ def test_array_without_geometry_is_shown_as_it_is_printed(rng):
 
 
 def test_two_dimensional_map_with_geometry_is_one_plane():
-    array = np.arange(12, dtype=np.uint8).reshape(3, 4)
-    (plane,) = planes_through(array, array > 9, (0, 1), view=View.of(np.eye(4)), spacing_mm=(1, 2))
+    array = np.arange(12, dtype=np.uint8).reshape(3, 4) * 8
+    (plane,) = planes_through(array, array > 9, (0, 1), view=View.of(np.eye(4)), spacing_mm=(1, 2), palette=GREY)
     np.testing.assert_array_equal(pixels(plane), array[::-1, ::-1].T)
     assert (plane.name, plane.width_mm, plane.height_mm) == ("in plane", 3, 8)
 

@@ -62,7 +62,7 @@ def test_page_needs_no_other_file(maps, out):
     page = report(maps, out)
     for _, attributes in page.tags:
         for name in ("src", "href", "xlink:href", "srcset", "data", "action"):
-            assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,"))
+            assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,", "data:image/jpeg;base64,"))
     text = (out / "report.html").read_text("utf-8")
     assert not page.all("link")
     assert not re.search(r"https?://|@import|url\((?!#)", text)
@@ -167,7 +167,7 @@ def test_two_dimensional_array_is_shown_as_one_plane_without_letters(tmp_path, o
     np.save(tmp_path / "maps" / "slide.npy", bumps((50, 80), {(10, 20): 0.8, (40, 60): 0.4}))
     page = report(tmp_path / "maps", out)
     pictures = [svg["viewbox"] for svg in page.all("svg") if "figure" not in svg.get("class", "")]
-    assert pictures == ["0 0 64 50", "0 0 64 50"]
+    assert pictures == ["0 0 80 50", "0 0 80 50"]
     assert "patient's right" not in page.text
     assert "Peak voxel (40, 60)" in page.text
     assert "RAS mm" not in page.text
@@ -250,25 +250,37 @@ def test_mask_that_changed_is_not_used(tmp_path, out, shape):
     assert page.text.count("No pictures, because") == 1
 
 
-def test_limits_are_stated(tmp_path, out):
+def test_all_candidates_are_in_a_table_and_the_most_doubtful_and_the_surest_have_pictures(tmp_path, out):
     probabilities = np.zeros((16, 40, 36), dtype=np.float32)
     probabilities[::4, ::4, ::8] = 0.5
+    probabilities[0, 0, ::8] = 0.97
     save(tmp_path / "maps" / "many.nii.gz", probabilities)
     page = report(tmp_path / "maps", out)
-    assert len(page.all("article")) == 12
-    assert "the next 40 are in the table below, 148 more only in lesions.tsv" in page.text
-    assert "148 more candidates, with 74 % of the variance together, are not shown" in page.text
+    cards = [float(card["data-existence"]) for card in page.all("article")]
+    assert cards == [0.5] * 5 + [pytest.approx(0.97)] * 5
+    assert "the 5 candidates with the largest shares of the variance and the 5 surest ones" in page.text
+    assert len(page.all("th", scope="row")) == 1 + 4 * 10 * 5  # the scan, and its candidates
 
 
-def test_large_cohort_shows_its_most_uncertain_scans(tmp_path, out):
-    for scan in range(64):
-        peaks = {(1, 2, 2): 0.5 + scan / 200}
-        save(tmp_path / "maps" / f"sub-{scan:02d}.nii.gz", bumps((3, 5, 5), peaks))
+def test_limits_are_stated(tmp_path, out):
+    probabilities = np.zeros((64, 64, 3), dtype=np.float32)
+    probabilities[::2, ::2, 1] = 0.5
+    save(tmp_path / "maps" / "many.nii.gz", probabilities)
+    assert (
+        "24 more candidates, with 2.3 % of the variance together, are not shown" in report(tmp_path / "maps", out).text
+    )
+
+
+def test_pictures_are_whole_slices_with_a_close_up(tmp_path, out):
+    save(tmp_path / "maps" / "a.nii.gz", bumps((90, 100, 80), {(20, 30, 40): 0.6, (70, 30, 40): 0.8}), np.eye(4))
     page = report(tmp_path / "maps", out)
-    assert "the 40 most uncertain of 64 scans" in page.text
-    assert "The 60 most uncertain scans have pictures; the other 4 have numbers only." in page.text
-    assert len(page.all("article")) == 60
-    assert len(page.all("svg", class_="figure")) == 2 + 64
+    pictures = [svg for svg in page.all("svg") if "figure" not in svg.get("class", "")]
+    assert [svg["data-far"] for svg in pictures[:3]] == ["0 0 90 100", "0 0 90 80", "0 0 100 80"]
+    assert pictures[0]["viewbox"] == pictures[0]["data-far"]
+    # 64 mm around the candidate, turned with the patient: right and front come first.
+    assert pictures[0]["data-near"] == "26 36 64 64"
+    # The axial slice through one candidate shows the other one.
+    assert page.source.count('class="neighbours"') == 4
 
 
 def test_run_without_any_count_has_a_page(tmp_path, out):
@@ -295,8 +307,8 @@ def test_warnings_are_at_the_top_and_at_the_scan(tmp_path, out):
     save(tmp_path / "maps" / "binary.nii.gz", (bumps() > 0.4).astype(np.float32))
     page = report(tmp_path / "maps", out)
     warning = json.loads((out / "binary.json").read_text("utf-8"))["warnings"][0]
-    assert page.text.count(warning) == 2
-    assert page.text.count("This map is binary (only 0 and 1)") == 3  # in the table, its first words
+    assert page.text.count(warning) == 1
+    assert page.text.count("This map is binary (only 0 and 1)") == 3  # in the table and at the scan, its first words
 
 
 def test_warnings_about_several_scans_are_one_at_the_top(tmp_path, out):

@@ -195,7 +195,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also write the candidates as a BIDS derivative: sub-…/anat/…_dseg.nii.gz, …_probseg.nii.gz and tables",
     )
-    work.add_argument("--report", action="store_true", help="also write report.html")
+    work.add_argument(
+        "--report",
+        action="store_true",
+        help="also write report.html: one page, or of more than 40 scans a page with the folder report/ beside it",
+    )
     work.add_argument(
         "--images",
         type=named_path,
@@ -232,13 +236,15 @@ def _add_dicom_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count, and print what happened."""
-    from lesioncount.cli.progress import progress_on
+    from lesioncount.cli.progress import progress_on, report_progress_on
     from lesioncount.runs import Selection, Settings, count_batch
 
+    show = None
     if options.report:
-        from lesioncount.report import check_can_report
+        from lesioncount.report import SectionWriter, check_can_report
 
         check_can_report()  # before anything is counted
+        show = SectionWriter(options.images)
     _check_reviews(options)
     fit = None
     if options.calibration is not None:
@@ -278,6 +284,7 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             overwrite=options.overwrite,
             progress=progress,
+            show=show,
         )
     shown = len(result.scans) if options.verbose else _SHOWN
     if not options.quiet:
@@ -286,7 +293,14 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         from lesioncount.report import write_report
 
-        page = write_report(result, images=options.images, images_suffix=options.images_suffix)
+        with report_progress_on(sys.stderr, quiet=options.quiet) as sections:
+            page = write_report(
+                result,
+                images=options.images,
+                images_suffix=options.images_suffix,
+                jobs=options.jobs,
+                progress=sections,
+            )
         if not options.quiet:
             print(f"Report: {page}")
     if not options.quiet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
@@ -23,6 +23,27 @@ def progress_on(stream: IO[str], *, quiet: bool, verbose: bool = False) -> Itera
             yield update
     else:
         yield lambda scan, done, total: _line(stream, scan, done, total, every=verbose)
+
+
+@contextmanager
+def report_progress_on(stream: IO[str], *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback that shows how many sections of a report are made, of those that are not there yet."""
+    if quiet:
+        yield None
+    elif stream.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(file=stream), transient=True) as bar:
+            task = bar.add_task("drawing the report", total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    else:
+        yield lambda done, total: _report_line(stream, done, total)
+
+
+def _report_line(stream: IO[str], done: int, total: int) -> None:
+    if total > _LINES and (done == total or done % (total // _LINES) == 0):
+        print(f"report: {done}/{total} scans drawn", file=stream, flush=True)
 
 
 def _line(stream: IO[str], scan: ScanSummary, done: int, total: int, *, every: bool) -> None:

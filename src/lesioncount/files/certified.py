@@ -6,13 +6,13 @@ import hashlib
 import re
 from pathlib import Path
 
-# The last line but for a closing brace: in JSON a key, in pages and drawings a comment.
+# The last line but for a closing brace: in JSON a key; in pages, drawings and scripts, which take it too, a comment.
 _MARK = re.compile(r'(?:^|\n)(?:"checksum": "|<!-- checksum: )([0-9a-f]{64})(?:"\n\}| -->)\n?\Z')
 _LONGEST_MARK = 120
 
 
 def certified(name: str, text: str) -> str:
-    """A text with its check sum: JSON, written with a line per key, or HTML and SVG."""
+    """A text with its check sum: JSON, written with a line per key, or HTML, SVG and scripts."""
     if text.endswith("\n}\n"):
         body = text.removesuffix("\n}\n") + ",\n"
         return f'{body}"checksum": "{_checksum(name, body)}"\n}}\n'

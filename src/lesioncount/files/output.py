@@ -34,7 +34,7 @@ _LISTS = ("run.json", "evaluation.json")
 # Of a file that we wrote and a power cut has emptied, nothing is lost.
 _EMPTY = hashlib.sha256().hexdigest()
 
-_CERTIFIED = (".json", ".html", ".svg")
+_CERTIFIED = (".json", ".html", ".svg", ".js")
 _HASHED_AT_ONCE = 1 << 20
 
 
@@ -128,6 +128,12 @@ class OutputFolder:
         """Remove a file if it is ours."""
         if self.is_ours(name):
             (self.path / name).unlink(missing_ok=True)
+
+    def remove_empty(self, name: str) -> None:
+        """Remove a folder in this one, unless it is a link or holds something."""
+        if not (self.path / name).is_symlink():
+            with suppress(OSError):
+                (self.path / name).rmdir()
 
     def names(self) -> frozenset[str]:
         """Names of all files that we wrote here, but for those that carry a check sum; some may be gone or changed."""

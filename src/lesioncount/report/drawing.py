@@ -120,10 +120,9 @@ def drawn(
     height_inch: float,
     label: str,
     key: str,
-    margins: dict[str, float] | None = None,
 ) -> str:
     """A figure of one pair of axes, as an element of the page."""
-    document = svg(lambda figure: draw(figure.add_subplot()), height_inch=height_inch, margins=margins)
+    document = svg(lambda figure: draw(figure.add_subplot()), height_inch=height_inch)
     return inlined(document, label, key)
 
 
@@ -132,7 +131,6 @@ def svg(
     *,
     height_inch: float,
     width_inch: float = WIDTH_INCH,
-    margins: dict[str, float] | None = None,
 ) -> str:
     """An SVG document in our style; ``draw`` is given the empty figure.
 
@@ -141,8 +139,6 @@ def svg(
     draw : callable
         Puts axes and everything else on the figure.
     height_inch, width_inch : float
-    margins : dict, optional
-        Where axes begin and end, as matplotlib's ``subplots_adjust`` takes it. Default: as labels need it.
     """
     matplotlib = optional("matplotlib", "report", "Writing the report")
     figures = optional("matplotlib.figure", "report", "Writing the report")
@@ -150,9 +146,7 @@ def svg(
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         # The browser has letters that the font of matplotlib, used to measure them only, has not.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = figures.Figure(figsize=(width_inch, height_inch), layout="constrained" if margins is None else "none")
-        if margins is not None:
-            figure.subplots_adjust(**margins)
+        figure = figures.Figure(figsize=(width_inch, height_inch), layout="constrained")
         draw(figure)
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(text, format="svg", transparent=True, metadata=nothing)

@@ -1,18 +1,32 @@
-"""A folder of results → ``report.html``, one file that needs nothing else."""
+"""A folder of results → ``report.html``: one file that needs nothing else, or of many scans a folder beside it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.report.figures import histogram, overview
-from lesioncount.report.sections import PICTURES_PER_SCAN, section_of
-from lesioncount.report.templates import check_can_report, template
+from lesioncount.report.section_files import (
+    Progress,
+    image_or_why,
+    make_sections,
+    noted,
+    read_section,
+    remove_sections,
+    section_keys,
+    write_sections,
+)
+from lesioncount.report.sections import SectionText
+from lesioncount.report.templates import check_can_report, looks, template
+from lesioncount.runs.batch import REPORT
 from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_results
+from lesioncount.runs.run_file import Run, RunScan, find_run
 from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
 from lesioncount.version import __version__
@@ -23,31 +37,46 @@ _OPEN, _SETTLED = 0.5, 0.9
 # A rate of extra lesions that a fit leaves where there are none.
 _NEXT_TO_NONE = 0.05
 
-# Scans with pictures, the most uncertain ones: with more, browsers take long to open the page.
-_SCANS_WITH_PICTURES = 60
-
-# Rows of the overview that fit on a screen.
-_SCANS_IN_OVERVIEW = 40
+# Up to so many scans, everything is one page, which can be sent by mail: some megabytes, an overview with all names.
+# With more, a browser would be slow to open it, so that sections are files of their own, loaded when they are opened.
+FEW_SCANS = 40
 
 # From so many scans on, sections are closed until they are asked for, but for the first ones.
 _MANY_SCANS, _OPEN_OF_MANY = 12, 3
 
+# Rows of the table that are laid out at first: a few screens. The others are there, to be searched and sorted.
+_ROWS_AT_ONCE = 100
+
+_PAGE = f"{REPORT}.html"
+
 
 def write_report(
-    results: RunResults | str | Path, *, images: str | Path | None = None, images_suffix: str = ""
+    results: RunResults | str | Path,
+    *,
+    images: str | Path | None = None,
+    images_suffix: str = "",
+    jobs: int = 1,
+    progress: Progress | None = None,
 ) -> Path:
-    """Write a page that shows the results of a run: the cohort, each scan, and each candidate in its place.
+    """Write a page that shows the results of a run: the cohort, each scan, and its candidates in their places.
+
+    Of more than `FEW_SCANS` scans, sections are files in the folder ``report``, beside the page. What is there and
+    right is kept: sections that `SectionWriter` made while counting, and everything if nothing has changed.
 
     Parameters
     ----------
     results : RunResults or path
-        What `count_batch` returned, or the folder it wrote to. The maps are read again for pictures.
+        What `count_batch` returned, or the folder it wrote to.
     images : path, optional
         What to show behind the candidates: a folder with an image for each map, of the same name or the same BIDS
         entities; a pattern such as ``flair/{participant}_{session}_FLAIR.nii.gz``; or one image for all. It must lie
         on the grid of the map. Default: the map itself.
     images_suffix : str
         What the name of an image adds to that of its map, or has in place of its last part.
+    jobs : int, default 1
+        Number of processes that make sections.
+    progress : callable, optional
+        Called with the number of sections made, and of those that must be.
 
     Returns
     -------
@@ -55,11 +84,58 @@ def write_report(
         Of the page, ``report.html`` in the folder of the results.
     """
     check_can_report()
-    results = results if isinstance(results, RunResults) else read_results(Path(results))
-    page = results.out / "report.html"
+    out = results.out if isinstance(results, RunResults) else Path(results)
+    # That nothing has changed is known without a look into the records, which takes seconds.
+    if images is None and (shown_run := _shown_run(out)) is not None:
+        if len(shown_run.scans) <= FEW_SCANS:
+            remove_sections(OutputFolder(out))  # of scans that were counted again, with the same result
+        return out / _PAGE
+    results = results if isinstance(results, RunResults) else read_results(out)
     shown = {} if images is None else images_of(results, Path(images), suffix=images_suffix)
-    OutputFolder(results.out).write_text(page.name, _rendered(results, shown))
-    return page
+    keys = section_keys(out, [scan.name for scan in results.counted], shown)
+    folder, in_folder = OutputFolder(out), len(results.scans) > FEW_SCANS
+    there, fingerprint = noted(out, keys), _fingerprint(results.run, results.scans, keys)
+    if not _is_written(folder, fingerprint) or (in_folder and len(there) < len(keys)):
+        missing = {name: key for name, key in keys.items() if name not in there}
+        made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
+        if in_folder:
+            write_sections(folder, made, missing)
+            text = _rendered(results, None, fingerprint, noted(out, keys))
+        else:
+            sections = {name: read_section(out, name) for name in there} | dict(made)
+            text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
+        folder.write_text(_PAGE, text)
+    remove_sections(folder, but=tuple(keys) if in_folder else ())
+    return out / _PAGE
+
+
+def _fingerprint(run: Run, scans: Sequence[RunScan | ScanSummary], keys: Mapping[str, str]) -> str:
+    """What the page depends on: how we draw, the run, what became of its scans, and their sections."""
+    of_run = (run.started[:10], run.status, dict(run.versions), run.counted_with.to_dict())
+    about = (__version__, looks(), of_run, [(scan.name, scan.error, keys.get(scan.name)) for scan in scans])
+    return hashlib.sha256(repr(about).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _shown_run(out: Path) -> Run | None:
+    """The run in a folder, if a report without images is there that shows just what the folder holds."""
+    run = find_run(out)
+    if run is None:
+        return None
+    try:
+        keys = section_keys(out, [scan.name for scan in run.scans if scan.status == "ok"], {})
+    except MapFileError:
+        return None
+    is_whole = len(run.scans) <= FEW_SCANS or len(noted(out, keys)) == len(keys)
+    return run if is_whole and _is_written(OutputFolder(out), _fingerprint(run, run.scans, keys)) else None
+
+
+def _is_written(folder: OutputFolder, fingerprint: str) -> bool:
+    """Whether the page is there, ours, and of just these results."""
+    try:
+        head = (folder.path / _PAGE).read_text("utf-8", errors="replace")
+    except OSError:
+        return False
+    return f'<meta name="fingerprint" content="{fingerprint}">' in head and folder.is_ours(_PAGE)
 
 
 def images_of(results: RunResults, images: Path, *, suffix: str = "") -> dict[str, Path | str]:
@@ -67,38 +143,29 @@ def images_of(results: RunResults, images: Path, *, suffix: str = "") -> dict[st
     scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
     # Scans that failed may have images: then it was looked at before that there are some.
     found = pair(scans, images, role="image", suffix=suffix, none_is_error=not results.failed)
-    missing = f"Shown on the map, because there is no image of this scan in {images}."
-    return {scan.name: image or missing for scan, image in zip(scans, found, strict=True)}
+    return {scan.name: image_or_why(image, images) for scan, image in zip(scans, found, strict=True)}
 
 
-def _rendered(results: RunResults, images: Mapping[str, Path | str]) -> str:
+def _rendered(
+    results: RunResults, sections: Mapping[str, SectionText] | None, fingerprint: str, has_note: Mapping[str, bool]
+) -> str:
+    """The page, with its sections, or without them if they are files of their own."""
     # The most uncertain scans first; those that are equally so in the order of the run.
     scans = sorted(results.counted, key=lambda scan: -scan.counted.best.count_sd)
     anchors = {scan.name: f"scan-{number}" for number, scan in enumerate(results.scans, start=1)}
-    sections = [
-        section_of(
-            scan,
-            results,
-            key=anchors[scan.name],
-            image=images.get(scan.name),
-            has_pictures=number < _SCANS_WITH_PICTURES,
-        )
-        for number, scan in enumerate(scans)
-    ]
-    in_overview = scans[:_SCANS_IN_OVERVIEW]
-    is_cut = len(in_overview) < len(scans)
-    calibration = results.calibration
+    in_folder, calibration = sections is None, results.calibration
     text: str = template("page.html.j2").render(
         results=results,
         anchors=anchors,
-        sections=sections,
+        fingerprint=fingerprint,
+        in_folder=in_folder,
+        rows_at_once=_ROWS_AT_ONCE if in_folder else len(results.scans),
+        shown=[(scan, None if sections is None else sections[scan.name]) for scan in scans],
+        without_pictures=[scan for scan in scans if has_note[scan.name]],
         disagreeing=_disagreeing(scans),
-        overview=overview(in_overview, anchors, "overview") if in_overview else "",
-        histogram=histogram(scans, "histogram") if is_cut else "",
-        n_in_overview=len(in_overview),
-        n_open=len(sections) if len(sections) <= _MANY_SCANS else _OPEN_OF_MANY,
-        pictures_per_scan=PICTURES_PER_SCAN,
-        scans_with_pictures=_SCANS_WITH_PICTURES,
+        overview=overview(scans, anchors, "overview") if scans and not in_folder else "",
+        histogram=histogram(scans) if scans and in_folder else "",
+        n_open=len(scans) if len(scans) <= _MANY_SCANS else _OPEN_OF_MANY,
         totals=[results.total()] + ([] if calibration is None else [results.total(calibration)]),
         min_between_variance=MIN_BETWEEN_VARIANCE,
         calibration_words=None if calibration is None else _in_plain_words(calibration),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.optional import optional
+from lesioncount.report.pixels import address_of
 
 _ANATOMICAL = ("sagittal", "coronal", "axial")
 _ENDS = (("R", "L"), ("A", "P"), ("S", "I"))
@@ -26,12 +24,12 @@ class Plane:
     name : str
     width_mm, height_mm : float
     n_columns, n_rows : int
-    png : str
-        The pixels in base64.
+    picture : str
+        The pixels, as an address that holds them.
     outline : str
         SVG path around the candidate, in pixels.
     neighbours : str
-        SVG path around the candidates that touch it.
+        SVG path around the other candidates.
     peak : tuple of float
         Column and row of the middle of the peak voxel, in pixels.
     bridge : tuple of float, or None
@@ -40,6 +38,8 @@ class Plane:
         Whether that voxel is in this plane, or in front of it or behind.
     letters : tuple of str, or None
         What lies to the left, to the right, at the top and at the bottom; None when the map does not say.
+    near : tuple of float, or None
+        Left, top, width and height of the close-up, in mm; None where the picture is one already.
     """
 
     name: str
@@ -47,13 +47,14 @@ class Plane:
     height_mm: float
     n_columns: int
     n_rows: int
-    png: str
+    picture: str
     outline: str
     neighbours: str
     peak: tuple[float, float]
     bridge: tuple[float, float] | None
     is_bridge_here: bool
     letters: tuple[str, str, str, str] | None
+    near: tuple[float, float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,14 @@ class View:
             shape[a] - 1 - index[a] if flip else index[a] for a, flip in zip(self.axes, self.flipped, strict=True)
         )
 
+    def turned_box(self, box: Sequence[slice], shape: Sequence[int]) -> tuple[slice, ...]:
+        """Where a box in the window is after `turned`."""
+        box, shape = (*box, slice(0, 1))[:3], (*shape, 1)[:3]
+        return tuple(
+            slice(shape[a] - box[a].stop, shape[a] - box[a].start) if flip else box[a]
+            for a, flip in zip(self.axes, self.flipped, strict=True)
+        )
+
     def name(self, across: int) -> str:
         """The name of the planes across x, y or z."""
         return _ANATOMICAL[across] if self.is_anatomical else f"across axis {self.axes[across]}"
@@ -118,6 +127,9 @@ def planes_through(
     spacing_mm: Sequence[float] | None,
     bridge: Sequence[int] | None = None,
     palette: bytes | None = None,
+    label: int = 1,
+    near: Sequence[slice] | None = None,
+    boxes: NDArray[np.int64] | None = None,
 ) -> tuple[Plane, ...]:
     """The planes through the peak of a candidate: three, or one for a 2-D map.
 
@@ -126,7 +138,7 @@ def planes_through(
     shades : ndarray of uint8
         The window, as it is to be shown.
     labels : ndarray of int or bool
-        In the same window: 1 in the voxels of the candidate, 2 and more in those of candidates that touch it.
+        In the same window: one label in the voxels of the candidate, others in those of other candidates.
     peak : sequence of int
         Index of the peak in the window.
     view : View
@@ -135,33 +147,61 @@ def planes_through(
     bridge : sequence of int, optional
         Index of the voxel at which it joins a higher peak.
     palette : bytes, optional
-        Red, green and blue of each shade. Grey without it.
+        Red, green and blue of `SHADES` shades. A photograph in grey without it.
+    label : int, default 1
+        Of the candidate.
+    near : sequence of slice, optional
+        The part of the window that a close-up shows.
+    boxes : ndarray of int, shape (n, 2 * ndim), optional
+        First index along each axis, then last index plus one, of all candidates: labels are looked for there only.
     """
     sizes = (1.0, 1.0, 1.0) if spacing_mm is None else (*spacing_mm, 1.0)[:3]
     across = (2, 1, 0) if shades.ndim == 3 else (view.axes.index(2),)
     at = view.turned_index(peak, shades.shape)
     crossed = None if bridge is None else view.turned_index(bridge, shades.shape)
     voxels, inside = view.turned(shades), view.turned(labels)
+    close = None if near is None else view.turned_box(near, shades.shape)
     planes = []
     for axis in across:
         columns, rows = (other for other in range(3) if other != axis)
-        pixels, label = (np.take(array, at[axis], axis=axis).T for array in (voxels, inside))
+        here = (slice(None),) * axis + (at[axis],)  # `np.take` would copy all voxels
+        # Once in a row: voxels that lie far apart are slow to reach.
+        pixels = np.ascontiguousarray(voxels[here].T)
+        found = inside[here].T if boxes is None else _found(labels, inside[here].T, boxes, view, axis, peak)
+        step = sizes[view.axes[columns]], sizes[view.axes[rows]]
         plane = Plane(
             name=view.name(axis) if shades.ndim == 3 else "in plane",
-            width_mm=pixels.shape[1] * sizes[view.axes[columns]],
-            height_mm=pixels.shape[0] * sizes[view.axes[rows]],
+            width_mm=pixels.shape[1] * step[0],
+            height_mm=pixels.shape[0] * step[1],
             n_columns=pixels.shape[1],
             n_rows=pixels.shape[0],
-            png=_png(pixels, palette),
-            outline=outline(label == 1),
-            neighbours=outline(np.where(label > 1, label, 0)),
+            picture=address_of(pixels, palette),
+            outline=outline(is_own := found == label),
+            neighbours=outline(np.where(is_own, 0, found)) if np.count_nonzero(found) > is_own.sum() else "",
             peak=(at[columns] + 0.5, at[rows] + 0.5),
             bridge=None if crossed is None else (crossed[columns] + 0.5, crossed[rows] + 0.5),
             is_bridge_here=crossed is not None and crossed[axis] == at[axis],
             letters=view.letters(columns, rows),
+            near=None if close is None else _placed(close[columns], close[rows], step),
         )
         planes.append(plane)
     return tuple(planes)
+
+
+def _found(
+    labels: NDArray[Any], plane: NDArray[Any], boxes: NDArray[np.int64], view: View, axis: int, peak: Sequence[int]
+) -> NDArray[Any]:
+    """The labels of a plane, read where candidates are."""
+    found = np.zeros(plane.shape, plane.dtype)
+    across, n = view.axes[axis], labels.ndim
+    crossed = (
+        boxes if across >= n else boxes[(boxes[:, across] <= peak[across]) & (peak[across] < boxes[:, n + across])]
+    )
+    columns, rows = (other for other in range(3) if other != axis)
+    for box in crossed.tolist():
+        part = view.turned_box([slice(*ends) for ends in zip(box[:n], box[n:], strict=True)], labels.shape)
+        found[part[rows], part[columns]] = plane[part[rows], part[columns]]
+    return found
 
 
 def outline(labels: NDArray[Any]) -> str:
@@ -173,26 +213,34 @@ def outline(labels: NDArray[Any]) -> str:
     >>> outline(np.array([[False, True, True]]))
     'M1 0h2M1 1h2M1 0v1M3 0v1'
     """
-    padded = np.pad(labels, 1)
+    rows = np.flatnonzero(labels.any(axis=1))
+    if rows.size == 0:
+        return ""
+    # Around the part that has some: most of a whole slice has none.
+    top, inner = int(rows[0]), labels[rows[0] : rows[-1] + 1]
+    columns = np.flatnonzero(inner.any(axis=0))
+    left, inner = int(columns[0]), inner[:, columns[0] : columns[-1] + 1]
+    padded = np.zeros((inner.shape[0] + 2, inner.shape[1] + 2), inner.dtype)
+    padded[1:-1, 1:-1] = inner
     horizontal = _runs(padded[1:, 1:-1] != padded[:-1, 1:-1])
     vertical = _runs((padded[1:-1, 1:] != padded[1:-1, :-1]).T)
     return "".join(
-        [f"M{start} {row}h{n}" for row, start, n in horizontal] + [f"M{row} {start}v{n}" for row, start, n in vertical]
+        [f"M{start + left} {row + top}h{n}" for row, start, n in horizontal]
+        + [f"M{row + left} {start + top}v{n}" for row, start, n in vertical]
     )
 
 
 def _runs(edges: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
     """Row, first column and length of the runs of True."""
-    steps = np.diff(np.pad(edges, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    padded = np.zeros((edges.shape[0], edges.shape[1] + 2), np.int8)
+    padded[:, 1:-1] = edges
+    steps = padded[:, 1:] - padded[:, :-1]
     rows, starts = np.nonzero(steps == 1)
     stops = np.nonzero(steps == -1)[1]
     return list(zip(rows.tolist(), starts.tolist(), (stops - starts).tolist(), strict=True))
 
 
-def _png(pixels: NDArray[np.uint8], palette: bytes | None) -> str:
-    image = optional("PIL.Image", "report", "Writing the report").fromarray(np.ascontiguousarray(pixels))
-    if palette is not None:
-        image.putpalette(palette)
-    file = BytesIO()
-    image.save(file, format="PNG", optimize=False)
-    return base64.b64encode(file.getvalue()).decode("ascii")
+def _placed(columns: slice, rows: slice, step: tuple[float, float]) -> tuple[float, float, float, float]:
+    """Left, top, width and height of a part of a plane, in mm."""
+    x, y = step
+    return columns.start * x, rows.start * y, (columns.stop - columns.start) * x, (rows.stop - rows.start) * y

@@ -1,22 +1,25 @@
-"""The record of one scan → what its section of the page shows."""
+"""The record of one scan → what its section of the page shows, and the section as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from lesioncount.report.figures import distribution
 from lesioncount.report.planes import Plane
 from lesioncount.report.slices import Slices, cut_slices
+from lesioncount.report.templates import template
+from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.results import RunResults
+from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.settings import CountedWith
 
-# Nobody looks at more pictures of one scan; and they make a page slow to open.
-PICTURES_PER_SCAN = 12
+# Pictured of one scan: the most doubtful candidates, and the surest ones. Nobody looks at more, and all are in a table.
+MOST_DOUBTFUL, MOST_SURE = 5, 5
 
-# Further candidates are rows of a table; each of the rest moves the count by next to nothing.
-ROWS_PER_SCAN = 40
+# Further candidates move the count by next to nothing, and make a section slow to open.
+ROWS_PER_SCAN = 1000
 
 
 @dataclass(frozen=True)
@@ -31,51 +34,83 @@ class Section:
     lesions : list of LesionRow
         All candidates, the largest share of the variance first; of an ensemble, those of all members.
     slices : Slices
-        The pictures of the first of them; of an ensemble, of the first of its first member.
-    has_pictures : bool
-        Whether pictures were asked for.
+        The pictures of some of them; of an ensemble, of its first member.
     """
 
     scan: ScanSummary
     figure: str
     lesions: list[LesionRow]
     slices: Slices
-    has_pictures: bool
 
-    @property
+    @cached_property
     def cards(self) -> list[tuple[LesionRow, tuple[Plane, ...]]]:
         """Candidates with their pictures."""
-        return [(row, self.slices.planes[row.label]) for row in self.lesions if self._has_picture(row)]
+        return [
+            (row, self.slices.planes[row.label])
+            for row in self.lesions
+            if row.is_of_first_member and row.label in self.slices.planes
+        ]
 
     @property
     def rows(self) -> list[LesionRow]:
-        """The candidates that follow, without pictures."""
-        return self._without_pictures[:ROWS_PER_SCAN]
+        """The candidates of the table; those of a few, which all have their pictures, need none."""
+        return [] if self.n_unpictured == 0 else self.lesions[:ROWS_PER_SCAN]
+
+    @property
+    def n_unpictured(self) -> int:
+        """Candidates without pictures."""
+        return len(self.lesions) - len(self.cards)
+
+    @property
+    def words_on_pictures(self) -> str:
+        """Which candidates have pictures, where not all have."""
+        doubtful = f"the {MOST_DOUBTFUL} candidates with the largest shares of the variance"
+        return f"There are pictures of {doubtful} and the {MOST_SURE} surest ones; all are in the table below."
 
     @property
     def left_out(self) -> list[LesionRow]:
         """The candidates that are in ``lesions.tsv`` only."""
-        return self._without_pictures[ROWS_PER_SCAN:]
+        return self.lesions[ROWS_PER_SCAN:]
 
     @property
     def share_left_out(self) -> float:
         """Their share of the variance; of an ensemble, on average over members, for each has shares of its own."""
         return sum(row.variance_share for row in self.left_out) / len(self.scan.existence)
 
-    @property
-    def _without_pictures(self) -> list[LesionRow]:
-        return [row for row in self.lesions if not self._has_picture(row)]
 
-    def _has_picture(self, row: LesionRow) -> bool:
-        return row.is_of_first_member and row.label in self.slices.planes
+@dataclass(frozen=True)
+class SectionText:
+    """A section as parts of a page, both of them HTML; and whether something could not be shown as it was to be."""
+
+    summary: str
+    body: str
+    has_note: bool
 
 
-def section_of(
-    scan: ScanSummary, results: RunResults, *, key: str, image: Path | str | None, has_pictures: bool
-) -> Section:
-    """Read the record of a scan, draw its distribution, and cut its slices."""
-    record = results.record(scan.name)
+def section_text(
+    record: ScanRecord, counted_with: CountedWith, image: Path | str | None, count: ScanCount | None = None
+) -> SectionText:
+    """Draw the distribution of a scan, cut its slices, and write its section.
+
+    Parameters
+    ----------
+    record : ScanRecord
+    counted_with : CountedWith
+    image : path, optional
+        What to show behind candidates; a text says why there is none, though images were asked for.
+    count : ScanCount, optional
+        What was just counted, with its shades and runs. Default: the map is read again.
+    """
     lesions = sorted(record.lesions, key=lambda row: (-row.variance_share, -row.existence, row.label))
-    shown = [row for row in lesions if row.is_of_first_member][:PICTURES_PER_SCAN]
-    slices = cut_slices(scan, results.run.counted_with, shown, image) if has_pictures else Slices()
-    return Section(scan, distribution(record, key=key), lesions, slices, has_pictures)
+    slices = cut_slices(record.summary, counted_with, _pictured(lesions), image, count)
+    section = Section(record.summary, distribution(record), lesions, slices)
+    calibration, protocol = counted_with.calibration, counted_with.protocol
+    body = template("section.html.j2").render(section=section, calibration=calibration, protocol=protocol)
+    return SectionText(template("summary.html.j2").render(scan=record.summary), body, slices.note is not None)
+
+
+def _pictured(lesions: list[LesionRow]) -> list[LesionRow]:
+    """Of the candidates that come by their shares, those with pictures."""
+    of_map = [row for row in lesions if row.is_of_first_member]
+    sure = sorted(of_map[MOST_DOUBTFUL:], key=lambda row: (-row.best_existence, -row.n_voxels))[:MOST_SURE]
+    return of_map[:MOST_DOUBTFUL] + sure

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,19 @@ from lesioncount.files.geometry import check_same_grid
 from lesioncount.files.mask_grid import mask_on
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
+from lesioncount.report.pixels import SHADES
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
+from lesioncount.runs.file_counts import MOST_SHADES, ScanCount, count_file
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.settings import CountedWith
 
 # Contrast of an image: a few very dark or bright voxels (noise, fat, vessels) must not take all of it.
 _DARKEST_PERCENT, _BRIGHTEST_PERCENT = 1.0, 99.5
+
+# Voxels that the contrast of a whole image is taken from.
+_SAMPLED = 1 << 17
 
 # A peak of another probability than the record has is a sign of another map; files round to about this.
 _SAME_PROBABILITY = 1e-3
@@ -70,7 +77,11 @@ class _Shown:
 
 
 def cut_slices(
-    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
+    scan: ScanSummary,
+    counted_with: CountedWith,
+    lesions: Sequence[LesionRow],
+    image: Path | str | None,
+    count: ScanCount | None = None,
 ) -> Slices:
     """Cut the planes through some candidates of a scan; what is wrong with its files ends up as a note.
 
@@ -83,25 +94,114 @@ def cut_slices(
         The candidates to show.
     image : path, optional
         The image to show; a text says why there is none, though images were asked for.
+    count : ScanCount, optional
+        What was just counted, with its shades and runs. Default: the map is read for it.
     """
     if not lesions:
         return Slices()
     try:
-        return _cut(scan, counted_with, lesions, image)
+        if math.prod(scan.grid.shape) > MOST_SHADES:
+            return _cut_windows(scan, counted_with, lesions, image)
+        return _cut_whole(scan, counted_with, lesions, image, count)
     except _UNREADABLE as error:
         return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {_reason(error)}")
 
 
-def _cut(
+def _cut_whole(
+    scan: ScanSummary,
+    counted_with: CountedWith,
+    lesions: Sequence[LesionRow],
+    image: Path | str | None,
+    count: ScanCount | None,
+) -> Slices:
+    """Whole slices, from a map that is held."""
+    count = _counted_again(scan, counted_with) if count is None else count
+    source, candidates, shades = count.source, count.result.candidates, count.shades
+    if source.shape != scan.grid.shape or len(candidates) != len(scan.existence[0]) or shades is None:
+        raise MapFileError(f"{source.path} has changed: it has shape {source.shape}, {len(candidates)} candidates.")
+    for lesion in lesions:
+        row = lesion.label - 1
+        if tuple(candidates.peak_index[row]) != lesion.peak or not _is_height(candidates.peak_probability[row], lesion):
+            raise MapFileError(f"{source.path} has changed: another probability at {lesion.peak}.")
+    shown, note = _behind(source, shades, image)
+    labels, view = candidates.label_map(), View.of(source.affine)
+    windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
+    planes = {
+        lesion.label: planes_through(
+            shown.whole, labels, lesion.peak, view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
+            bridge=lesion.saddle, label=lesion.label, near=None if window.is_all_of(source.shape) else window.box,
+            boxes=candidates.bbox,
+        )
+        for lesion, window in zip(lesions, windows, strict=True)
+    }  # fmt: skip
+    return Slices(planes, shown.palette is None, source.grid.why_unplaced if source.affine is None else None, note)
+
+
+def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
+    how = counted_with.reading.to_dict()
+    return count_file(
+        scan.grid.path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, keep_shades=True, **how
+    )
+
+
+def _is_height(probability: float, lesion: LesionRow) -> bool:
+    return bool(abs(probability - lesion.height) <= _SAME_PROBABILITY)
+
+
+def _behind(source: MapSource, shades: NDArray[np.uint8], image: Path | str | None) -> tuple[_Background, str | None]:
+    """What candidates are shown on, and a note if that is not what was asked for."""
+    note = image if isinstance(image, str) else None
+    if isinstance(image, Path):
+        try:
+            opened = open_map(image)
+            check_same_grid(source.grid, opened.grid, "the image")
+            return _Background(_in_grey(opened.values()), None), None
+        except _UNREADABLE as error:
+            note = f"Shown on the map, because the image could not be used: {_reason(error)}"
+    return _Background(shades, _colours()), note
+
+
+@dataclass(frozen=True, eq=False)
+class _Background:
+    """All voxels as shades, and the colours of shades."""
+
+    whole: NDArray[np.uint8]
+    palette: bytes | None
+
+
+def _in_grey(values: NDArray[Any]) -> NDArray[np.uint8]:
+    sample = values.ravel(order="K")[:: max(1, values.size // _SAMPLED)].astype(np.float32)
+    return _Shown([values], *_contrast(sample[sample != 0]), None).shades(0)
+
+
+def _contrast(values: NDArray[np.float32]) -> tuple[float, float]:
+    """The values that are black and white."""
+    values = values[np.isfinite(values)]
+    black, white = np.percentile(values, (_DARKEST_PERCENT, _BRIGHTEST_PERCENT)) if values.size else (0.0, 1.0)
+    return float(black), float(white if white > black else black + 1)
+
+
+@cache
+def _colours() -> bytes:
+    """Of the map: from dark blue to yellow, equally far apart for all eyes."""
+    colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](
+        np.linspace(0, 1, SHADES), bytes=True
+    )
+    palette: bytes = colours[:, :3].tobytes()
+    return palette
+
+
+def _cut_windows(
     scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
 ) -> Slices:
+    """Close-ups only, from a map that is too large to be held."""
     source = open_map(scan.grid.path, **counted_with.reading.to_dict())
     if source.shape != scan.grid.shape:
         raise MapFileError(f"{source.path} now has shape {source.shape}.")
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
     maps = [source.to_probabilities(stored) for stored in read_windows(source, windows)]
     for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
-        if not abs(probabilities[window.peak_inside] - lesion.height) <= _SAME_PROBABILITY:
+        if not _is_height(probabilities[window.peak_inside], lesion):
             raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
     labels = _labels(source, scan.within, counted_with.protocol, windows, maps)
     shown, note = _background(source, windows, maps, image)
@@ -169,8 +269,7 @@ def _background(
             return _image(source, windows, image), None
         except _UNREADABLE as error:
             note = f"Shown on the map, because the image could not be used: {_reason(error)}"
-    colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](range(256), bytes=True)
-    return _Shown(maps, 0.0, 1.0, colours[:, :3].tobytes()), note
+    return _Shown(maps, 0.0, 1.0, _colours()), note
 
 
 def _image(source: MapSource, windows: Sequence[Window], path: Path) -> _Shown:
@@ -178,9 +277,7 @@ def _image(source: MapSource, windows: Sequence[Window], path: Path) -> _Shown:
     check_same_grid(source.grid, image.grid, "the image")
     voxels = [image.to_values(stored) for stored in read_windows(image, windows)]
     values = np.concatenate([window.ravel() for window in voxels]).astype(np.float32)
-    values = values[np.isfinite(values)]
-    black, white = np.percentile(values, (_DARKEST_PERCENT, _BRIGHTEST_PERCENT)) if values.size else (0.0, 1.0)
-    return _Shown(voxels, float(black), float(white if white > black else black + 1), None)
+    return _Shown(voxels, *_contrast(values), None)
 
 
 def _reason(error: BaseException) -> str:

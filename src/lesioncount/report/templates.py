@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from lesioncount.optional import optional
+from lesioncount.report.pictures import picture
 from lesioncount.runs.count_warnings import headline, in_general, in_short
 from lesioncount.runs.lesion_rows import LesionRow
 
@@ -20,6 +23,19 @@ def check_can_report() -> None:
 
 def template(name: str) -> Any:
     """A template of this folder, ready to be rendered."""
+    return _environment().get_template(name)
+
+
+@cache
+def looks(*names: str) -> str:
+    """A hash of templates, of all of them by default: what a page looks like."""
+    folder = files("lesioncount.report")
+    chosen = names or sorted(file.name for file in folder.iterdir() if file.name.endswith(".j2"))
+    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in chosen)).hexdigest()
+
+
+@cache
+def _environment() -> Any:
     jinja2 = optional("jinja2", "report", "Writing the report")
     # Names of files and messages of errors may hold anything: everything is escaped unless it is our own markup.
     environment = jinja2.Environment(
@@ -29,22 +45,26 @@ def template(name: str) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    safe = environment.filters["safe"]
     environment.filters |= {"size": _size, "mm": _mm, "probability": _probability, "percent": percent, "s": plural}
     environment.filters |= {"headline": headline, "in_general": in_general, "in_short": in_short}
-    environment.globals["content_policy"] = lambda *scripts: environment.filters["safe"](
-        _content_policy(environment.get_template(script).render() for script in scripts)
+    environment.filters["picture"] = lambda plane, number, planes: safe(picture(plane, number, planes))
+    environment.globals["content_policy"] = lambda *scripts, may_load=False: safe(
+        _content_policy([environment.get_template(script).render() for script in scripts], may_load=may_load)
     )
-    return environment.get_template(name)
+    return environment
 
 
-def _content_policy(scripts: Iterable[str]) -> str:
+def _content_policy(scripts: Iterable[str], *, may_load: bool) -> str:
     """What a browser lets a page do: show pictures and styles that are in it, and run these scripts of ours.
 
-    Nothing is loaded from elsewhere and nothing is sent, whatever a name or a message in the page says. Styles are not
-    held to their hashes, because elements have some of their own: the width of a bar, the colour of a dot.
+    With ``may_load``, these scripts may load others, which they look for beside the page only; no markup may. Nothing
+    is loaded from elsewhere and nothing is sent, whatever a name or a message in the page says. Styles are not held to
+    their hashes, because elements have some of their own: the width of a bar, the colour of a dot.
     """
     hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{one}'" for one in hashes) or "'none'"
+    allowed += " 'strict-dynamic'" if may_load else ""
     return (
         f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; "
         "form-action 'none'"

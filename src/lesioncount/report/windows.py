@@ -34,6 +34,10 @@ class Window:
         """Index of the peak in the box."""
         return tuple(index - part.start for index, part in zip(self.peak, self.box, strict=True))
 
+    def is_all_of(self, shape: tuple[int, ...]) -> bool:
+        """Whether the box is the whole map."""
+        return all(part.stop - part.start == n for part, n in zip(self.box, shape, strict=True))
+
     def inside(self, index: tuple[int, ...] | None) -> tuple[int, ...] | None:
         """Index of a voxel in the box; None if it is not there."""
         if index is None or not all(part.start <= i < part.stop for i, part in zip(index, self.box, strict=True)):

@@ -18,7 +18,7 @@ from lesioncount.runs.names import check_case
 from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run
-from lesioncount.runs.scan_counting import count_scan, counted_before, failed
+from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
 from lesioncount.runs.scan_outputs import output_names, own_names
@@ -32,6 +32,9 @@ Progress = Callable[[ScanSummary, int, int], None]
 
 # What a run writes beside the records of its scans.
 TABLES = ("counts.tsv", "lesions.tsv", "members.tsv")
+
+# The page that shows a run, and the folder of its parts.
+REPORT = "report"
 
 
 def count_batch(  # noqa: PLR0913 - as many as a run has options
@@ -48,6 +51,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
+    show: Show | None = None,
 ) -> RunResults:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
 
@@ -77,6 +81,9 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         Do everything again, and replace what is there.
     progress : callable, optional
         Called with the summary of a scan, the number of scans done, and the number of all.
+    show : callable, optional
+        Called, in the process that counted it, with the folder, the files, the record and the count of each scan:
+        `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
     """
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     known = _known(folder, resume=resume or overwrite)
@@ -106,7 +113,8 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
                 progress(summary, len(done), len(scans))
 
         try:
-            _count_all(scans, settings, folder.path, jobs=jobs, cluster=cluster, resume=resume, tell=tell)
+            count = partial(count_scan, settings=settings, out=folder.path, show=show)
+            _count_all(scans, settings, folder.path, count, jobs=jobs, cluster=cluster, resume=resume, tell=tell)
             run = replace(run, status="finished")
         except KeyboardInterrupt:
             run = replace(run, status="interrupted")
@@ -125,6 +133,7 @@ def _count_all(
     scans: Sequence[ScanFiles],
     settings: Settings,
     out: Path,
+    count: Callable[[ScanFiles], ScanSummary],
     *,
     jobs: int,
     cluster: str | None,
@@ -139,7 +148,6 @@ def _count_all(
             todo.append(scan)
         else:
             tell(before)
-    count = partial(count_scan, settings=settings, out=out)
     for place, future in results_of(count, todo, jobs=jobs, cluster=cluster):
         try:
             summary = future.result()
@@ -188,7 +196,9 @@ def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> 
         _remove_outputs(folder, name, but=own_names(name, results.run.counted_with))
     for name in scan_files_in(folder) - made:
         folder.remove(name)
-    for name in ("report.html", *(() if results.run.counted_with.bids else DATASET_FILES)):
+    sections = [f"{REPORT}/{path.name}" for path in (folder.path / REPORT).glob("*.js") if path.stem not in names]
+    pages = [f"{REPORT}.html", *sections]
+    for name in (*pages, *(() if results.run.counted_with.bids else DATASET_FILES)):
         folder.remove(name)
 
 

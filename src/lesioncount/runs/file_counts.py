@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
@@ -21,6 +21,9 @@ from lesioncount.streaming import StreamingCounter
 
 # The threshold of the count that everyone reports, kept beside ours in every table.
 COMPONENT_THRESHOLD = 0.5
+
+# Of maps with more voxels no copy is held for pictures: with its labels it would take a gigabyte.
+MOST_SHADES = 1 << 27
 
 Mask = str | os.PathLike[str] | None
 
@@ -39,6 +42,8 @@ class ScanCount:
         What to think of before using the count.
     counts_at : tuple of int
         The usual count at the thresholds that were asked for.
+    shades : ndarray of uint8, or None
+        The map with 255 for a probability of 1, if it was to be kept and is not too large.
     """
 
     source: MapSource
@@ -46,6 +51,7 @@ class ScanCount:
     component_count: int
     warnings: tuple[str, ...]
     counts_at: tuple[int, ...] = ()
+    shades: NDArray[np.uint8] | None = field(default=None, repr=False)
 
 
 def count_file(
@@ -58,6 +64,7 @@ def count_file(
     scale: float | None = None,
     logits: bool = False,
     keep_runs: bool = False,
+    keep_shades: bool = False,
     thresholds: Sequence[float] = (),
     **definition: Unpack[ProtocolFields],
 ) -> ScanCount:
@@ -75,6 +82,8 @@ def count_file(
         As in `open_map`.
     keep_runs : bool, default False
         Keep what is needed to paint a label map.
+    keep_shades : bool, default False
+        Keep the map in shades of grey, for pictures.
     thresholds : sequence of float, optional
         At which to count connected components as well, besides 0.5; the file is read once.
     **definition
@@ -87,11 +96,12 @@ def count_file(
         _counter(source, protocol, keep_runs=keep_runs),
         *(_counter(source, protocol.components_above(at)) for at in (COMPONENT_THRESHOLD, *thresholds)),
     ]
-    n_voxels = _push_all(counters, source, mask)
+    shades = _room_for_shades(source) if keep_shades else None
+    n_voxels = _push_all(counters, source, mask, shades)
     result, *components = (counter.result(warn=False) for counter in counters)
     n_components, *at = (len(of.candidates) for of in components)
     found = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
-    return ScanCount(source, result, n_components, tuple(found), tuple(at))
+    return ScanCount(source, result, n_components, tuple(found), tuple(at), shades)
 
 
 def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool = False) -> StreamingCounter:
@@ -109,20 +119,41 @@ def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool =
     )
 
 
-def _push_all(counters: list[StreamingCounter], source: MapSource, mask: Mask) -> int:
-    """Push a whole map through counters; the number of voxels that were looked at."""
+def _push_all(counters: list[StreamingCounter], source: MapSource, mask: Mask, shades: NDArray[np.uint8] | None) -> int:
+    """Push a whole map through counters, and fill in its shades; the number of voxels that were looked at."""
     inside = None if mask is None else mask_on(source.grid, open_mask(mask))
-    for piece, part in _with_mask(source, inside):
+    for piece, part, along in _with_mask(source, inside):
         for counter in counters:
             counter.push(piece, part)
+        if shades is not None:
+            _fill(shades[along], source, piece, is_checked=inside is None)
     return math.prod(source.shape) if inside is None else int(np.count_nonzero(inside))
+
+
+def _room_for_shades(source: MapSource) -> NDArray[np.uint8] | None:
+    if math.prod(source.shape) > MOST_SHADES:
+        return None
+    # As the pieces come, slab after slab.
+    return np.empty(source.shape, np.uint8, order="F" if source.axis == len(source.shape) - 1 else "C")
+
+
+def _fill(shades: NDArray[np.uint8], source: MapSource, piece: NDArray[Any], *, is_checked: bool) -> None:
+    """Fill in the shades of a piece; ``is_checked``: all its numbers are known to be probabilities."""
+    if is_checked and not source.logits and source.scale is None and piece.dtype.kind == "f":
+        np.multiply(piece, piece.dtype.type(255), out=shades, casting="unsafe")
+        return
+    scaled = source.to_probabilities(piece) * np.float32(255)
+    # Numbers may end outside by rounding; and outside of a mask, anything may be stored. `fmax` makes 0 of NaN.
+    np.fmin(np.fmax(scaled, 0, out=scaled), 255, out=shades, casting="unsafe")
 
 
 def _with_mask(
     source: MapSource, inside: NDArray[np.bool_] | None
-) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]:
+) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None, tuple[slice, ...]]]:
+    """The pieces of a map, of its mask, and where they are."""
     begin = 0
     for piece in source.pieces():
         end = begin + piece.shape[source.axis]
-        yield piece, None if inside is None else inside[(slice(None),) * source.axis + (slice(begin, end),)]
+        along = (slice(None),) * source.axis + (slice(begin, end),)
+        yield piece, None if inside is None else inside[along], along
         begin = end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lesioncount.errors import LesionCountError, MapFileError
@@ -13,11 +14,15 @@ from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file
 from lesioncount.runs.scan_outputs import expected_names, own_names, write_outputs
 from lesioncount.runs.settings import Settings
 
+# Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
+# map (of an ensemble, that of its first member), with shades and runs. What goes wrong with it is its own affair.
+Show = Callable[[OutputFolder, ScanFiles, ScanRecord, ScanCount], None]
 
-def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
+
+def count_scan(scan: ScanFiles, settings: Settings, out: Path, show: Show | None = None) -> ScanSummary:
     """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
     folder = OutputFolder(out)
-    record, counts = _recorded(scan, settings)
+    record, counts = _recorded(scan, settings, is_shown=show is not None)
     if settings.has_outputs and counts:
         record = _with_outputs(record, counts[0], scan, settings, folder)
     if not record.summary.is_counted:  # not the maps of another time
@@ -28,6 +33,8 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary:
         folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
     except (MapFileError, OSError) as error:
         return failed(scan, record.summary.error or str(error), record.summary.files)
+    if show is not None and record.summary.is_counted:
+        show(folder, scan, record, counts[0])
     return record.summary
 
 
@@ -61,11 +68,11 @@ def _is_there(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[ScanCount]]:
+def _recorded(scan: ScanFiles, settings: Settings, *, is_shown: bool) -> tuple[ScanRecord, list[ScanCount]]:
     files = None
     try:
         files, before = FileFacts.of(scan), file_states(scan)
-        counts = [_counted(path, scan, settings) for path in scan.maps]
+        counts = [_counted(path, scan, settings, is_shown=is_shown and path == scan.path) for path in scan.maps]
         check_states(scan, before)
         return ScanRecord.of(scan.name, counts, files, settings), counts
     except (LesionCountError, OSError, MemoryError) as error:
@@ -75,7 +82,7 @@ def _recorded(scan: ScanFiles, settings: Settings) -> tuple[ScanRecord, list[Sca
     return ScanRecord(failed(scan, why, files), settings.recorded), []
 
 
-def _counted(path: Path, scan: ScanFiles, settings: Settings) -> ScanCount:
+def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool) -> ScanCount:
     return count_file(
         path,
         protocol=settings.protocol,
@@ -83,7 +90,8 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings) -> ScanCount:
         channel=settings.channel,
         scale=settings.scale,
         logits=settings.logits,
-        keep_runs=settings.has_outputs,
+        keep_runs=settings.has_outputs or is_shown,
+        keep_shades=is_shown,
     )
 
 

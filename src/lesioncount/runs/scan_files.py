@@ -40,6 +40,8 @@ class ScanFiles:
         Where the map lies below the folder that was given; None if that is not known.
     whose : Whose
         Participant and session.
+    image : Path or None
+        What pictures of it show.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ScanFiles:
     relative: PurePosixPath | None = None
     whose: Whose = field(default_factory=Whose)
     series: Path | None = None
+    image: Path | None = None
 
     @property
     def maps(self) -> tuple[Path, ...]:

@@ -78,7 +78,8 @@ class Selection:
         check_apart((scan.name, scan.path) for scan in scans)
         scans = scans if out is None else _with_known_names(scans, out, known or {})
         if self.images is not None:
-            pair(_asked(scans), Path(self.images), role="image", suffix=self.images_suffix)
+            images = pair(_asked(scans), Path(self.images), role="image", suffix=self.images_suffix)
+            scans = [replace(scan, image=image) for scan, image in zip(scans, images, strict=True)]
         return scans if mask is None else self._with_masks(scans, mask)
 
     def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:

@@ -4,7 +4,6 @@ import io
 import time
 from importlib.util import find_spec
 
-import chromium
 import nibabel
 import numpy as np
 import pytest
@@ -44,25 +43,12 @@ def cohort(tmp_path_factory):
     return folder / "out", folder / "images"
 
 
-@pytest.fixture(scope="session")
-def browser():
-    for package in ("playwright", "starlette", "uvicorn"):
-        if find_spec(package) is None:
-            pytest.skip(f"needs {package}: pip install {package}")
-    path = chromium.find()
-    if path is None:
-        pytest.skip("needs chromium: `make browser` fetches one where the system has none")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=chromium.FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def viewer(browser):
     """The browser, where the page has pictures to show."""
+    for package in ("starlette", "uvicorn"):
+        if find_spec(package) is None:
+            pytest.skip(f"needs {package}: pip install {package}")
     from lesioncount.review.page_files import has_viewer
 
     if not has_viewer():
@@ -70,7 +56,7 @@ def viewer(browser):
     return browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(cohort, viewer):  # noqa: ARG001 -- skips where there is none
     out, images = cohort
     with Server(out, "--images", images) as server:
