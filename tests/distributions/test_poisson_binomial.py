@@ -35,7 +35,7 @@ def test_pmf_is_exact_tails_included(case, n, rng):
 
 
 @pytest.mark.parametrize("case", ["uniform", "rare", "both"])
-@pytest.mark.parametrize("n", [5000, 30000])
+@pytest.mark.parametrize("n", [5000, pytest.param(30000, marks=pytest.mark.slow)])
 def test_pmf_of_many_candidates_is_exact(case, n, rng):
     p = np.sort(CASES[case](rng, n))
     exact = np.zeros(n + 1, np.longdouble)  # 80 bits: 64 of them digits, and exponents far below 1e-4000

@@ -163,6 +163,7 @@ def train_in_two_processes(folder, text):
     return json.loads((folder / "t" / "scores.json").read_text())
 
 
+@pytest.mark.slow
 def test_two_processes_train_together(tmp_path):
     train_in_two_processes(tmp_path, TINY.replace("epochs = 3", "epochs = 1"))
 

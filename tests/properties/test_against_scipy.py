@@ -26,7 +26,7 @@ def assert_equal_to_oracle(candidates, probabilities, threshold, neighbours, mas
                 np.testing.assert_array_equal(getattr(candidates, name), column, err_msg=name)
 
 
-@settings(max_examples=2500)
+@settings(max_examples=1000)
 @given(maps(), st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 3]))
 def test_candidates_equal_labelled_regions(probabilities, neighbours, threads):
     protocol = lc.CountingProtocol(connectivity=NAMES[neighbours])

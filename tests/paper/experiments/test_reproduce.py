@@ -233,6 +233,7 @@ def some_leaves(shared_data, tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_leaves_are_cross_validated(some_leaves, tmp_path):
     out = tmp_path / "out"
     chosen = ("threshold", "adversarial")
