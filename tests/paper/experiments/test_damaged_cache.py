@@ -41,10 +41,10 @@ def with_one_bit_flipped(good):
 
 
 DAMAGE = {
-    "empty": lambda good: b"",
+    "empty": lambda _: b"",
     "cut off": lambda good: good[:-100],
     "one bit": with_one_bit_flipped,
-    "foreign": lambda good: b"mine",
+    "foreign": lambda _: b"mine",
 }
 
 
