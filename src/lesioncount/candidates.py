@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lesioncount._kernels.slab import paint
 from lesioncount.candidate import Candidate
 from lesioncount.checks import checked_map, checked_mask, checked_spacing, checked_threads, defined
 from lesioncount.errors import (
@@ -30,6 +29,7 @@ from lesioncount.peaks import Found, SlabSum, join_small_peaks
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.sizes import SmallestSize, equivalent_diameter
 from lesioncount.slabs import SweepPlan, sweep_map
+from lesioncount.voxel_runs import VoxelRuns
 from lesioncount.voxels import encoding_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Candidates:
     _table: NDArray[Any]
     _saddles: NDArray[Any] | None
     _plan: SweepPlan
-    _runs: _Runs | None
+    _runs: VoxelRuns | None
 
     def __len__(self) -> int:
         return len(self._table)
@@ -160,6 +160,10 @@ class Candidates:
         painted: NDArray[np.float32] = self._painted(values.astype(np.float32).view(np.int32)).view(np.float32)
         return painted
 
+    def voxels(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """All voxels of all candidates, row after row: the row of each, (n,), and its index in the map, (n, ndim)."""
+        return self._kept_runs("The voxels cannot be listed").voxels(self._plan, self.shape, len(self))
+
     def warn(self, stacklevel: int = 1) -> None:
         """Warn when the map holds too few shades for the distribution to mean what it seems to."""
         if self.warning is not None:
@@ -246,11 +250,12 @@ class Candidates:
 
     def _painted(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """A new array of the map's shape with one value in the voxels of each row, and 0 outside."""
+        return self._kept_runs("The label map cannot be painted").paint(self._plan, self.shape, values)
+
+    def _kept_runs(self, what: str) -> VoxelRuns:
         if self._runs is None:
-            raise RunsNotKeptError(
-                "The label map cannot be painted, because the runs of voxels were not kept. Count with keep_runs=True."
-            )
-        return self._runs.paint(self._plan, self.shape, values)
+            raise RunsNotKeptError(f"{what}, because the runs of voxels were not kept. Count with keep_runs=True.")
+        return self._runs
 
     def _unravel(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         index = np.empty((len(positions), len(self.shape)), dtype=np.int64)
@@ -262,22 +267,6 @@ class Candidates:
     def _in_map_order(self, planes_rows_columns: NDArray[Any]) -> NDArray[Any]:
         columns = (0, 1, 2) if len(self.shape) == 3 else (0, 2)
         return planes_rows_columns[:, [columns[self._plan.axes.index(axis)] for axis in range(len(self.shape))]]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Runs:
-    """The voxels of all regions as runs along the columns of the sweep, and which regions are rows of the table."""
-
-    table: NDArray[Any]
-    n_regions: int
-    kept: NDArray[np.intp] | slice
-
-    def paint(self, plan: SweepPlan, shape: tuple[int, ...], values: NDArray[np.int32]) -> NDArray[np.int32]:
-        labels = np.zeros(self.n_regions, dtype=np.int32)  # 0 for those that were dropped
-        labels[self.kept] = values
-        ordered = np.zeros([shape[axis] for axis in plan.axes], dtype=np.int32)
-        paint(self.table.view(np.uint8), labels, ordered.reshape(-1))
-        return ordered.transpose(np.argsort(plan.axes))
 
 
 def find_candidates(
@@ -385,7 +374,7 @@ def candidates_of(
         _table=rows,
         _saddles=None if found.saddles is None else found.saddles[kept],
         _plan=plan,
-        _runs=None if found.runs is None else _Runs(found.runs, len(table), kept),
+        _runs=None if found.runs is None else VoxelRuns(found.runs, len(table), kept),
         warning=None if len(table) == 0 else _warning_of(found),
     )
 

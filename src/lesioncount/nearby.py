@@ -1,0 +1,95 @@
+"""What lies near candidates, within so many millimetres of any of their voxels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.candidates import Candidates
+from lesioncount.errors import MapError
+
+# As many look-ups at once as memory has room for beside maps: some 30 MB.
+_AT_ONCE = 1 << 20
+
+# A distance that is a whole number of voxels must not be lost to rounding of voxel sizes, which are single precision.
+_ROUNDING = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """The steps from a voxel to all that are at most so far away, the nearest first.
+
+    Attributes
+    ----------
+    steps : ndarray of int, shape (m, ndim)
+        The first is no step at all.
+    distance_mm : ndarray of float, shape (m,)
+    """
+
+    steps: NDArray[np.int64]
+    distance_mm: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, radius_mm: float, spacing_mm: tuple[float, ...]) -> Ball:
+        """Of a radius, on a grid of this voxel size."""
+        if not 0 <= radius_mm < math.inf:
+            raise MapError(f"Expected a distance of at least 0 mm, but got {radius_mm!r}.")
+        within = radius_mm * (1 + _ROUNDING)
+        reach = [int(within / size) for size in spacing_mm]
+        steps = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in reach), indexing="ij"), axis=-1)
+        steps = steps.reshape(-1, len(spacing_mm))
+        distance = np.sqrt(((steps * spacing_mm) ** 2).sum(axis=1))
+        order = np.argsort(distance, kind="stable")
+        order = order[distance[order] <= within]
+        return cls(steps[order], distance[order])
+
+    def around(self, index: NDArray[np.int64], shape: tuple[int, ...]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """For some voxels at a time: which, and the positions in C order of all around them, (m, n).
+
+        Steps that lead out of the map stay at its edge, which is no farther away.
+        """
+        at_once = max(1, _AT_ONCE // len(self.steps))
+        for begin in range(0, len(index), at_once):
+            some = slice(begin, min(begin + at_once, len(index)))
+            position = np.zeros((len(self.steps), some.stop - begin), dtype=np.int64)
+            for axis, n in enumerate(shape):
+                position *= n
+                position += np.clip(index[some, axis] + self.steps[:, axis, None], 0, n - 1)
+            yield some, position
+
+
+def highest_near(candidates: Candidates, values: NDArray[Any], within_mm: float) -> NDArray[Any]:
+    """The highest value of another map of the same grid within a distance of each candidate.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        With the runs of their voxels. Where the voxel size is unknown, distances are in voxels.
+    values : ndarray
+        Of the shape of their map.
+    within_mm : float
+        From any voxel of a candidate, between the centres of voxels; 0 looks at its own voxels only.
+    """
+    rows, index = candidates.voxels()
+    ball, flat = Ball.of(within_mm, spacing_of(candidates)), np.ascontiguousarray(values).reshape(-1)
+    highest = np.empty(len(rows), dtype=values.dtype)
+    for some, position in ball.around(index, candidates.shape):
+        highest[some] = flat[position].max(axis=0)
+    return of_each(rows, highest, len(candidates))
+
+
+def of_each(rows: NDArray[np.int32], values: NDArray[Any], n: int) -> NDArray[Any]:
+    """The highest value of the voxels of each row, which come row after row."""
+    begins = np.searchsorted(rows, np.arange(n))
+    return np.maximum.reduceat(values, begins) if n else values[:0]
+
+
+def spacing_of(candidates: Candidates) -> tuple[float, ...]:
+    """Voxel size along the axes of the map; 1 where it is unknown."""
+    n = len(candidates.shape)
+    return (1.0,) * n if candidates.spacing_mm is None else candidates.spacing_mm[:n]
