@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lesioncount.checks import checked_map, checked_mask, defined
 from lesioncount.counted_map import CountedMap
 from lesioncount.counting import LesionCount
-from lesioncount.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
 from lesioncount.distributions.count_distribution import is_between
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import MapError, ShapeError
@@ -39,7 +39,7 @@ class LesionChanges:
     before, after : LesionCount
         Each map by itself, on the grid of the second.
     highest_before : ndarray of float64
-        Of each candidate of the map after: the highest probability of the map before within the tolerance of it.
+        Of each candidate of the map after: the highest probability of the map before within the tolerance of its peak.
     highest_after : ndarray of float64
         Of each candidate of the map before, likewise.
     lineages : Lineages
@@ -149,10 +149,11 @@ def compare(
     mask : array_like, optional
         On the grid of the map after: only voxels where it is not zero are looked at, in both.
     tolerance_mm : float, optional
-        How far from a candidate the other map is searched; in voxels, where their size is unknown. Default: 2 mm, or
-        the size of a voxel if that is larger.
-    coupling : float, default 1
-        From 0 to 1: how far the doubt about a place is the same at both times.
+        How far from the peak of a candidate the other map is searched; in voxels, where their size is unknown.
+        Default: 2 mm, or the size of a voxel if that is larger.
+    coupling : float, default 2
+        How the doubt about a place belongs together at both times: 0 independent, 1 the same, above 1 what the other
+        map says counts for more.
 
     Returns
     -------
@@ -200,8 +201,11 @@ def changes_between(
     before: CountedMap, after: CountedMap, /, *, tolerance_mm: float | None, coupling: float
 ) -> LesionChanges:
     """What has changed between two maps that lie on one grid."""
-    if not is_between(coupling, 0, 1):
-        raise MapError(f"Expected a coupling from 0 (independent) to 1 (the same doubt), but got {coupling!r}.")
+    if not is_between(coupling, 0, STRONGEST_COUPLING):
+        raise MapError(
+            f"Expected a coupling from 0 (independent) over 1 (the same doubt) to {STRONGEST_COUPLING:g}, but got "
+            f"{coupling!r}."
+        )
     then, now = before.count.candidates, after.count.candidates
     tolerance = default_tolerance_mm(spacing_of(now)) if tolerance_mm is None else tolerance_mm
     return LesionChanges(

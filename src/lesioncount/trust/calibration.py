@@ -9,7 +9,7 @@ from typing import Any, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
@@ -40,7 +40,7 @@ _RANGES = (
     ("crowding", -_STRONGEST_CROWDING, _STRONGEST_CROWDING),
     ("typical_count", 0.0, math.inf),
     ("ripple", 0.0, 1.0),
-    ("coupling", 0.0, 1.0),
+    ("coupling", 0.0, STRONGEST_COUPLING),
 )
 
 
@@ -69,8 +69,8 @@ class Calibration:
         The count of a scan in which ``crowding`` changes nothing.
     ripple : float, default 0
         A peak that rises above its saddle by less than this is not a lesion of its own.
-    coupling : float, default 1
-        Of changes between two scans: how far the doubt about a place is the same in both, see `coupling.only_now`.
+    coupling : float
+        Of changes between two scans: how the doubt about a place belongs together in both, see `coupling.only_now`.
     counted : {"lesions", "new", "gone", "persisting"}
         What it corrects the number of.
     protocol : CountingProtocol, optional

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.coupling import DEFAULT_COUPLING, margin_of
 from lesioncount.trust.calibration import logit
 from lesioncount.trust.fitting.corrected import Height, only_now
 from lesioncount.trust.heights import Counted, Heights, uncorrected
@@ -114,8 +114,9 @@ class CandidatesOfScans:
         saddle = self._at_saddles(slope, shift)
         if self._others is None:
             return peak - saddle
-        other = Height.of(logit(self._others), slope, shift).where(self._others > 0)
-        changed = only_now(peak, saddle, other, self._evidence.coupling)
+        coupling = self._evidence.coupling
+        other = Height.of(logit(self._others), slope, shift + margin_of(coupling)).where(self._others > 0)
+        changed = only_now(peak, saddle, other, coupling)
         return peak - saddle - changed if self._evidence.counted == "persisting" else changed
 
     def _at_saddles(self, slope: float, shift: NDArray[np.float64]) -> Height:

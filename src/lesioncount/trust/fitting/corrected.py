@@ -64,7 +64,8 @@ class Height:
 
 
 def only_now(peak: Height, saddle: Height, other: Height, coupling: float) -> Height:
-    """As `coupling.only_now`, with derivatives."""
-    independent = (peak - saddle).without(other)
+    """As `coupling.only_now`, with derivatives; from a coupling of 1 on, the other is raised already."""
     same_doubt = (peak - saddle.maximum(other)).above_zero
-    return independent.times(1 - coupling) + same_doubt.times(coupling)
+    if coupling >= 1:
+        return same_doubt
+    return (peak - saddle).without(other).times(1 - coupling) + same_doubt.times(coupling)

@@ -27,8 +27,8 @@ from lesioncount.trust.fitting.prior import (
 )
 from lesioncount.trust.nodes import n_nodes
 
-# Of changes: how far the doubt about a place is the same at both times. The best of these is taken.
-_COUPLINGS = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
+# Of changes: how the doubt about a place belongs together at both times. The best of these is taken.
+_COUPLINGS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 # With fewer scans or lesions than this, what is fitted would be the sample, not the network.
 MIN_SCANS = 20
