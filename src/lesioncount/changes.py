@@ -20,7 +20,7 @@ from lesioncount.images import ImageOfMap, image_of
 from lesioncount.lineages import Lineages
 from lesioncount.nearby import spacing_of
 from lesioncount.protocol import CountingProtocol, ProtocolFields
-from lesioncount.resampling import overlapping, same_place
+from lesioncount.resampling import resampled, same_place
 from lesioncount.voxels import sigmoid
 
 # In millimetres, and in voxels where these are larger: registration is off by a millimetre or so, and the edge of a
@@ -187,8 +187,10 @@ def compare(
     maps = [checked_map(image.voxels) for image in images]
     inside = checked_mask(mask, maps[1].shape, images[1].voxels)
     spacing = images[1].spacing_mm if spacing_mm is None else spacing_mm
+    first, covered = _on_grid(images[0], images[1], maps, scale=scale, logits=logits)
+    if covered is not None:  # what the first map does not show cannot be told to be new
+        inside = covered if inside is None else inside & covered
     options: dict[str, Any] = {"protocol": protocol, "inside": inside, "spacing_mm": spacing, "threads": threads}
-    first = _on_grid(images[0], images[1], maps, scale=scale, logits=logits)
     return changes_between(
         CountedMap.of(*first, **options),
         CountedMap.of(maps[1], scale, logits, **options),
@@ -226,8 +228,8 @@ def default_tolerance_mm(spacing_mm: tuple[float, ...]) -> float:
 
 def _on_grid(
     image: ImageOfMap, grid: ImageOfMap, maps: list[NDArray[Any]], *, scale: float | None, logits: bool
-) -> tuple[NDArray[Any], float | None, bool]:
-    """The first map on the grid of the second: what is stored, its scale, and whether it holds logits."""
+) -> tuple[tuple[NDArray[Any], float | None, bool], NDArray[np.bool_] | None]:
+    """The first map on the grid of the second (what is stored, its scale, and whether it holds logits), and where."""
     values, shape = maps[0], maps[1].shape
     if image.affine is None or grid.affine is None:
         if values.shape != shape:
@@ -235,8 +237,9 @@ def _on_grid(
                 f"Expected two maps of one shape, but they have {values.shape} and {shape}. Images that say where "
                 "their voxels lie, such as those of nibabel, are resampled; so are files, by lesioncount compare."
             )
-        return values, scale, logits
+        return (values, scale, logits), None
     if values.shape == shape and same_place(image.affine, grid.affine, shape):
-        return values, scale, logits
+        return (values, scale, logits), None
     probabilities = sigmoid(values.astype(np.float64)) if logits else values * (1.0 if scale is None else scale)
-    return overlapping(probabilities, image.affine, shape, grid.affine), None, False
+    found, covered = resampled(probabilities, image.affine, shape, grid.affine)
+    return (found, None, False), None if covered.all() else covered

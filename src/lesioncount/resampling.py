@@ -22,8 +22,8 @@ _SAME = 0.01
 
 def resampled(
     values: NDArray[Any], affine: NDArray[np.float64], shape: tuple[int, ...], to_affine: NDArray[np.float64], /
-) -> tuple[NDArray[np.float32], float]:
-    """A volume on another grid, linear between voxels and 0 outside; and how much of that grid it covers.
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """A volume on another grid, linear between voxels and 0 outside; and which voxels of that grid it covers.
 
     Parameters
     ----------
@@ -33,31 +33,35 @@ def resampled(
     shape, to_affine
         Of the other grid.
 
-    Returns
-    -------
-    resampled : ndarray of float32
-    share : float
-        Of the voxels of the other grid that lie inside of the first.
+    Raises
+    ------
+    ShapeError
+        If the two do not overlap.
 
     Examples
     --------
-    >>> half, share = resampled(np.ones((2, 2, 2)), np.eye(4), (4, 2, 2), np.diag([0.5, 1, 1, 1]))
-    >>> half[:, 0, 0], share
-    (array([1., 1., 1., 0.], dtype=float32), 0.75)
+    >>> half, covered = resampled(np.ones((2, 2, 2)), np.eye(4), (4, 2, 2), np.diag([0.5, 1, 1, 1]))
+    >>> half[:, 0, 0], covered[:, 0, 0]
+    (array([1., 1., 1., 0.], dtype=float32), array([ True,  True,  True, False]))
     """
     if values.ndim != 3 or len(shape) != 3:
         raise ShapeError("Only volumes have a place in space, and can be resampled; pictures must have the same size.")
     step = np.linalg.solve(affine, to_affine)  # from an index of the other grid to one of this
-    out = np.empty(shape, dtype=np.float32)
+    out, covered = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
     planes = max(1, _AT_ONCE // (shape[1] * shape[2]))
-    n_inside = 0
     for begin in range(0, shape[0], planes):
-        index = np.indices((min(planes, shape[0] - begin), *shape[1:]), dtype=np.float64)
+        part = slice(begin, begin + planes)
+        index = np.indices(out[part].shape, dtype=np.float64)
         index[0] += begin
         place = np.tensordot(step[:3, :3], index, axes=1) + step[:3, 3, None, None, None]
-        out[begin : begin + planes], inside = _at(values, place)
-        n_inside += inside
-    return out, n_inside / out.size
+        covered[part] = _is_inside(place, values.shape)
+        out[part][covered[part]] = _between(values, place[:, covered[part]])
+    if not covered.any():
+        raise ShapeError(
+            f"The two maps do not overlap in space. Are they of one patient, and registered?\nShape {values.shape}, "
+            f"affine:\n{affine}\nShape {shape}, affine:\n{to_affine}"
+        )
+    return out, covered
 
 
 def same_place(affine: NDArray[np.float64], other: NDArray[np.float64], shape: tuple[int, ...]) -> bool:
@@ -67,31 +71,21 @@ def same_place(affine: NDArray[np.float64], other: NDArray[np.float64], shape: t
     return bool(np.abs(step[:3, :3] @ corners + step[:3, 3:] - corners).max() <= _SAME)
 
 
-def overlapping(
-    values: NDArray[Any], affine: NDArray[np.float64], shape: tuple[int, ...], to_affine: NDArray[np.float64]
-) -> NDArray[np.float32]:
-    """A map on another grid of the same space; raise if they do not overlap."""
-    found, share = resampled(values, affine, shape, to_affine)
-    if share == 0:
-        raise ShapeError(
-            f"The two maps do not overlap in space. Are they of one patient, and registered?\nShape {values.shape}, "
-            f"affine:\n{affine}\nShape {shape}, affine:\n{to_affine}"
-        )
-    return found
+def _is_inside(place: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Whether places (3, …), in voxels, lie between the voxels of a grid."""
+    last = np.array(shape)[:, None, None, None] - 1
+    return np.asarray(((place >= -_ON_THE_EDGE) & (place <= last + _ON_THE_EDGE)).all(axis=0))
 
 
-def _at(values: NDArray[Any], place: NDArray[np.float64]) -> tuple[NDArray[np.float32], int]:
-    """Values between voxels, at places (3, …) in voxels; and how many of these lie inside."""
-    last = np.array(values.shape)[:, None, None, None] - 1
-    inside = ((place >= -_ON_THE_EDGE) & (place <= last + _ON_THE_EDGE)).all(axis=0)
-    place = np.clip(place[:, inside], 0, last[:, :, 0, 0])
-    low = np.minimum(np.floor(place), np.maximum(last[:, :, 0, 0] - 1, 0)).astype(np.intp)
+def _between(values: NDArray[Any], place: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values at places (3, n) between voxels."""
+    last = np.array(values.shape)[:, None] - 1
+    place = np.clip(place, 0, last)
+    low = np.minimum(np.floor(place), np.maximum(last - 1, 0)).astype(np.intp)
     share = place - low
     found = np.zeros(place.shape[1])
     for corner in itertools.product((0, 1), repeat=3):
         weight = np.prod([part if up else 1 - part for part, up in zip(share, corner, strict=True)], axis=0)
         at = tuple(np.minimum(one + up, n - 1) for one, up, n in zip(low, corner, values.shape, strict=True))
         found += np.where(weight > 0, weight * values[at], 0.0)  # a neighbour without weight may be NaN
-    out = np.zeros(inside.shape, dtype=np.float32)
-    out[inside] = found
-    return out, int(np.count_nonzero(inside))
+    return found
