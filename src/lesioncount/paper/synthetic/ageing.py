@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from lesioncount.errors import CohortError
+from lesioncount.paper.synthetic.blob import Blob
 from lesioncount.paper.synthetic.changes import Changes
 from lesioncount.paper.synthetic.cohort import PlannedVisit, SyntheticCohort
 from lesioncount.paper.synthetic.counts import drawn_splits
-from lesioncount.paper.synthetic.lifetimes import Lesion, Plan
+from lesioncount.paper.synthetic.lattice import Places
+from lesioncount.paper.synthetic.lifetimes import Plan
 from lesioncount.paper.synthetic.motion import Motion, MovedLattice
 from lesioncount.paper.synthetic.placing import Room
 from lesioncount.paper.synthetic.scanner import Content
@@ -121,20 +123,24 @@ class AgeingCohort(SyntheticCohort[PlannedVisit]):
         moved = self._motion(first).distance_mm(self._motion(second))
         return Changes.between(self.lesions(first), self.lesions(second), self.lattice, misregistration_mm=moved)
 
-    def lesions(self, visit: PlannedVisit) -> tuple[Lesion, ...]:
-        """The lesions of a scan, where they lie in it."""
+    def lesions(self, visit: PlannedVisit) -> dict[int, Blob]:
+        """The enhancing lesions of a scan, where they lie in it, by their numbers, the same at all sessions."""
         motion = self._motion(visit)
-        return tuple(replace(one, blob=motion.blob(one.blob)) for one in self._stage(visit).seen())
+        return {lesion.number: motion.blob(lesion.blob) for lesion in self._stage(visit).seen()}
+
+    def places(self, visit: PlannedVisit) -> Places:
+        """Where in the head the voxels of a scan are."""
+        motion = self._motion(visit)
+        return self.lattice if motion.is_none else MovedLattice(self.lattice, motion)
 
     def content(self, visit: PlannedVisit) -> Content:
         """What a scan shows, in millimetres and without faults of the scanner."""
         motion, stage = self._motion(visit), self._stage(visit)
-        places = self.lattice if motion.is_none else MovedLattice(self.lattice, motion)
         mimics = (replace(blob, amplitude=blob.amplitude * stage.contrast) for blob in stage.mimics)
         vessels = (replace(tube, amplitude=tube.amplitude * stage.contrast) for tube in (*stage.vessels, *stage.pieces))
         return Content(
-            tissues=stage.anatomy.tissues(places, edge_mm=self._edge_mm),
-            gad=tuple(lesion.blob for lesion in self.lesions(visit)),
+            tissues=stage.anatomy.tissues(self.places(visit), edge_mm=self._edge_mm),
+            gad=tuple(self.lesions(visit).values()),
             mimics=tuple(map(motion.blob, mimics)),
             chronic=tuple(map(motion.blob, stage.chronic)),
             vessels=tuple(map(motion.tube, vessels)),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.paper.synthetic.blob import Blob
-from lesioncount.paper.synthetic.instances import instance_map
+from lesioncount.paper.synthetic.instances import instance_map, marked
 from lesioncount.paper.synthetic.lattice import Lattice
-from lesioncount.paper.synthetic.lifetimes import Lesion
 
 # From this factor on, a volume has grown or (one over it) shrunk; less is no change that anybody would call one.
 _GROWN = 1.2
@@ -80,12 +79,12 @@ class Changes:
 
     @classmethod
     def between(
-        cls, before: Sequence[Lesion], after: Sequence[Lesion], lattice: Lattice, *, misregistration_mm: float = 0.0
+        cls, before: Mapping[int, Blob], after: Mapping[int, Blob], lattice: Lattice, *, misregistration_mm: float = 0.0
     ) -> Changes:
-        """Compare the lesions of two sessions, as they lie in the scans."""
-        old, now = ({one.number: one.blob for one in lesions} for lesions in (before, after))
-        fates = tuple(Fate(number, old.get(number), now.get(number)) for number in sorted(old.keys() | now.keys()))
-        earlier, later = (instance_map((one for one in part if one.blob.labelled), lattice) for part in (before, after))
+        """Compare the lesions of two sessions, by their numbers, as they lie in the scans."""
+        numbers = sorted(before.keys() | after.keys())
+        fates = tuple(Fate(number, before.get(number), after.get(number)) for number in numbers)
+        earlier, later = (instance_map(marked(lesions), lattice) for lesions in (before, after))
         return cls(fates, earlier, later, misregistration_mm)
 
     @property

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError
 from lesioncount.learning.cohort import Cohort, Split, Visit, checked_split, count_of
+from lesioncount.paper.synthetic.areas import area_map
 from lesioncount.paper.synthetic.blob import Blob
-from lesioncount.paper.synthetic.lattice import Lattice
+from lesioncount.paper.synthetic.instances import instance_map, marked
+from lesioncount.paper.synthetic.lattice import Lattice, Places
 from lesioncount.paper.synthetic.placing import GAP_MM
 from lesioncount.paper.synthetic.scanner import Content, acquired
 
@@ -70,6 +72,14 @@ class SyntheticCohort(Cohort, Generic[Planned]):
         """What a scan shows, in millimetres and without faults of the scanner."""
 
     @abstractmethod
+    def lesions(self, visit: Planned) -> dict[int, Blob]:
+        """The enhancing lesions of a scan, where they lie in it, by their numbers, which count from 1."""
+
+    @abstractmethod
+    def places(self, visit: Planned) -> Places:
+        """Where in the head the voxels of a scan are."""
+
+    @abstractmethod
     def acquisition(self, visit: Planned) -> np.random.Generator:
         """The random numbers of the scanner."""
 
@@ -100,6 +110,14 @@ class SyntheticCohort(Cohort, Generic[Planned]):
             affine=self.lattice.affine,
             count=count_of(lesions),
         )
+
+    def areas(self, visit: Planned) -> NDArray[np.uint8]:
+        """The area of the brain that each voxel of a scan belongs to: see `AREAS`."""
+        return area_map(self.content(visit).tissues, self.places(visit).coordinates[0])
+
+    def instances(self, visit: Planned) -> NDArray[np.uint16]:
+        """The number of the lesion that each voxel of a scan belongs to, of those that the rater has marked."""
+        return instance_map(marked(self.lesions(visit)), self.lattice)
 
     def _mask(self, blobs: Sequence[Blob]) -> NDArray[np.bool_]:
         mask = np.zeros(self.lattice.shape, np.bool_)

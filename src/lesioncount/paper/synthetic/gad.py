@@ -12,6 +12,7 @@ from lesioncount.paper.synthetic.anatomy import Anatomy
 from lesioncount.paper.synthetic.blob import Blob
 from lesioncount.paper.synthetic.cohort import PlannedVisit, SyntheticCohort
 from lesioncount.paper.synthetic.counts import drawn_counts, drawn_splits
+from lesioncount.paper.synthetic.lattice import Lattice
 from lesioncount.paper.synthetic.lesions import aged, chronic_lesions, gad_lesions, mimics
 from lesioncount.paper.synthetic.placing import WhiteMatter
 from lesioncount.paper.synthetic.scanner import Content
@@ -93,19 +94,30 @@ class GadCohort(SyntheticCohort[GadVisit]):
 
     def content(self, visit: GadVisit) -> Content:
         """What a scan shows, in millimetres and without faults of the scanner."""
-        counts = self._counts[visit.patient][: visit.session + 1]
-        course = _course(self.seed, visit.patient, counts, self._gap_mm)
+        course = self._course(visit)
         return Content(
-            tissues=course.anatomy.tissues(self.lattice, edge_mm=self._edge_mm),
+            tissues=course.anatomy.tissues(self.places(visit), edge_mm=self._edge_mm),
             gad=course.gad,
             mimics=course.mimics,
             chronic=course.chronic,
             vessels=course.vessels,
         )
 
+    def lesions(self, visit: GadVisit) -> dict[int, Blob]:
+        """The enhancing lesions of a scan by their numbers, which say nothing about other scans."""
+        return dict(enumerate(self._course(visit).gad, start=1))
+
+    def places(self, visit: GadVisit) -> Lattice:  # noqa: ARG002 - the head lies in the same place at each visit
+        """Where in the head the voxels of a scan are."""
+        return self.lattice
+
     def acquisition(self, visit: GadVisit) -> np.random.Generator:
         """The random numbers of the scanner."""
         return stream(self.seed, Purpose.ACQUISITION, visit.patient, visit.session)
+
+    def _course(self, visit: GadVisit) -> _Course:
+        counts = self._counts[visit.patient][: visit.session + 1]
+        return _course(self.seed, visit.patient, counts, self._gap_mm)
 
 
 @dataclass(frozen=True)
