@@ -76,7 +76,7 @@ class AgeingCohort(SyntheticCohort[PlannedVisit]):
         super().__init__(n_patients, seed, shape)
         _check(n_sessions, misregistration_mm)
         self.n_sessions, self.misregistration_mm = int(n_sessions), float(misregistration_mm)
-        counts = [(self._plan(patient).n_first,) for patient in range(self.n_patients)]
+        counts = [(_plan(self.seed, patient).n_first,) for patient in range(self.n_patients)]
         splits = drawn_splits(stream(self.seed, Purpose.AGEING_COHORT), counts)
         self.visits = tuple(
             PlannedVisit(patient, session, splits[patient])
@@ -150,9 +150,6 @@ class AgeingCohort(SyntheticCohort[PlannedVisit]):
         """The random numbers of the scanner."""
         return stream(self.seed, Purpose.AGEING_ACQUISITION, visit.patient, visit.session)
 
-    def _plan(self, patient: int) -> Plan:
-        return Plan.drawn(stream(self.seed, Purpose.AGEING_PLAN, patient))
-
     def _motion(self, visit: PlannedVisit) -> Motion:
         if visit.session == 0:
             return Motion.none()
@@ -164,13 +161,16 @@ class AgeingCohort(SyntheticCohort[PlannedVisit]):
         return _stage(self.seed, visit.patient, visit.session, Room(self._gap_mm, apart_mm))
 
 
+def _plan(seed: int, patient: int) -> Plan:
+    return Plan.drawn(stream(seed, Purpose.AGEING_PLAN, patient))
+
+
 # The scans of a patient are mostly asked for together.
 @lru_cache(maxsize=16)
 def _stage(seed: int, patient: int, session: int, room: Room) -> Stage:
     """A patient at some session; at -1, before the first."""
     if session < 0:
-        plan = Plan.drawn(stream(seed, Purpose.AGEING_PLAN, patient))
-        return patient_before(plan, stream(seed, Purpose.AGEING_PATIENT, patient), room)
+        return patient_before(_plan(seed, patient), stream(seed, Purpose.AGEING_PATIENT, patient), room)
     before = _stage(seed, patient, session - 1, room)
     rng = stream(seed, Purpose.AGEING_LESIONS, patient, session)
     return next_stage(before, rng, room) if session else first_stage(before, rng, room)
