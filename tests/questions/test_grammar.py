@@ -1,5 +1,7 @@
 """Which texts are questions, how they are understood, and what is said of those that are none."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,12 @@ def test_what_is_asked_matters_and_how_it_is_written_does_not():
     assert Question.parse("a >= 1") == Question.parse("(a)≥1")
     assert Question.parse("a >= 1") != Question.parse("a > 0")
     assert Question.parse("a >= 1 and b >= 1") != Question.parse("a >= 1 or b >= 1")
+
+
+def test_questions_go_to_other_processes():
+    question = Question.parse("at least 1 of (not a >= 1, b > c or 2 == d)")
+    again = pickle.loads(pickle.dumps(question))  # noqa: S301 - our own
+    assert (again, again.text, again.names) == (question, question.text, question.names)
 
 
 @given(st.text(min_size=1, max_size=40))
