@@ -294,6 +294,8 @@ class Calibration:
             parts.append(f"spread {self.spread:.3g} between scans")
         if abs(self.crowding) >= _WORTH_A_WORD:
             parts.append(f"crowding {self.crowding:+.2g} around {self.typical_count:.2g} lesions")
+        if self.counted != "lesions":
+            parts.append(f"coupling {self.coupling:.3g} between the times")
         if self.ripple:
             parts.append(f"peaks that rise by less than {self.ripple:.2g} left out")
         if self.has_extra:
