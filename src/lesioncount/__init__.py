@@ -16,8 +16,10 @@ from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
+    from lesioncount.changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
     from lesioncount.runs import CountTable, ScanCount, count_file, count_files, read_results
+    from lesioncount.runs.changes import compare_files, read_changes
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
     from lesioncount.trust.calibration import Calibration
@@ -31,6 +33,7 @@ __all__ = [
     "ConformalCounts",
     "CountTable",
     "CountingProtocol",
+    "LesionChanges",
     "LesionCount",
     "MixtureOfCounts",
     "NamedProtocol",
@@ -38,6 +41,8 @@ __all__ = [
     "ScanCount",
     "StreamingCounter",
     "__version__",
+    "compare",
+    "compare_files",
     "connected_component_count",
     "count_file",
     "count_files",
@@ -46,6 +51,7 @@ __all__ = [
     "existence_probabilities",
     "find_candidates",
     "fitting",
+    "read_changes",
     "read_results",
     "scores",
 ]
@@ -56,11 +62,15 @@ _NAMES = {
     "Calibration": "lesioncount.trust.calibration",
     "ConformalCounts": "lesioncount.trust.conformal",
     "CountTable": "lesioncount.runs",
+    "LesionChanges": "lesioncount.changes",
     "MixtureOfCounts": "lesioncount.distributions.mixture",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
+    "compare": "lesioncount.changes",
+    "compare_files": "lesioncount.runs.changes",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
+    "read_changes": "lesioncount.runs.changes",
     "read_results": "lesioncount.runs",
 }
 _MODULES = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}
