@@ -21,6 +21,7 @@ from scipy import ndimage
 
 from lesioncount import compare, connected_component_count, count_lesions
 from lesioncount.changes import LesionChanges
+from lesioncount.coupling import DEFAULT_COUPLING
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount.trust.scores.pit import randomised_pit
@@ -28,10 +29,11 @@ from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.summary import score_all
 
 N_TEST = 300
-PROTOCOL = "peaks"
+PROTOCOL = "paper"
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 SMALLEST = (1, 3, 6, 12, 25)  # voxels
 MASKED_ABOVE = (0.02, 0.05, 0.1, 0.3, 0.5)
+COUPLINGS = (0.0, 1.0, 2.0, 2.5, 3.0, 4.0)
 GROWN = (0, 1, 2)  # voxels that the masked baseline is grown by
 TOLERANCES_MM = (0.0, 3.5, 5.0, 7.1)  # on voxels of 3.5 mm
 
@@ -64,7 +66,8 @@ class Pairs:
             [one.peak_probability for one in candidates],
             self.n_new,
             saddles=[one.saddle_probability for one in candidates],
-            others=[one.highest_before for one in found],
+            others=[one.risen.others for one in found],
+            risen=[one.risen.heights for one in found],
             counted="new",
         )
 
@@ -103,9 +106,7 @@ def rivals(train: Pairs, test: Pairs) -> dict[str, Predictions]:
         return float(Predictions.of_distributions(found, train.n_new).rps.mean())
 
     tuned, hidden = best(error, THRESHOLDS, SMALLEST), best(rps, MASKED_ABOVE, GROWN)
-    print(
-        f"tuned: subtract above {tuned[0]:g}, at least {tuned[1]} voxels; mask above {hidden[0]:g}, grown by {hidden[1]}"
-    )
+    print(f"tuned: subtract above {tuned[0]:g}, {tuned[1]} voxels or more; mask above {hidden[0]:g}, grown {hidden[1]}")
     numbers = {
         "subtract at 0.5": [subtracted(pair, 0.5, 1) for pair in test.maps],
         "subtract, tuned": [subtracted(pair, tuned[0], int(tuned[1])) for pair in test.maps],
@@ -130,7 +131,10 @@ def table_of_methods(train: Pairs, test: Pairs) -> Calibration:
     fitted = train.truth(train.changes())
     calibration = fit_calibration(fitted)
     known = test.truth(test.changes())
-    methods = {f"coupling {c:g}": predictions(known, Calibration(counted="new", coupling=c)) for c in (0.0, 1.0, 2.0)}
+    methods = {
+        f"coupling {c:g}": predictions(test.truth(test.changes(coupling=c)), Calibration(counted="new", coupling=c))
+        for c in COUPLINGS
+    }
     methods |= {"calibrated": predictions(known, calibration)} | rivals(train, test)
     scores, differences = score_all(methods, groups=known.groups, seed=0)
     print(f"calibration: {calibration}\n")
@@ -167,7 +171,7 @@ def stable_patients(calibration: Calibration, *, n_patients: int = 200, n_lesion
     rng = np.random.default_rng(0)
     print(f"\nnew lesions expected in a stable patient with {n_lesions} lesions, {n_patients} patients")
     print("| noise of logits | independent | same doubt | default | calibrated |\n|---|---|---|---|---|")
-    ways = [Calibration(counted="new", coupling=c) for c in (0.0, 1.0, 2.0)] + [calibration]
+    ways = [Calibration(counted="new", coupling=c) for c in (0.0, 1.0, DEFAULT_COUPLING)] + [calibration]
     for noise in (0.25, 0.5, 1.0):
         lesions = rng.normal(3.0, 1.0, (n_patients, n_lesions))
         now, then = (1 / (1 + np.exp(-(lesions + rng.normal(0, noise, lesions.shape)))) for _ in range(2))

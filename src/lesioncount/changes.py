@@ -21,6 +21,7 @@ from lesioncount.lineages import Lineages
 from lesioncount.nearby import spacing_of
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.resampling import resampled, same_place
+from lesioncount.rises import Rises
 from lesioncount.voxels import sigmoid
 
 # In millimetres, and in voxels where these are larger: registration is off by a millimetre or so, and the edge of a
@@ -38,10 +39,10 @@ class LesionChanges:
     ----------
     before, after : LesionCount
         Each map by itself, on the grid of the second.
-    highest_before : ndarray of float64
-        Of each candidate of the map after: the highest probability of the map before within the tolerance of its peak.
-    highest_after : ndarray of float64
-        Of each candidate of the map before, likewise.
+    risen : Rises
+        Of each candidate of the map after: where it rises most above the map before.
+    fallen : Rises
+        Of each candidate of the map before: where it rises most above the map after.
     lineages : Lineages
         Which candidates of the two are the same lesion.
     tolerance_mm : float
@@ -50,8 +51,8 @@ class LesionChanges:
 
     before: LesionCount
     after: LesionCount
-    highest_before: NDArray[np.float64]
-    highest_after: NDArray[np.float64]
+    risen: Rises
+    fallen: Rises
     lineages: Lineages
     tolerance_mm: float
     coupling: float = DEFAULT_COUPLING
@@ -59,7 +60,7 @@ class LesionChanges:
     @cached_property
     def p_new(self) -> NDArray[np.float64]:
         """Of each candidate of the map after: the probability that it is a lesion that was not there before."""
-        return _only(self.after, self.highest_before, self.coupling)
+        return _only(self.after, self.risen, self.coupling)
 
     @cached_property
     def p_persisting(self) -> NDArray[np.float64]:
@@ -69,7 +70,7 @@ class LesionChanges:
     @cached_property
     def p_gone(self) -> NDArray[np.float64]:
         """Of each candidate of the map before: the probability that it is a lesion that is no longer there."""
-        return _only(self.before, self.highest_after, self.coupling)
+        return _only(self.before, self.fallen, self.coupling)
 
     @cached_property
     def new(self) -> PoissonBinomial:
@@ -102,16 +103,16 @@ class LesionChanges:
     __repr__ = __str__
 
     def _candidate_line(self, row: int) -> str:
-        peak = ", ".join(map(str, self.after.candidates.peak_index[row]))
+        where = ", ".join(map(str, self.risen.index[row]))
         return (
-            f"  #{row + 1:<8}  new with probability {self.p_new[row]:.4f}: {self.after.existence[row]:.4f} after, "
-            f"{self.highest_before[row]:.4f} before, peak at ({peak})"
+            f"  #{row + 1:<8}  new with probability {self.p_new[row]:.4f}: {self.risen.heights[row]:.4f} after, "
+            f"{self.risen.others[row]:.4f} before, at ({where})"
         )
 
 
-def _only(count: LesionCount, others: NDArray[np.float64], coupling: float) -> NDArray[np.float64]:
-    found = count.candidates
-    return np.asarray(only_now(found.peak_probability, found.saddle_probability, others, coupling))
+def _only(count: LesionCount, rises: Rises, coupling: float) -> NDArray[np.float64]:
+    saddles = count.candidates.saddle_probability
+    return np.asarray(only_now(np.maximum(rises.heights, saddles), saddles, rises.others, coupling))
 
 
 def _line(name: str, count: PoissonBinomial) -> str:
@@ -149,7 +150,7 @@ def compare(
     mask : array_like, optional
         On the grid of the map after: only voxels where it is not zero are looked at, in both.
     tolerance_mm : float, optional
-        How far from the peak of a candidate the other map is searched; in voxels, where their size is unknown.
+        How far around a voxel of a candidate the other map is searched; in voxels, where their size is unknown.
         Default: 2 mm, or the size of a voxel if that is larger.
     coupling : float, default 2
         How the doubt about a place belongs together at both times: 0 independent, 1 the same, above 1 what the other
@@ -180,7 +181,7 @@ def compare(
     gone         0 most likely, mean 0.00 ± 0.00, 90 % interval 0 to 0, any with probability 0.000
     persisting   1 most likely, mean 0.75 ± 0.43, 90 % interval 0 to 1, any with probability 0.750
     from         1 candidates before and 2 after (voxels above 0.1, connected through edges), 2 mm apart at most
-      #2         new with probability 0.5000: 0.5000 after, 0.0000 before, peak at (5, 5, 5)
+      #2         new with probability 0.5000: 0.5000 after, 0.0000 before, at (5, 5, 5)
     """
     protocol = defined(protocol, definition, compare)
     images = image_of(before), image_of(after)
@@ -213,8 +214,8 @@ def changes_between(
     return LesionChanges(
         before.count,
         after.count,
-        before.highest_near(now, tolerance),
-        after.highest_near(then, tolerance),
+        Rises.of(after, before, within_mm=tolerance, coupling=coupling),
+        Rises.of(before, after, within_mm=tolerance, coupling=coupling),
         Lineages.follow([then, now], tolerance),
         float(tolerance),
         float(coupling),

@@ -93,7 +93,9 @@ class ScanSummary:
     peak_probability, saddle_probability : tuple of array
         In the same order, the heights that they are the difference of; of regions, saddles are 0.
     others : tuple of array
-        Of changes: in the same order, the highest probability near each candidate at the other time; else empty.
+        Of changes: in the same order, the probability at the other time where each rises most above it; else empty.
+    risen : tuple of array
+        Of changes: the probability of the candidate there; else empty.
     component_counts : tuple of int
         Of changes: what the usual way counts at each threshold; else empty.
     members : tuple of MemberNumbers
@@ -115,6 +117,7 @@ class ScanSummary:
     warnings: tuple[str, ...] = ()
     n_dropped: int = 0
     others: tuple[NDArray[np.float64], ...] = ()
+    risen: tuple[NDArray[np.float64], ...] = ()
     component_counts: tuple[int, ...] = ()
 
     @property
@@ -153,8 +156,10 @@ class ScanSummary:
 
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
-        others = self.others or (None,) * len(self.peak_probability)
-        heights = zip(self.peak_probability, self.saddle_probability, others, strict=True)
+        none = (None,) * len(self.peak_probability)
+        heights = zip(
+            self.peak_probability, self.saddle_probability, self.others or none, self.risen or none, strict=True
+        )
         return combined([calibration.distribution(*parts) for parts in heights])
 
     def row(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def counts_of(results: ChangeResults, kind: Counted, /) -> RunResults:
 def _summary(record: CourseRecord, pair: PairRecord, kind: Counted, coupling: float) -> ScanSummary:
     session = record.sessions[pair.before if kind == "gone" else pair.after]
     count, heights = pair.counts[kind], record.heights(pair, kind)
-    assert heights.others is not None  # noqa: S101 - for the type checker: of changes there always are some
+    assert heights.others is not None and heights.risen is not None  # noqa: S101, PT018 - for the type checker
     return ScanSummary(
         pair.name,
         files=session.files,
@@ -63,6 +63,7 @@ def _summary(record: CourseRecord, pair: PairRecord, kind: Counted, coupling: fl
         peak_probability=(heights.peaks,),
         saddle_probability=(heights.saddles,),
         others=(heights.others,),
+        risen=(heights.risen,),
         warnings=session.warnings,
         n_dropped=session.n_dropped,
         component_counts=count.component_counts,

@@ -130,6 +130,7 @@ def known_truth(
             groups=compared.groups,
             saddles=[scan.saddle_probability[0] for scan in compared.scans],
             others=None if counted.of == "lesions" else [scan.others[0] for scan in compared.scans],
+            risen=None if counted.of == "lesions" else [scan.risen[0] for scan in compared.scans],
             counted=counted.of,
             coupling=counted.coupling,
         ),
