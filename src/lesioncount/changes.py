@@ -93,8 +93,8 @@ class LesionChanges:
             _line("new", self.new),
             _line("gone", self.gone),
             _line("persisting", self.persisting),
-            f"from         {len(self.before.candidates)} candidates before and {len(self.after.candidates)} after "
-            f"({self.after.protocol}), {self.tolerance_mm:g} mm apart at most",
+            f"candidates   {len(self.before.candidates)} before, {len(self.after.candidates)} after "
+            f"({self.after.protocol}), searched for within {self.tolerance_mm:g} mm",
         ]
         likely = np.argsort(-self.p_new, kind="stable")[:_PRINTED]
         lines += [self._candidate_line(int(row)) for row in likely if self.p_new[row] > 0]
@@ -180,7 +180,7 @@ def compare(
     new          0 most likely, mean 0.50 ± 0.50, 90 % interval 0 to 1, any with probability 0.500
     gone         0 most likely, mean 0.00 ± 0.00, 90 % interval 0 to 0, any with probability 0.000
     persisting   1 most likely, mean 0.75 ± 0.43, 90 % interval 0 to 1, any with probability 0.750
-    from         1 candidates before and 2 after (voxels above 0.1, connected through edges), 2 mm apart at most
+    candidates   1 before, 2 after (voxels above 0.1, connected through edges), searched for within 2 mm
       #2         new with probability 0.5000: 0.5000 after, 0.0000 before, at (5, 5, 5)
     """
     protocol = defined(protocol, definition, compare)
