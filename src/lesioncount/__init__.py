@@ -13,6 +13,7 @@ from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
 from lesioncount.moved import MovedModules
 from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
+from lesioncount.regions import Regions
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "MixtureOfCounts",
     "NamedProtocol",
     "PoissonBinomial",
+    "Regions",
     "ScanCount",
     "StreamingCounter",
     "__version__",

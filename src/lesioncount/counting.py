@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -11,16 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.checks import defined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
+from lesioncount.errors import RegionError
 from lesioncount.existence import existence_probabilities
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol, ProtocolFields
+from lesioncount.regions import Places, RegionCounts, Regions, Within
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates.
+# How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates and regions.
 _PRINTED_COUNT = 4
 _PRINTED_CANDIDATES = 5
+_PRINTED_REGIONS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,27 +42,58 @@ class LesionCount:
         Step 2: the probability that each of them is one, in the same order.
     distribution : PoissonBinomial
         Step 3: the probability of each count.
+    places : Places or None
+        Which regions the candidates lie in, where it was counted with regions.
     """
 
     candidates: Candidates
     existence: NDArray[np.float64]
     distribution: PoissonBinomial
+    places: Places | None = None
 
     @classmethod
-    def of(cls, candidates: Candidates) -> LesionCount:
+    def of(cls, candidates: Candidates, regions: Regions | None = None) -> LesionCount:
         """Steps 2 and 3, given the candidates."""
         existence = existence_probabilities(candidates)
-        return cls(candidates, existence, PoissonBinomial(existence))
+        places = None if regions is None else regions.places(candidates)
+        return cls(candidates, existence, PoissonBinomial(existence), places)
 
     @property
     def protocol(self) -> CountingProtocol:
         """What was counted as one lesion."""
         return self.candidates.protocol
 
+    @cached_property
+    def regions(self) -> RegionCounts:
+        """The number of lesions in each region, by its name; none unless it was counted with regions."""
+        members = {} if self.places is None else self.places.members
+        return RegionCounts(tuple(members), lambda name: PoissonBinomial(self.existence[members[name]]))
+
+    def by_region(
+        self,
+        labels: ArrayLike | Regions,
+        /,
+        names: Mapping[int, str] | None = None,
+        within: str | Within | Iterable[str | Within] = (),
+    ) -> RegionCounts:
+        """The number of lesions in each region of a label map: `regions`, for a map that was counted without.
+
+        Parameters
+        ----------
+        labels : array_like of int, or Regions
+            Of the shape of the map, with 0 where there is no region.
+        names, within
+            As in `Regions`.
+        """
+        regions = labels if isinstance(labels, Regions) else Regions(labels, names, within)
+        return LesionCount.of(self.candidates, regions).regions
+
     def to_dataframe(self) -> pd.DataFrame:
-        """The candidates as a ``pandas.DataFrame``, a row for each, with its probability of existence."""
+        """The candidates as a ``pandas.DataFrame``, a row for each, with its probability of existence and region."""
         columns = dict(self.candidates.columns())
-        table = {"label": columns.pop("label"), "existence": self.existence, **columns}
+        table: dict[str, Any] = {"label": columns.pop("label"), "existence": self.existence, **columns}
+        if self.places is not None:
+            table |= self.places.columns()
         frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(table)
         return frame
 
@@ -67,7 +103,10 @@ class LesionCount:
         pmf = count.pop("pmf")
         found = self.candidates.to_dict()
         lesions = found.pop("lesions")
-        return {**found, "count": count, "pmf": pmf, "lesions": lesions}
+        regions = (
+            {} if self.places is None else {"regions": {name: one.to_dict() for name, one in self.regions.items()}}
+        )
+        return {**found, "count": count, "pmf": pmf, **regions, "lesions": lesions}
 
     def to_json(self) -> str:
         """The same as JSON."""
@@ -99,6 +138,8 @@ class LesionCount:
         lines += [self._candidate_line(int(row)) for row in strongest]
         if len(self.existence) > len(strongest):
             lines.append(f"            … and {len(self.existence) - len(strongest)} weaker candidates")
+        if self.places is not None:
+            lines.append(f"where       {self._fullest_regions()}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -107,6 +148,13 @@ class LesionCount:
         from lesioncount.notebook_view import html_of_count  # not at the top: for notebooks only
 
         return html_of_count(self.headline, self.distribution, self.candidates)
+
+    def _fullest_regions(self) -> str:
+        expected = {name: count.mean() for name, count in self.regions.items()}
+        fullest = sorted((name for name in expected if expected[name] > 0), key=lambda name: -expected[name])
+        words = [f"{name} {expected[name]:.2f}" for name in fullest[:_PRINTED_REGIONS]]
+        more = f", and {len(fullest) - len(words)} more regions" if len(fullest) > len(words) else ""
+        return (", ".join(words) or "in no region") + more
 
     def _candidate_line(self, row: int) -> str:
         size = f"{self.candidates.n_voxels[row]} voxel{'' if self.candidates.n_voxels[row] == 1 else 's'}"
@@ -128,6 +176,9 @@ def count_lesions(
     scale: float | None = None,
     logits: bool = False,
     threads: int = 1,
+    regions: ArrayLike | Regions | None = None,
+    region_names: Mapping[int, str] | None = None,
+    within: str | Within | Iterable[str | Within] = (),
     **definition: Unpack[ProtocolFields],
 ) -> LesionCount:
     """The probability distribution of the number of lesions in a map.
@@ -151,13 +202,19 @@ def count_lesions(
         Whether the map holds logits instead of probabilities.
     threads : int, default 1
         Number of threads. The result does not depend on it.
+    regions : array_like of int, or Regions, optional
+        A label map of the same shape, 0 where there is no region: then the result has ``regions``, the count in each.
+    region_names : mapping of int to str, optional
+        What labels are called, such as ``{1: "frontal"}``; several may share a name. Default: their numbers.
+    within : str, or sequence of str, optional
+        Regions of their own, by distance: ``"periventricular = ventricles <= 3mm"``.
     **definition
         Fields of `CountingProtocol`, such as ``threshold=0.3, connectivity=26``, in place of those of the protocol.
 
     Returns
     -------
     LesionCount
-        With ``candidates``, ``existence`` and ``distribution``.
+        With ``candidates``, ``existence`` and ``distribution``, and ``regions`` where these were given.
 
     Raises
     ------
@@ -165,6 +222,8 @@ def count_lesions(
         When the map, the mask or the voxel size cannot be used; the message says what to do.
     VoxelTypeError, ProtocolError, UnknownOptionError
         When the dtype or the protocol does not fit, or there is no such keyword.
+    RegionError
+        When regions are not whole numbers, or their names or distances make no sense.
 
     Warns
     -----
@@ -187,7 +246,16 @@ def count_lesions(
     from        2 candidates (voxels above 0.1, connected through edges)
       #1        exists with probability 0.7840: 8 voxels, 24 mm³, peak at (1, 1, 1)
       #2        exists with probability 0.5189: 2 voxels, 6 mm³, peak at (5, 5, 6)
+
+    And where:
+
+    >>> halves = np.ones((8, 8, 8), dtype=np.uint8)
+    >>> halves[4:] = 2
+    >>> result = count_lesions(probabilities, regions=halves, region_names={1: "left", 2: "right"})
+    >>> result.regions["left"].pmf().round(3)
+    array([0.216, 0.784])
     """
+    where = _regions(regions, region_names, within)
     candidates = find_candidates(
         probabilities,
         protocol=defined(protocol, definition, count_lesions),
@@ -199,4 +267,16 @@ def count_lesions(
         warn=False,
     )
     candidates.warn(stacklevel=2)
-    return LesionCount.of(candidates)
+    return LesionCount.of(candidates, where)
+
+
+def _regions(
+    regions: ArrayLike | Regions | None,
+    names: Mapping[int, str] | None,
+    within: str | Within | Iterable[str | Within],
+) -> Regions | None:
+    if regions is None:
+        if names is not None or within:
+            raise RegionError("Names of regions and distances to them need the regions: pass regions=, a label map.")
+        return None
+    return regions if isinstance(regions, Regions) else Regions(regions, names, within)
