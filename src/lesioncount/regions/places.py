@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +53,11 @@ class Places:
         """The region of each candidate."""
         return [self.names[number] for number in self.region.tolist()]
 
-    def columns(self) -> dict[str, list[str | None]]:
+    def columns(self) -> dict[str, list[Any]]:
         """What ``lesions.tsv`` has of it: the region, regions by distance, and the distances."""
         near = [self._near(row) for row in range(len(self))]
         return {
-            "region": list(self.region_names),
+            "region": self.region_names,
             "within": [None if one is None else one[0] for one in near],
             "within_mm": [None if one is None else one[1] for one in near],
         }

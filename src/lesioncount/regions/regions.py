@@ -35,6 +35,8 @@ class Regions:
         their number.
     within : str, or sequence of str, optional
         Regions of their own, by distance: ``"periventricular = ventricles <= 3mm"``.
+    present : sequence of int, optional
+        Labels that are regions also where no candidate lies in them, as those that have names are.
 
     Notes
     -----
@@ -54,6 +56,7 @@ class Regions:
     labels: NDArray[Any]
     names: dict[int, str]
     within: tuple[Within, ...]
+    present: tuple[int, ...]
 
     def __init__(
         self,
@@ -61,11 +64,14 @@ class Regions:
         /,
         names: Mapping[int, str] | None = None,
         within: str | Within | Iterable[str | Within] = (),
+        *,
+        present: Iterable[int] = (),
     ) -> None:
         """Check them."""
         object.__setattr__(self, "labels", _checked_labels(labels))
         object.__setattr__(self, "names", checked_names(names))
         object.__setattr__(self, "within", all_within(within))
+        object.__setattr__(self, "present", tuple(present))
 
     def places(self, candidates: Candidates) -> Places:
         """The regions of candidates of a map of the same shape."""
@@ -90,8 +96,8 @@ class Regions:
         """The names of labels: those that are given, and numbers for others that are met or asked for."""
         asked = {region for one in self.within for region in one.regions} - set(self.names.values())
         numbers = {int(name) for name in asked if name.isascii() and name.isdecimal()}
-        found = {label for label in numbers - set(self.names) if (self.labels == label).any()}
-        others = (found | set(map(int, np.unique(met)))) - set(self.names) - {0}
+        found = {label for label in numbers - set(self.names) if label in self.present or (self.labels == label).any()}
+        others = (found | set(self.present) | set(map(int, np.unique(met)))) - set(self.names) - {0}
         taken = set(self.names.values())
         return self.names | {label: f"label {label}" if str(label) in taken else str(label) for label in sorted(others)}
 

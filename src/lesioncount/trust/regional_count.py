@@ -1,0 +1,105 @@
+"""A calibration and where candidates lie → the distribution of the count in each region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.mixture import MixtureOfCounts
+from lesioncount.distributions.poisson_binomial import PoissonBinomial
+from lesioncount.distributions.with_extra import CountWithExtra
+from lesioncount.regions import OUTSIDE
+from lesioncount.trust.calibration import Calibration
+
+
+@dataclass(frozen=True, eq=False)
+class RegionalCount:
+    """The count of a scan, region by region.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        The identity where there is none.
+    peaks, saddles : array of float, shape (K,)
+        Heights of the candidates in the map, as `Calibration.distribution` takes them.
+    members : mapping of str to array of bool, shape (K,)
+        Which candidates lie in each region.
+
+    Notes
+    -----
+    With the nodes m of the calibration's integral over what a scan shares, weights w_m, existence p_mk and E_m extra
+    lesions expected, the count in a region A is the mixture over nodes, with weights w_m, of::
+
+        Σ_{k in A} Bernoulli(p_mk) + M_A,    M_A negative binomial with mean q_A E_m and the calibration's shape
+        q_A = Σ_m w_m Σ_{k in A} p_mk / Σ_m w_m Σ_k p_mk
+
+    A lesion without a candidate lies nowhere in the map. It is taken to be where those are that have one: each of them
+    falls into A with probability q_A, which leaves a negative binomial number of the same shape. So regions that share
+    no candidate and hold all of them have means that add up to that of the whole count. Where there are no candidates
+    at all, the place is unknown, and extra lesions count as outside.
+
+    Examples
+    --------
+    >>> of_scan = RegionalCount(
+    ...     Calibration(extra_rate=1.0), np.array([0.6, 0.2]), np.zeros(2), {"front": np.array([True, False])}
+    ... )
+    >>> round(of_scan["front"].mean(), 3)
+    1.35
+    """
+
+    calibration: Calibration
+    peaks: NDArray[np.float64]
+    saddles: NDArray[np.float64]
+    members: Mapping[str, NDArray[np.bool_]]
+
+    def __getitem__(self, region: str) -> CountDistribution:
+        """The number of lesions in a region."""
+        if not self.may_hold_lesions(region):
+            return PoissonBinomial([])
+        member, extra = self.members[region], self.share_in(region) * self.extra
+        parts = [
+            CountWithExtra(PoissonBinomial(p), float(mean), self.calibration.extra_shape)
+            if mean
+            else PoissonBinomial(p)
+            for p, mean in zip(self.existence[:, member], extra, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else MixtureOfCounts(parts, weights=self.weights)
+
+    def may_hold_lesions(self, region: str) -> bool:
+        """Whether a region has candidates, or extra lesions without any."""
+        return bool(self.members[region].any()) or (bool(self.extra.any()) and self.share_in(region) > 0)
+
+    def share_in(self, region: str) -> float:
+        """The share of extra lesions that lie in a region."""
+        if not self.expected.any():
+            return float(region == OUTSIDE)
+        return float(self.expected[self.members[region]].sum() / self.expected.sum())
+
+    @property
+    def existence(self) -> NDArray[np.float64]:
+        """Of each candidate at each node, shape (M, K)."""
+        return self._at_nodes[0]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Of the nodes."""
+        return self._at_nodes[1]
+
+    @cached_property
+    def expected(self) -> NDArray[np.float64]:
+        """Existence of each candidate on average over nodes, shape (K,)."""
+        return np.asarray(self.weights @ self.existence)
+
+    @cached_property
+    def extra(self) -> NDArray[np.float64]:
+        """Expected number of lesions without a candidate of their own at each node, shape (M,)."""
+        return np.asarray(self.calibration.extra_rate + self.calibration.extra_share * self.existence.sum(axis=1))
+
+    @cached_property
+    def _at_nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.calibration.at_nodes(self.peaks, self.saddles)
