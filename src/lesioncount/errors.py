@@ -13,6 +13,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── ProtocolError (ValueError)        a definition of "one lesion" that makes no sense
     ├── UnknownOptionError (TypeError)    a keyword that a function does not have
     ├── DistributionError (ValueError)    probabilities or counts a distribution cannot take
+    ├── QuestionError (ValueError)        a question that cannot be read, or not be answered from what was counted
     ├── ScoreError (ValueError)           predictions and truth that cannot be compared
     ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
     ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
@@ -71,6 +72,10 @@ class UnknownOptionError(LesionCountError, TypeError):
 
 class DistributionError(LesionCountError, ValueError):
     """Probabilities or counts that a count distribution cannot take."""
+
+
+class QuestionError(LesionCountError, ValueError):
+    """A question that cannot be read, or asks for what was not counted."""
 
 
 class ScoreError(LesionCountError, ValueError):

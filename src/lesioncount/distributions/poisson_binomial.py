@@ -22,6 +22,9 @@ _SMALLEST_EXACT = 1e-290
 # From so many candidates on, systematic rounding (of equal probabilities) becomes visible in the thirteenth digit.
 _MANY = 1000
 
+# Up to so many bins, the recursion that is cut off there is the faster one.
+_FEW_BINS = 32
+
 # Probabilities computed in single precision may end this far outside [0, 1] by rounding.
 _ROUNDING = 1e-6
 
@@ -167,6 +170,25 @@ class PoissonBinomial(CountDistribution):
         """Logarithm of P of possible counts, which must ascend, however small it is."""
         low, high = self.support()
         return log_pmf_of(self._sorted[self._last - high : self._last - low], counts - low)
+
+
+def binned_rows(probabilities: NDArray[np.float64], max_count: int) -> NDArray[np.float64]:
+    """P(0), P(1), … P(max_count or more) for each row of probabilities: those of one scan at several nodes.
+
+    Examples
+    --------
+    >>> binned_rows(np.array([[0.5, 0.5], [1.0, 0.5]]), 1)
+    array([[0.25, 0.75], [0. , 1. ]])
+    """
+    bins = np.zeros((len(probabilities), max_count + 1))
+    for row, out in zip(np.sort(probabilities, axis=1), bins, strict=True):
+        if max_count <= _FEW_BINS:
+            fill_binned(row, out)
+        else:
+            pmf = PoissonBinomial(row).pmf()
+            out[: len(pmf)] = pmf[: max_count + 1]
+            out[-1] += pmf[max_count + 1 :].sum()
+    return bins
 
 
 def _checked(probabilities: ArrayLike) -> NDArray[np.float64]:

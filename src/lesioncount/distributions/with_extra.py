@@ -100,7 +100,7 @@ class CountWithExtra(CountDistribution):
 
     @cached_property
     def _pmf(self) -> NDArray[np.float64]:
-        enough = _enough(self.extra, self.shape)
+        enough = enough_extra(self.extra, self.shape)
         last = len(self.found) + enough
         n_extra = last if last < _EXACT_TO_THE_END else enough
         pmf = np.convolve(self.found.pmf(), np.exp(self._log_extra(n_extra)))[: last + 1]
@@ -118,17 +118,22 @@ class CountWithExtra(CountDistribution):
         return float(np.logaddexp.reduce(terms))
 
     def _log_extra(self, last: int) -> NDArray[np.float64]:
-        """Log P(M = j) for j = 0 … last, each from the one before."""
-        j, m, r = np.arange(float(last)), self.extra, self.shape
+        return log_pmf_of_extra(np.array([self.extra]), self.shape, last).ravel()
+
+
+def log_pmf_of_extra(mean: NDArray[np.float64], shape: float, last: int) -> NDArray[np.float64]:
+    """Log P(M = j) for j = 0 … last, each from the one before; a row for each mean, which may be 0."""
+    j, m, r = np.arange(float(last)), mean[:, np.newaxis], shape
+    with np.errstate(divide="ignore"):
         if math.isinf(r):
-            steps, first = math.log(m) - np.log1p(j), -m
+            steps, first = np.log(m) - np.log1p(j), -m
         else:
-            steps, first = np.log1p((r - 1) / (j + 1)) + math.log(m / (r + m)), -r * math.log1p(m / r)
-        return np.cumsum(np.concatenate([[first], steps]))
+            steps, first = np.log1p((r - 1) / (j + 1)) + np.log(m / (r + m)), -r * np.log1p(m / r)
+    return np.asarray(np.cumsum(np.concatenate([first, steps], axis=1), axis=1))
 
 
-def _enough(mean: float, shape: float) -> int:
-    """A number of extra lesions beyond which nothing matters."""
+def enough_extra(mean: float, shape: float) -> int:
+    """A number of extra lesions beyond which nothing matters, for a mean above 0."""
     near = math.ceil(mean + 12 * math.sqrt(mean) + 20)
     if math.isinf(shape):
         return near
