@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.checks import defined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.errors import RegionError
+from lesioncount.errors import LowerBoundWarning, RegionError
 from lesioncount.existence import existence_probabilities
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol, ProtocolFields
@@ -21,6 +22,8 @@ from lesioncount.regions import Places, RegionCounts, Regions, Within
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lesioncount.questions import Question
 
 # How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates and regions.
 _PRINTED_COUNT = 4
@@ -87,6 +90,44 @@ class LesionCount:
         """
         regions = labels if isinstance(labels, Regions) else Regions(labels, names, within)
         return LesionCount.of(self.candidates, regions).regions
+
+    def ask(self, question: Question | str, /) -> float:
+        """The probability that the numbers of lesions fulfil a question.
+
+        Parameters
+        ----------
+        question : str or Question
+            Such as ``"count >= 9"`` or ``"periventricular >= 1 and juxtacortical >= 1"``, about the count and the
+            regions it was counted with; or the name of a known criterion, such as ``"mcdonald2017-dis"``.
+
+        Warns
+        -----
+        LowerBoundWarning
+            When a known criterion asks for a region that is not there: no lesion is taken to lie in it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> halves = np.array([[1, 1, 2, 2]])
+        >>> names = {1: "left", 2: "right"}
+        >>> result = count_lesions(np.array([[0.8, 0.0, 0.0, 0.4]]), regions=halves, region_names=names)
+        >>> round(result.ask("left >= 1 and right >= 1"), 3), round(result.ask("count >= 1"), 3)
+        (0.32, 0.88)
+        """
+        from lesioncount.questions import Question, Trials, probability_of  # not at the top: only some ask
+
+        places = {} if self.places is None else self.places.members
+        adds = {"count": np.ones(len(self.existence), dtype=bool), **places}
+        asked, missing = (question if isinstance(question, Question) else Question.asked(question)).given(adds)
+        if missing:
+            warnings.warn(
+                f"There is no region {' nor '.join(missing)}: no lesion is taken to lie there, and the probability is "
+                "a lower bound.",
+                LowerBoundWarning,
+                stacklevel=2,
+            )
+        used = {name: adds[name] for name in asked.names}
+        return probability_of(asked, Trials(probability=self.existence, adds=used))
 
     def to_dataframe(self) -> pd.DataFrame:
         """The candidates as a ``pandas.DataFrame``, a row for each, with its probability of existence and region."""

@@ -31,6 +31,8 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     MapWarning (UserWarning)              the count is computed, but think twice
     ├── BinaryMapWarning                  only 0 and 1: the distribution is a single point
     └── CutOffMapWarning                  no value between 0 and 0.5: weak candidates were removed before
+
+    LowerBoundWarning (UserWarning)       a criterion asks for a region that is not there
 """
 
 
@@ -140,6 +142,10 @@ class BinaryMapWarning(MapWarning):
 
 class CutOffMapWarning(MapWarning):
     """A map without values between 0 and 0.5: weak candidates were removed before counting."""
+
+
+class LowerBoundWarning(UserWarning):
+    """A known criterion asks for a region that was not counted: the answer is a lower bound."""
 
 
 def reason_of(error: Exception) -> str:

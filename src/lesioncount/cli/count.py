@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli import count_arguments
+from lesioncount.cli import count_arguments, region_arguments
 from lesioncount.errors import ProtocolError, reason_of
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
         save_colours=options.save_colours,
         dicom=_dicom(options),
         bids=options.bids,
+        **region_arguments.settings(options),
     )
     with progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose) as progress:
         result = count_batch(
@@ -74,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
             options.output,
             settings=settings,
             mask=options.mask,
+            regions=options.regions,
             selection=Selection(
                 suffix=options.suffix,
                 root=options.root,
@@ -81,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
                 mask_suffix=options.mask_suffix,
                 images=options.images,
                 images_suffix=options.images_suffix,
+                regions_suffix=options.regions_suffix,
             ),
             members=options.members,
             jobs=options.jobs,
@@ -180,6 +183,8 @@ def _protocol(options: argparse.Namespace) -> CountingProtocol:
 def _print_summary(result: RunResults, *, shown: int) -> None:
     from rich.console import Console
 
+    from lesioncount.cli.answers_table import print_answers
+
     console = Console(soft_wrap=True)
     if result.counted:
         # On a terminal, long names are shortened. What reads from a pipe wants them whole, a scan per line.
@@ -187,6 +192,7 @@ def _print_summary(result: RunResults, *, shown: int) -> None:
         if result.calibration is not None:
             wide.print("Calibrated counts")
         wide.print(_table(result, shown=shown, longest=max(wide.width - _NUMBERS, _SHORTEST)))
+        print_answers(wide, result, shown=shown)
     if len(result.counted) > shown:
         console.print(f"… and {len(result.counted) - shown} more (-v lists all)")
     for warning, scans in result.warnings.items():

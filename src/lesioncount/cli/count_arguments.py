@@ -6,6 +6,7 @@ import argparse
 import math
 from fractions import Fraction
 
+from lesioncount.cli import region_arguments
 from lesioncount.cli.arguments import named_path, processes
 from lesioncount.protocol import PROTOCOLS
 
@@ -19,8 +20,9 @@ _LONGEST_NUMBER = 100
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add them to the parser of the command."""
     parser.epilog = (
-        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan. Exit code: 0 if all scans were counted, "
-        "1 if some failed, 2 if nothing could be done, 130 if interrupted."
+        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan, and regions.tsv and answers.tsv where "
+        "these are asked for. Exit code: 0 if all scans were counted, 1 if some failed, 2 if nothing could be done, "
+        "130 if interrupted."
     )
     parser.add_argument("inputs", nargs="+", metavar="MAP", help="probability maps: files, folders or glob patterns")
     parser.add_argument(
@@ -73,6 +75,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "pattern is such as 'masks/{participant}_{session}.nii.gz'",
     )
     protocol.add_argument("--mask-suffix", default="", metavar="TEXT", help=_SUFFIX.format("a mask", "_brain"))
+
+    region_arguments.add_to(parser)
 
     trust = parser.add_argument_group("how far to trust the maps")
     trust.add_argument(

@@ -12,6 +12,7 @@ from typing import Any
 
 from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.files.output import OutputFolder
+from lesioncount.runs.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
@@ -34,7 +35,7 @@ from lesioncount.runs.workers import results_of
 Progress = Callable[[ScanSummary, int, int], None]
 
 # What a run writes beside the records of its scans.
-TABLES = ("counts.tsv", "lesions.tsv", "members.tsv", "regions.tsv")
+TABLES = ("counts.tsv", "lesions.tsv", "members.tsv", "regions.tsv", "answers.tsv")
 
 # The page that shows a run, and the folder of its parts.
 REPORT = "report"
@@ -105,6 +106,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     )
     check_case([scan.name for scan in scans], folder.path)
     settings.check(members=members)
+    check_questions(settings.questions, settings.regions)
     scans = with_series(scans, settings.dicom)
     if settings.bids:
         check_places(scans)
@@ -233,6 +235,8 @@ def _write_tables(folder: OutputFolder, results: RunResults) -> None:
     _write_or_remove(folder, "members.tsv", MEMBER_COLUMNS, members, optional=WHOSE_COLUMNS)
     regions = [row for one in results.counted for row in one.region_rows()]
     _write_or_remove(folder, "regions.tsv", REGION_COLUMNS, regions, optional=OPTIONAL_REGION_COLUMNS)
+    answers = [row for one in results.counted for row in one.answer_rows()]
+    _write_or_remove(folder, "answers.tsv", ANSWER_COLUMNS, answers, optional=OPTIONAL_ANSWER_COLUMNS)
 
 
 def _write_or_remove(

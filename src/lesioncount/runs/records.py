@@ -16,6 +16,7 @@ from lesioncount.distributions.mixture import MixtureOfCounts, combined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import LesionCountError
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.runs.answers import Answer, answers
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
@@ -100,6 +101,8 @@ class ScanSummary:
         Candidates below the smallest size of the protocol.
     regions : tuple of RegionNumbers
         The count in each region, where it was counted with regions.
+    answers : tuple of Answer
+        To the questions that were asked.
     """
 
     name: str
@@ -114,6 +117,7 @@ class ScanSummary:
     warnings: tuple[str, ...] = ()
     n_dropped: int = 0
     regions: tuple[RegionNumbers, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
     @property
     def is_counted(self) -> bool:
@@ -164,6 +168,10 @@ class ScanSummary:
         """The cells of its rows in ``regions.tsv``."""
         return [{"scan": self.name, **self.whose, **region.row()} for region in self.regions]
 
+    def answer_rows(self) -> list[dict[str, Any]]:
+        """The cells of its rows in ``answers.tsv``."""
+        return [{"scan": self.name, **self.whose, **answer.row()} for answer in self.answers]
+
     @property
     def whose(self) -> dict[str, str]:
         """Participant and session, where they are known: cells of tables."""
@@ -205,7 +213,8 @@ class ScanRecord:
         raw = [count.result.distribution for count in counts]
         together = combined(raw)
         corrected = None if fit is None else _corrected(counts, fit)
-        regions = region_counts(counts, None if fit is None else fit.calibration)
+        calibration = None if fit is None else fit.calibration
+        regions = region_counts(counts, calibration)
         summary = ScanSummary(
             name,
             files=files,
@@ -225,13 +234,14 @@ class ScanRecord:
             warnings=_once_each(warning for count in counts for warning in count.warnings),
             n_dropped=sum(count.result.candidates.n_dropped for count in counts),
             regions=tuple(one.numbers for one in regions),
+            answers=answers(settings.questions, counts, calibration),
         )
         return cls(
             summary,
             settings.recorded,
             tuple(together.pmf().tolist()),
             () if corrected is None else tuple(corrected.pmf().tolist()),
-            lesion_rows(counts, None if fit is None else fit.calibration),
+            lesion_rows(counts, calibration),
             regions,
         )
 
@@ -255,6 +265,7 @@ class ScanRecord:
                 "pmf": self.pmf,
                 **present({"pmf_calibrated": self.pmf_calibrated}),
                 **present({"regions": tuple(region.to_dict() for region in self.regions)}),
+                **present({"answers": tuple(answer.to_dict() for answer in summary.answers)}),
                 "lesions": [lesion.row() for lesion in self.lesions],
                 **present({"members": tuple(member.row() for member in summary.members)}),
             }
@@ -288,6 +299,7 @@ class ScanRecord:
             warnings=typed(content.get("warnings", ()), tuple[str, ...]),
             n_dropped=typed(content.get("n_dropped", 0), int),
             regions=tuple(one.numbers for one in regions),
+            answers=typed(content.get("answers", ()), tuple[Answer, ...]),
         )
         of_map = [lesion for lesion in lesions if lesion.is_of_first_member]
         if summary.map is not None and not all(lesion.lies_in(summary.map.shape) for lesion in of_map):
