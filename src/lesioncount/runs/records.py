@@ -21,7 +21,7 @@ from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
 from lesioncount.runs.plain import present, read_json, to_json, typed
-from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, region_counts
+from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import (
     CONFIDENCE,
@@ -282,7 +282,7 @@ class ScanRecord:
         members = typed(content.get("members", ()), tuple[dict[str, Any], ...])
         _check_lesions(lesions, max(len(members), 1))
         existence = _by_member(lesions, max(len(members), 1), lambda row: row.existence) if is_ok else ()
-        regions = tuple(map(RegionCount.from_dict, typed(content.get("regions", ()), tuple[dict[str, Any], ...])))
+        regions = read_region_counts(content.get("regions", ()))
         files, settings = content["input"], content.get("settings")
         if is_ok and (files is None or not content["pmf"]):
             raise ValueError("expected the files and the distribution of a scan that was counted")

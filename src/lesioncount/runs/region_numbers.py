@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import accumulate
 from statistics import median_low
 from typing import Any, Self
 
@@ -21,6 +22,9 @@ from lesioncount.trust.regional_count import RegionalCount
 
 _CALIBRATED = "_calibrated"
 
+# Levels at which counts are read off a distribution: the ends of the interval leave as much on either side.
+_LOW, _MEDIAN, _HIGH = (1 - CONFIDENCE) / 2, 0.5, 1 - (1 + CONFIDENCE) / 2
+
 
 @dataclass(frozen=True, slots=True)
 class RegionalNumbers:
@@ -36,13 +40,30 @@ class RegionalNumbers:
 
     @classmethod
     def of(cls, distribution: CountDistribution) -> Self:
-        """The numbers of a distribution."""
-        middle = distribution.mode(), distribution.median(), distribution.mean(), distribution.std()
-        return cls(*middle, *distribution.interval(CONFIDENCE), float(distribution.sf(0)))
+        """The numbers of a distribution, as its own methods give them.
+
+        Of a few candidates, in a tenth of their time: an atlas has a hundred regions.
+        """
+        pmf = distribution.pmf().tolist()
+        below, above = list(accumulate(pmf)), [0.0, *accumulate(reversed(pmf[1:]))][::-1]  # P(≤ k), P(> k)
+        return cls(
+            pmf.index(max(pmf)),
+            _first(below, lambda p: p >= _MEDIAN),
+            distribution.mean(),
+            distribution.std(),
+            _first(below, lambda p: p >= _LOW),
+            _first(above, lambda p: p <= _HIGH),
+            min(above[0], 1.0),
+        )
 
     def row(self, suffix: str = "") -> dict[str, Any]:
         """The cells of a table, whose columns may have a suffix."""
         return {f"{name}{suffix}": getattr(self, name) for name in _NUMBERS}
+
+
+def _first(values: Sequence[float], is_enough: Callable[[float], bool]) -> int:
+    """The first count of which this is so; the last one, where rounding has left that of none."""
+    return next((count for count, value in enumerate(values) if is_enough(value)), len(values) - 1)
 
 
 _NUMBERS = tuple(one.name for one in fields(RegionalNumbers))
@@ -100,26 +121,43 @@ class RegionCount:
         corrected = {"pmf_calibrated": self.pmf_calibrated} if self.pmf_calibrated else {}
         return {**self.numbers.row(), "pmf": self.pmf, **corrected}
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From plain values; ValueError, KeyError or TypeError if they are none."""
-        pmf, corrected = (typed(content.get(f"pmf{end}", ()), tuple[float, ...]) for end in ("", _CALIBRATED))
-        if not pmf or (f"count_mode{_CALIBRATED}" in content) != bool(corrected):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """What a record has of a region, as it is written: read back at once, as there may be a hundred of them."""
+
+    region: str
+    n_candidates: int
+    count_mode: int
+    count_median: int
+    count_mean: float
+    count_sd: float
+    interval90_low: int
+    interval90_high: int
+    p_1plus: float
+    pmf: tuple[float, ...]
+    count_mode_calibrated: int | None = None
+    count_median_calibrated: int | None = None
+    count_mean_calibrated: float | None = None
+    count_sd_calibrated: float | None = None
+    interval90_low_calibrated: int | None = None
+    interval90_high_calibrated: int | None = None
+    p_1plus_calibrated: float | None = None
+    pmf_calibrated: tuple[float, ...] = ()
+
+    def count(self) -> RegionCount:
+        """With its numbers as they belong together; ValueError if some are missing."""
+        raw, corrected = ([getattr(self, f"{name}{end}") for name in _NUMBERS] for end in ("", _CALIBRATED))
+        if not self.pmf or any((value is None) == bool(self.pmf_calibrated) for value in corrected):
             raise ValueError("expected a distribution for each region, and a calibrated one or none")
-        return cls(
-            RegionNumbers(
-                typed(content["region"], str),
-                typed(content["n_candidates"], int),
-                _numbers(content, ""),
-                _numbers(content, _CALIBRATED) if corrected else None,
-            ),
-            pmf,
-            corrected,
-        )
+        calibrated = RegionalNumbers(*corrected) if self.pmf_calibrated else None
+        numbers = RegionNumbers(self.region, self.n_candidates, RegionalNumbers(*raw), calibrated)
+        return RegionCount(numbers, self.pmf, self.pmf_calibrated)
 
 
-def _numbers(content: Mapping[str, Any], suffix: str) -> RegionalNumbers:
-    return typed({name: content[f"{name}{suffix}"] for name in _NUMBERS}, RegionalNumbers)
+def read_region_counts(content: Any) -> tuple[RegionCount, ...]:
+    """What a record has of regions, from plain values; ValueError if they are none."""
+    return tuple(row.count() for row in typed(content, tuple[_Row, ...]))
 
 
 def region_counts(counts: Sequence[ScanCount], calibration: Calibration | None) -> tuple[RegionCount, ...]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.distributions.mixture import MixtureOfCounts
-from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.distributions.with_extra import CountWithExtra
+from lesioncount.distributions.poisson_binomial import PoissonBinomial, binned_rows
+from lesioncount.distributions.tabulated import TabulatedCount
+from lesioncount.distributions.with_extra import enough_extra, log_pmf_of_extra
 from lesioncount.regions import OUTSIDE
 from lesioncount.trust.calibration import Calibration
 
@@ -59,16 +59,16 @@ class RegionalCount:
 
     def __getitem__(self, region: str) -> CountDistribution:
         """The number of lesions in a region."""
-        if not self.may_hold_lesions(region):
-            return PoissonBinomial([])
-        member, extra = self.members[region], self.share_in(region) * self.extra
-        parts = [
-            CountWithExtra(PoissonBinomial(p), float(mean), self.calibration.extra_shape)
-            if mean
-            else PoissonBinomial(p)
-            for p, mean in zip(self.existence[:, member], extra, strict=True)
-        ]
-        return parts[0] if len(parts) == 1 else MixtureOfCounts(parts, weights=self.weights)
+        member = self.members[region]
+        existence, extra = np.compress(member, self.existence, axis=1), self.share_in(region) * self.extra
+        if not extra.any() and (len(existence) == 1 or not member.any()):
+            return PoissonBinomial(existence[0])
+        # All nodes at once: an atlas has a hundred regions, and a distribution for each of forty nodes would be slow.
+        tables = binned_rows(existence, existence.shape[1])
+        if extra.any():
+            last = enough_extra(float(extra.max()), self.calibration.extra_shape)
+            tables = _sums(tables, np.exp(log_pmf_of_extra(extra, self.calibration.extra_shape, last)))
+        return TabulatedCount(self.weights @ tables)
 
     def may_hold_lesions(self, region: str) -> bool:
         """Whether a region has candidates, or extra lesions without any."""
@@ -103,3 +103,12 @@ class RegionalCount:
     @cached_property
     def _at_nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self.calibration.at_nodes(self.peaks, self.saddles)
+
+
+def _sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The distribution of the sum of two numbers in each row, from theirs."""
+    short, long = (a, b) if a.shape[1] < b.shape[1] else (b, a)
+    total = np.zeros((len(a), short.shape[1] + long.shape[1] - 1))
+    for k in range(short.shape[1]):
+        total[:, k : k + long.shape[1]] += short[:, k, np.newaxis] * long
+    return total
