@@ -25,6 +25,9 @@ _MANY = 1000
 # Up to so many bins, the recursion that is cut off there is the faster one.
 _FEW_BINS = 32
 
+# So many rows say how those of all are ordered.
+_FEW_ROWS = 2
+
 # Probabilities computed in single precision may end this far outside [0, 1] by rounding.
 _ROUNDING = 1e-6
 
@@ -180,8 +183,10 @@ def binned_rows(probabilities: NDArray[np.float64], max_count: int) -> NDArray[n
     >>> binned_rows(np.array([[0.5, 0.5], [1.0, 0.5]]), 1)
     array([[0.25, 0.75], [0. , 1. ]])
     """
+    # In an order of their own, as above; one for all rows, which sort alike where nodes shift all candidates of a scan.
+    ordered = np.take(probabilities, np.lexsort(probabilities[:_FEW_ROWS]), axis=1)
     bins = np.zeros((len(probabilities), max_count + 1))
-    for row, out in zip(np.sort(probabilities, axis=1), bins, strict=True):
+    for row, out in zip(ordered, bins, strict=True):
         if max_count <= _FEW_BINS:
             fill_binned(row, out)
         else:

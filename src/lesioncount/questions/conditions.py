@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -108,7 +109,7 @@ class Comparison:
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""
         held = (COMPARISONS[link.operator](values[link.form], link.number) for link in self.links())
-        return _joined(np.logical_and, held)
+        return reduce(np.logical_and, held)
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class AllOf(_Joined):
 
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""
-        return _joined(np.logical_and, (part.holds(values) for part in self.parts))
+        return reduce(np.logical_and, (part.holds(values) for part in self.parts))
 
 
 class AnyOf(_Joined):
@@ -170,7 +171,7 @@ class AnyOf(_Joined):
 
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""
-        return _joined(np.logical_or, (part.holds(values) for part in self.parts))
+        return reduce(np.logical_or, (part.holds(values) for part in self.parts))
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class NumberOf(_Joined):
 
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""
-        n_held = _joined(np.add, (np.asarray(part.holds(values), dtype=np.int16) for part in self.parts))
+        n_held = reduce(np.add, (np.asarray(part.holds(values), dtype=np.int16) for part in self.parts))
         return COMPARISONS[self.operator](n_held, self.number)
 
 
@@ -206,10 +207,3 @@ def joined(kind: type[AllOf | AnyOf], parts: Sequence[Condition]) -> Condition:
 
 def _within(part: Condition, *kinds: type[AllOf | AnyOf]) -> str:
     return f"({part})" if isinstance(part, kinds) else str(part)
-
-
-def _joined(join: Callable[[Any, Any], Any], parts: Iterator[Any]) -> Any:
-    total = next(parts)
-    for part in parts:
-        total = join(total, part)
-    return total

@@ -28,6 +28,7 @@ from lesioncount.questions.conditions import (
     NumberOf,
     Sum,
     joined,
+    quoted,
 )
 from lesioncount.questions.refusals import refused
 from lesioncount.questions.tokens import Token, tokens_of
@@ -158,7 +159,7 @@ class _Parser:
             return self._bracket()
         if token.kind == "word":
             self._refuse(
-                "a name or a number", f"To ask for something of that name, write it in quotes: {token.value!r}."
+                "a name or a number", f"To ask for something of that name, write it in quotes: {quoted(token.value)}."
             )
         if token.kind not in ("name", "number"):
             self._refuse("a name or a number")
