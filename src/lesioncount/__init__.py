@@ -13,11 +13,11 @@ from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
 from lesioncount.moved import MovedModules
 from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
-from lesioncount.regions import Regions
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
     from lesioncount.distributions.mixture import MixtureOfCounts
+    from lesioncount.regions import Regions
     from lesioncount.runs import CountTable, ScanCount, count_file, count_files, read_results
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
@@ -59,6 +59,7 @@ _NAMES = {
     "ConformalCounts": "lesioncount.trust.conformal",
     "CountTable": "lesioncount.runs",
     "MixtureOfCounts": "lesioncount.distributions.mixture",
+    "Regions": "lesioncount.regions",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
     "count_file": "lesioncount.runs",

@@ -18,12 +18,12 @@ from lesioncount.errors import LowerBoundWarning, RegionError
 from lesioncount.existence import existence_probabilities
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol, ProtocolFields
-from lesioncount.regions import Places, RegionCounts, Regions, Within
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lesioncount.questions import Question
+    from lesioncount.regions import Places, RegionCounts, Regions, Within
 
 # How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates and regions.
 _PRINTED_COUNT = 4
@@ -69,6 +69,8 @@ class LesionCount:
     @cached_property
     def regions(self) -> RegionCounts:
         """The number of lesions in each region, by its name; none unless it was counted with regions."""
+        from lesioncount.regions import RegionCounts  # not at the top: only some count by region
+
         members = {} if self.places is None else self.places.members
         return RegionCounts(tuple(members), lambda name: PoissonBinomial(self.existence[members[name]]))
 
@@ -88,8 +90,7 @@ class LesionCount:
         names, within
             As in `Regions`.
         """
-        regions = labels if isinstance(labels, Regions) else Regions(labels, names, within)
-        return LesionCount.of(self.candidates, regions).regions
+        return LesionCount.of(self.candidates, _regions(labels, names, within)).regions
 
     def ask(self, question: Question | str, /) -> float:
         """The probability that the numbers of lesions fulfil a question.
@@ -320,4 +321,6 @@ def _regions(
         if names is not None or within:
             raise RegionError("Names of regions and distances to them need the regions: pass regions=, a label map.")
         return None
+    from lesioncount.regions import Regions  # not at the top: only some count by region
+
     return regions if isinstance(regions, Regions) else Regions(regions, names, within)
