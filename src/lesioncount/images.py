@@ -40,11 +40,14 @@ class ImageOfMap:
         Voxel size along each axis, where the image knows it.
     voxel_mm3 : float or None
         Volume of a voxel, where it may differ from the product of its sizes: in a sheared grid.
+    affine : ndarray, shape (4, 4), or None
+        From voxel index to millimetres, of a volume that says where its voxels lie.
     """
 
     voxels: Any
     spacing_mm: tuple[float, ...] | None = None
     voxel_mm3: float | None = None
+    affine: NDArray[np.float64] | None = None
 
 
 def image_of(given: Any, what: str = "a 2-D or 3-D array of probabilities") -> ImageOfMap:
@@ -122,7 +125,7 @@ def _placed(voxels: NDArray[Any], affine: NDArray[np.float64]) -> ImageOfMap:
     if not sizes.all():
         return ImageOfMap(voxels)
     volume = abs(float(np.linalg.det(matrix))) if voxels.ndim == 3 else 0.0
-    return ImageOfMap(voxels, tuple(sizes.tolist()), volume or None)
+    return ImageOfMap(voxels, tuple(sizes.tolist()), volume or None, affine if volume else None)
 
 
 def _fitting(spacing: tuple[float, ...], voxels: NDArray[Any]) -> tuple[float, ...] | None:

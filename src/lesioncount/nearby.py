@@ -1,4 +1,4 @@
-"""What lies near candidates, within so many millimetres of any of their voxels."""
+"""What lies near candidates, within so many millimetres."""
 
 from __future__ import annotations
 
@@ -64,23 +64,22 @@ class Ball:
 
 
 def highest_near(candidates: Candidates, values: NDArray[Any], within_mm: float) -> NDArray[Any]:
-    """The highest value of another map of the same grid within a distance of each candidate.
+    """The highest value of another map of the same grid within a distance of the peak of each candidate.
 
     Parameters
     ----------
     candidates : Candidates
-        With the runs of their voxels. Where the voxel size is unknown, distances are in voxels.
+        Where the voxel size is unknown, distances are in voxels.
     values : ndarray
         Of the shape of their map.
     within_mm : float
-        From any voxel of a candidate, between the centres of voxels; 0 looks at its own voxels only.
+        Between the centres of voxels; 0 looks at the voxel of the peak only.
     """
-    rows, index = candidates.voxels()
-    ball, flat = Ball.of(within_mm, spacing_of(candidates)), np.ascontiguousarray(values).reshape(-1)
-    highest = np.empty(len(rows), dtype=values.dtype)
-    for some, position in ball.around(index, candidates.shape):
-        highest[some] = flat[position].max(axis=0)
-    return of_each(rows, highest, len(candidates))
+    ball, highest = Ball.of(within_mm, spacing_of(candidates)), np.empty(len(candidates), dtype=values.dtype)
+    for some, position in ball.around(candidates.peak_index, candidates.shape):
+        # Not through a flat view: a map in the order of NIfTI would be copied for it.
+        highest[some] = values[np.unravel_index(position, candidates.shape)].max(axis=0)
+    return highest
 
 
 def of_each(rows: NDArray[np.int32], values: NDArray[Any], n: int) -> NDArray[Any]:

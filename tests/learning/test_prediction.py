@@ -29,7 +29,7 @@ from lesioncount.learning.cohort_files import write_cohort  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.folder import read_cohort  # noqa: E402
 from lesioncount.learning.networks import counting_network  # noqa: E402
-from lesioncount.learning.prediction import load_checkpoint, load_network, predict  # noqa: E402
+from lesioncount.learning.prediction import load_checkpoint, load_network, predict, probability_maps  # noqa: E402
 from lesioncount.learning.sources import sources_of  # noqa: E402
 from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
 from lesioncount.paper.sources import sources_of as paper_sources  # noqa: E402
@@ -58,6 +58,19 @@ def test_maps_are_those_of_the_network_on_the_grid_of_the_images(trained, tmp_pa
         expected = torch.sigmoid(network.segment(images[None]))[0, 0].detach().numpy()
         np.testing.assert_allclose(np.asarray(image.dataobj), expected.T, atol=1e-5)
         np.testing.assert_allclose(image.affine, scan.affine)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 8])
+def test_a_batch_of_images_gets_the_maps_that_files_get(trained, tmp_path, batch_size):
+    checkpoint = trained / "net" / "best.ckpt"
+    predict(checkpoint, trained / "cohort", tmp_path / "maps")
+    scans = [replace(scan, images=z_scored(scan.images, scan.brain)) for scan in read_cohort(trained / "cohort")]
+    maps = list(probability_maps(load_checkpoint(checkpoint), (scan.images for scan in scans), batch_size=batch_size))
+    assert len(maps) == len(scans) > 2
+    for scan, found in zip(scans, maps, strict=True):
+        written = np.asarray(nibabel.load(tmp_path / "maps" / f"{scan.name}.nii.gz").dataobj).T
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, written, atol=1e-5)
 
 
 def test_the_whole_chain_to_counts(trained, tmp_path, capsys):

@@ -123,10 +123,10 @@ def test_words_name_what_is_corrected():
 
 def test_another_protocol_is_refused():
     calibration = lc.Calibration(protocol=lc.CountingProtocol(connectivity=26))
-    calibration.check_protocol(lc.CountingProtocol(connectivity=26))
-    lc.Calibration().check_protocol(lc.CountingProtocol(connectivity=26))
+    calibration.check(lc.CountingProtocol(connectivity=26))
+    lc.Calibration().check(lc.CountingProtocol(connectivity=26))
     with pytest.raises(CalibrationError, match="Count with the same protocol, or calibrate again"):
-        calibration.check_protocol(lc.CountingProtocol(connectivity=6))
+        calibration.check(lc.CountingProtocol(connectivity=6))
 
 
 @pytest.mark.parametrize(

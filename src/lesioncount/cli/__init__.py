@@ -14,6 +14,7 @@ from lesioncount.errors import LesionCountError
 
 _COMMANDS = {
     "count": "count the lesions in probability maps",
+    "compare": "count new, gone and persisting lesions between scans of the same patients",
     "evaluate": "compare counts with the truth",
     "calibrate": "learn from scans with known truth how to correct counts",
     "review": "look at candidates in the browser and decide which are lesions",

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lesioncount.cli import count_arguments, region_arguments
-from lesioncount.errors import ProtocolError, reason_of
-from lesioncount.protocol import PROTOCOLS, CountingProtocol
+from lesioncount.cli.map_arguments import protocol_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     settings = Settings(
         calibration=fit,
         conformal=options.interval == "conformal",
-        protocol=_protocol(options),
+        protocol=protocol_of(options),
         channel=options.channel,
         scale=options.scale,
         logits=options.logits,
@@ -164,22 +161,6 @@ def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
             print(f"note: {len(names)} of {len(result.scans)} scans {what}: {', '.join(names[:_NAMED])}{more}")
 
 
-def _protocol(options: argparse.Namespace) -> CountingProtocol:
-    given: str = options.protocol
-    if given not in PROTOCOLS and (given.endswith(".json") or "/" in given):
-        try:
-            base = CountingProtocol.from_json(Path(given).read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProtocolError(f"The protocol {given} cannot be read: {reason_of(error)}.") from None
-    else:
-        base = CountingProtocol.named(given)
-    names = [field.name for field in fields(CountingProtocol)]
-    changes: dict[str, Any] = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if str(changes.get("connectivity", "")).isdecimal():
-        changes["connectivity"] = int(changes["connectivity"])
-    return CountingProtocol.from_dict(base.to_dict() | changes)
-
-
 def _print_summary(result: RunResults, *, shown: int) -> None:
     from rich.console import Console
 
@@ -219,11 +200,11 @@ def _table(result: RunResults, *, shown: int, longest: int) -> Table:
         of, count = scan.counted.candidates, scan.counted.best
         numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
         ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
-        table.add_row(escape(_shortened(scan.name, longest)), *map(str, numbers), "{} to {}".format(*ends))
+        table.add_row(escape(shortened(scan.name, longest)), *map(str, numbers), "{} to {}".format(*ends))
     return table
 
 
-def _shortened(name: str, longest: int) -> str:
+def shortened(name: str, longest: int) -> str:
     """A name without its middle, where it is too long: names of a cohort differ at their ends."""
     half = (longest - 1) // 2
     return name if len(name) <= longest else f"{name[: longest - 1 - half]}…{name[-half:]}"

@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.set_defaults(run=run)
     parser.epilog = "Writes evaluation.json, scores.tsv, scans.tsv and, with lesioncount[report], evaluation.html."
-    parser.add_argument("results", type=named_path, metavar="RESULTS", help="folder that lesioncount count wrote")
+    parser.add_argument(
+        "results", type=named_path, metavar="RESULTS", help="folder that lesioncount count or compare wrote"
+    )
     parser.add_argument(
         "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the evaluation"
     )
@@ -63,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
         options.results,
         options.output,
         truth_options(options),
+        of=options.of,
         bins=options.bins,
         counts_only=options.counts_only,
         jobs=options.jobs,

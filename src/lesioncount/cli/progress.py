@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO
-
-from lesioncount.runs.batch import Progress
-from lesioncount.runs.records import ScanSummary
+from typing import IO, Protocol
 
 # Without a terminal, a line now and then: a log of ten thousand scans must stay readable.
 _LINES = 20
 
 
+class Item(Protocol):
+    """What a run is done with: a scan, or a patient."""
+
+    @property
+    def name(self) -> str:
+        """In the results."""
+
+    @property
+    def status(self) -> str:
+        """Ok or failed."""
+
+
 @contextmanager
-def progress_on(stream: IO[str], *, quiet: bool, verbose: bool = False) -> Iterator[Progress | None]:
+def progress_on(
+    stream: IO[str], *, quiet: bool, verbose: bool = False, doing: str = "counting", what: str = "scans"
+) -> Iterator[Callable[[Item, int, int], None] | None]:
     """A callback that shows how far a run is; ``verbose``: with a line for every scan."""
     if quiet:
         yield None
     elif stream.isatty() and not verbose:
-        with _bar(stream) as update:
+        with _bar(stream, doing, what) as update:
             yield update
     else:
-        yield lambda scan, done, total: _line(stream, scan, done, total, every=verbose)
+        yield lambda item, done, total: _line(stream, item, done, total, every=verbose)
 
 
 @contextmanager
@@ -46,23 +57,23 @@ def _report_line(stream: IO[str], done: int, total: int) -> None:
         print(f"report: {done}/{total} scans drawn", file=stream, flush=True)
 
 
-def _line(stream: IO[str], scan: ScanSummary, done: int, total: int, *, every: bool) -> None:
-    if every or not scan.is_counted or done == total or done % max(1, total // _LINES) == 0:
-        print(f"{done}/{total} {scan.name} {scan.status}", file=stream, flush=True)
+def _line(stream: IO[str], item: Item, done: int, total: int, *, every: bool) -> None:
+    if every or item.status != "ok" or done == total or done % max(1, total // _LINES) == 0:
+        print(f"{done}/{total} {item.name} {item.status}", file=stream, flush=True)
 
 
 @contextmanager
-def _bar(stream: IO[str]) -> Iterator[Progress]:
+def _bar(stream: IO[str], doing: str, what: str) -> Iterator[Callable[[Item, int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     rate = TextColumn("{task.fields[rate]}")
-    columns = (TextColumn("counting"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
     with Progress(*columns, console=Console(file=stream), transient=True) as bar:
         task = bar.add_task("count", total=None, rate="")
 
-        def update(_: ScanSummary, done: int, total: int) -> None:
+        def update(_: Item, done: int, total: int) -> None:
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
-            bar.update(task, completed=done, total=total, rate=f"{speed:.1f} scans/s" if speed else "")
+            bar.update(task, completed=done, total=total, rate=f"{speed:.1f} {what}/s" if speed else "")
 
         yield update

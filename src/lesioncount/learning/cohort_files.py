@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -80,11 +80,11 @@ def _write_scan(folder: Path, cohort: Cohort, index: int) -> dict[str, Any]:
     """Write the files of a scan and return its row of the table."""
     scan = cohort.scan(index)
     for sequence, image in zip(SEQUENCES, scan.images, strict=True):
-        _save(layout.image_path(folder, scan.patient, scan.session, sequence), image, scan.affine)
+        save_volume(layout.image_path(folder, scan.patient, scan.session, sequence), image, scan.affine)
     masks = {layout.BRAIN: scan.brain, layout.LESIONS: scan.lesions, layout.ALL_LESIONS: scan.all_lesions}
     for name, mask in masks.items():
         if mask is not None:
-            _save(layout.mask_path(folder, scan.patient, scan.session, name), mask, scan.affine)
+            save_volume(layout.mask_path(folder, scan.patient, scan.session, name), mask, scan.affine)
     return _row(scan)
 
 
@@ -101,7 +101,8 @@ def _row(scan: Visit) -> dict[str, Any]:
     }
 
 
-def _save(path: Path, volume: NDArray[Any], affine: NDArray[np.float64]) -> None:
+def save_volume(path: Path, volume: NDArray[Any], affine: NDArray[np.float64]) -> None:
+    """Write an image, a mask or a label map (z, y, x) as NIfTI, complete or not at all."""
     from nibabel import Nifti1Image
 
     stored, step = _stored(volume)
@@ -117,6 +118,8 @@ def _stored(volume: NDArray[Any]) -> tuple[NDArray[Any], float]:
     """What to store and the factor to multiply it with: whole steps, in half the space, where that loses nothing."""
     if volume.dtype == np.bool_:
         return volume.astype(np.uint8), 1.0
+    if np.issubdtype(volume.dtype, np.integer):
+        return volume, 1.0
     steps = volume / np.float32(STEP)
     if np.abs(steps).max() < 2**15 and np.array_equal(steps, np.round(steps)):
         return steps.astype(np.int16), STEP
@@ -128,15 +131,22 @@ def _write_tables(folder: Path, cohort: Cohort, rows: list[dict[str, Any]]) -> N
     for row in rows:
         first = {"participant_id": row["participant_id"], "split": row["split"], "n_scans": 0}
         patients.setdefault(row["participant_id"], first)["n_scans"] += 1
-    by = {"GeneratedBy": [{"Name": "lesioncount", "Version": __version__}]}
-    raw = {"Name": "Scans for lesioncount", "BIDSVersion": _BIDS_VERSION, "DatasetType": "raw"}
-    masks = {"Name": "Masks of brains and lesions", "BIDSVersion": _BIDS_VERSION, "DatasetType": "derivative"}
-    (folder / layout.MASKS_FOLDER).mkdir(parents=True, exist_ok=True)
-    _write_json(folder / layout.MASKS_FOLDER / layout.DESCRIPTION, masks | by)
-    _write_json(folder / layout.DESCRIPTION, raw | by | cohort.provenance)
+    write_description(folder / layout.MASKS_FOLDER, "Masks of brains and lesions")
+    write_description(folder, "Scans for lesioncount", kind="raw", more=cohort.provenance)
     write_text(folder / layout.PARTICIPANTS, to_tsv(layout.PARTICIPANT_COLUMNS, patients.values()))
     write_text(folder / layout.SCANS, to_tsv(layout.SCAN_COLUMNS, rows))
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+def write_description(
+    folder: Path, name: str, *, kind: str = "derivative", more: Mapping[str, Any] | None = None
+) -> None:
+    """Say what a folder holds, as BIDS has it."""
+    content = {
+        "Name": name,
+        "BIDSVersion": _BIDS_VERSION,
+        "DatasetType": kind,
+        "GeneratedBy": [{"Name": "lesioncount", "Version": __version__}],
+        **(more or {}),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / layout.DESCRIPTION, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

@@ -10,6 +10,9 @@ from lesioncount.learning.cohort import bids_name
 BRAIN, LESIONS, ALL_LESIONS = "desc-brain_mask", "label-lesion_mask", "label-lesion_desc-all_mask"
 MASKS_FOLDER = Path("derivatives", "masks")
 
+# Known of synthetic scans only: label maps of areas of the brain, and of lesions and what becomes of them.
+AREAS_FOLDER, CHANGES_FOLDER = Path("derivatives", "areas"), Path("derivatives", "changes")
+
 DESCRIPTION = "dataset_description.json"
 
 PARTICIPANTS, PARTICIPANT_COLUMNS = "participants.tsv", ("participant_id", "split", "n_scans")

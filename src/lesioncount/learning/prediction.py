@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -152,6 +153,28 @@ def predict(
         written = _write_all(files, scans, trained, dict(zip(folders, members, strict=True)))
         _remove_other_members(files, written)
     return [out / name for name in (written if len(members) == 1 else folders)]
+
+
+def probability_maps(
+    trained: Checkpoint, images: Iterable[NDArray[np.float32]], /, *, batch_size: int = 8
+) -> Iterator[NDArray[np.float32]]:
+    """Probability maps of images in memory, several at once: what `predict` writes for each of them alone.
+
+    Parameters
+    ----------
+    trained : Checkpoint
+        Of `load_checkpoint`.
+    images : iterable of ndarray, shape (channels, *spatial)
+        All of one shape, with values as the network expects them. They are asked for as they are needed.
+    batch_size : int, default 8
+        Images that the network sees at once. More need more memory and, without a GPU, save no time.
+    """
+    windows = SlidingWindowInferer(trained.shape, sw_batch_size=batch_size, overlap=_OVERLAP, mode="gaussian")
+    remaining = iter(images)
+    while batch := list(islice(remaining, batch_size)):
+        with torch.inference_mode():
+            logits = cast("Tensor", windows(torch.from_numpy(np.stack(batch)), trained.network.segment))
+        yield from np.asarray(torch.sigmoid(logits)[:, 0].numpy(), dtype=np.float32)
 
 
 def _check_options(mc_dropout: int, tta: bool) -> None:

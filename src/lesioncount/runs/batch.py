@@ -163,11 +163,12 @@ def _count_all(
         try:
             summary = future.result()
         except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
-            summary = failed(todo[place], _why(error), FileFacts(str(todo[place].path)))
+            summary = failed(todo[place], why_failed(error), FileFacts(str(todo[place].path)))
         tell(summary)
 
 
-def _why(error: Exception) -> str:
+def why_failed(error: Exception) -> str:
+    """What to say of work that failed outside of our hands."""
     if isinstance(error, WorkerDiedError):
         return "the process that counted it died, possibly for want of memory"
     if isinstance(error, CancelledError):

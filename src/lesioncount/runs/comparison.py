@@ -208,8 +208,8 @@ def _truth_of(
     lesions = None if masks is None else masks.lesions(scan, counted_with)
     n_drawn = None if lesions is None else len(lesions)
     count = table.count_of(scan) if table is not None else n_drawn or 0
-    if not read_maps:
-        return ScanTruth(count, n_drawn)
+    if scan.component_counts or not read_maps:  # changes have been counted the usual way already
+        return ScanTruth(count, n_drawn, None, scan.component_counts or None)
     again = _counted_again(scan, counted_with, keep_runs=lesions is not None)
     match = None if lesions is None else _matched(again.result.candidates, lesions)
     return ScanTruth(count, n_drawn, match, again.counts_at)

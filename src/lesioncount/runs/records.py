@@ -94,6 +94,10 @@ class ScanSummary:
         Existence probabilities as counted: one array, or one per member of an ensemble.
     peak_probability, saddle_probability : tuple of array
         In the same order, the heights that they are the difference of; of regions, saddles are 0.
+    others : tuple of array
+        Of changes: in the same order, the highest probability near each candidate at the other time; else empty.
+    component_counts : tuple of int
+        Of changes: what the usual way counts at each threshold; else empty.
     members : tuple of MemberNumbers
         None unless it is an ensemble.
     warnings : tuple of str
@@ -116,6 +120,8 @@ class ScanSummary:
     members: tuple[MemberNumbers, ...] = ()
     warnings: tuple[str, ...] = ()
     n_dropped: int = 0
+    others: tuple[NDArray[np.float64], ...] = ()
+    component_counts: tuple[int, ...] = ()
     regions: tuple[RegionNumbers, ...] = ()
     answers: tuple[Answer, ...] = ()
 
@@ -155,8 +161,9 @@ class ScanSummary:
 
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
-        heights = zip(self.peak_probability, self.saddle_probability, strict=True)
-        return combined([calibration.distribution(peaks, saddles) for peaks, saddles in heights])
+        others = self.others or (None,) * len(self.peak_probability)
+        heights = zip(self.peak_probability, self.saddle_probability, others, strict=True)
+        return combined([calibration.distribution(*parts) for parts in heights])
 
     def row(self) -> dict[str, Any]:
         """The cells of its row in ``counts.tsv``."""

@@ -20,8 +20,14 @@ Status = Literal["running", "finished", "interrupted"]
 _PACKAGES = ("lesioncount", "numpy", "nibabel", "isal")
 
 
-def _versions() -> dict[str, str]:
+def versions_now() -> dict[str, str]:
+    """Versions of Python and the packages that a count depends on."""
     return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
+
+
+def time_now() -> str:
+    """Date and time, for people."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime())
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,8 @@ class Run:
     jobs: int = 1
     cluster: str | None = None
     status: Status = "running"
-    versions: Mapping[str, str] = field(default_factory=_versions)
-    started: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime()))
+    versions: Mapping[str, str] = field(default_factory=versions_now)
+    started: str = field(default_factory=time_now)
     scans: tuple[RunScan, ...] = ()
 
     def to_json(

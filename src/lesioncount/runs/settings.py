@@ -202,7 +202,7 @@ class Settings:
             optional("highdicom", "dicom", "Writing DICOM")  # said before anything is counted
         fit = self.calibration
         if fit is not None:
-            fit.calibration.check_protocol(self.protocol)
+            fit.calibration.check(self.protocol)
         if not self.conformal:
             return
         if fit is None or fit.conformal is None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.trust.heights import Counted, Heights, stands_out, uncorrected
+from lesioncount.trust.nodes import FEWEST_NODES, n_nodes, normal_nodes
 
 # Closer to 0 and 1 than this, a probability is the saturation of a network, and its logit says nothing more.
 SATURATION = 1e-6
@@ -28,11 +31,7 @@ _LARGEST_SHARE = 20.0
 _SMALLEST_SHAPE = 0.05
 _STRONGEST_CROWDING = 10.0
 
-# Nodes of the integral over what a whole scan shares, from -3.5 to 3.5 standard deviations. Each node is a distribution
-# of its own, about √(K / 8) wide for K candidates; more nodes are needed where these would lie apart.
-_REACH = 3.5
 _WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are alike
-_FEWEST_NODES, _MOST_NODES = 9, 41
 
 _RANGES = (
     ("extra_rate", 0.0, MOST_EXTRA),
@@ -41,6 +40,7 @@ _RANGES = (
     ("crowding", -_STRONGEST_CROWDING, _STRONGEST_CROWDING),
     ("typical_count", 0.0, math.inf),
     ("ripple", 0.0, 1.0),
+    ("coupling", 0.0, STRONGEST_COUPLING),
 )
 
 
@@ -69,6 +69,10 @@ class Calibration:
         The count of a scan in which ``crowding`` changes nothing.
     ripple : float, default 0
         A peak that rises above its saddle by less than this is not a lesion of its own.
+    coupling : float
+        Of changes between two scans: how the doubt about a place belongs together in both, see `coupling.only_now`.
+    counted : {"lesions", "new", "gone", "persisting"}
+        What it corrects the number of.
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -88,6 +92,9 @@ class Calibration:
     The integral over z is a sum over 9 to 41 nodes, so that the count is a mixture (`MixtureOfCounts`): its variance
     between members is what scans differ by as a whole. Candidates are those of the map as it is: regions above the
     threshold of the protocol, before the correction.
+
+    Of changes, p'_k is the probability that a candidate is new (gone, persisting), made of f(p_k), f(d_k) and f(u_k),
+    u_k the highest probability near it at the other time; and n is the number of changes that there seem to be.
 
     Examples
     --------
@@ -112,6 +119,8 @@ class Calibration:
     crowding: float = 0.0
     typical_count: float = 0.0
     ripple: float = 0.0
+    coupling: float = DEFAULT_COUPLING
+    counted: Counted = "lesions"
     protocol: CountingProtocol | None = field(default=None, kw_only=True)
     origin: str = field(default="none", kw_only=True)
 
@@ -125,6 +134,10 @@ class Calibration:
                 raise CalibrationError(
                     f"Expected {name} to be from {least:g} to {most:g}, but got {getattr(self, name)!r}."
                 )
+        if self.counted not in get_args(Counted):
+            raise CalibrationError(
+                f"Expected counted to be one of {', '.join(get_args(Counted))}, but got {self.counted!r}."
+            )
         if self.extra_shape != math.inf and not is_between(self.extra_shape, _SMALLEST_SHAPE, math.inf):
             raise CalibrationError(
                 f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
@@ -155,7 +168,13 @@ class Calibration:
         return cls(offset=-math.log(weight), origin=f"positive weight {weight:g} of the loss")
 
     def existence(
-        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None, *, among: float | None = None
+        self,
+        probabilities: ArrayLike,
+        /,
+        saddles: ArrayLike | None = None,
+        others: ArrayLike | None = None,
+        *,
+        among: float | None = None,
     ) -> NDArray[np.float64]:
         """Corrected existence probabilities, on average over scans that differ as a whole.
 
@@ -165,12 +184,14 @@ class Calibration:
             The highest probability of each candidate of a scan.
         saddles : array_like of float, optional
             Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
+        others : array_like of float, optional
+            Of changes: the highest probability near each candidate at the other time.
         among : float, optional
             The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
-        p = np.asarray(probabilities, dtype=np.float64)
-        shifts, weights = self._nodes(_FEWEST_NODES, self._seeming_count(p, saddles) if among is None else among)
-        return np.asarray(sum(w * self._at(p, saddles, shift) for shift, w in zip(shifts, weights, strict=True)))
+        heights = Heights.of(probabilities, saddles, others)
+        shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(heights) if among is None else among)
+        return np.asarray(sum(w * self._at(heights, shift) for shift, w in zip(shifts, weights, strict=True)))
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one, in a typical scan: a threshold there is this one here."""
@@ -184,19 +205,21 @@ class Calibration:
             )
         return (low + high) / 2
 
-    def distribution(self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None) -> CountDistribution:
+    def distribution(
+        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None, others: ArrayLike | None = None
+    ) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
-        existence, weights = self.at_nodes(probabilities, saddles)
+        existence, weights = self.at_nodes(probabilities, saddles, others)
         members = [self._with_extra(PoissonBinomial(one)) for one in existence]
         return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
 
     def at_nodes(
-        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None
+        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None, others: ArrayLike | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
-        p = np.asarray(probabilities, dtype=np.float64)
-        shifts, weights = self._nodes(n_nodes(self.spread, len(p)), self._seeming_count(p, saddles))
-        return np.array([self._at(p, saddles, shift) for shift in shifts]), weights
+        heights = Heights.of(probabilities, saddles, others)
+        shifts, weights = self._nodes(n_nodes(self.spread, len(heights.peaks)), self.seeming_count(heights))
+        return np.array([self._at(heights, shift) for shift in shifts]), weights
 
     def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Shifts of the logit that a whole scan may have, which seems to have so many lesions, and their weights."""
@@ -204,19 +227,22 @@ class Calibration:
         crowd = math.log1p(among) - math.log1p(self.typical_count) if self.crowding else 0.0
         return self.crowding * crowd + self.spread * z, weights
 
-    def _at(self, p: NDArray[np.float64], saddles: ArrayLike | None, shift: float) -> NDArray[np.float64]:
+    def _at(self, heights: Heights, shift: float) -> NDArray[np.float64]:
         """Existence where the logits of the scan are shifted: f(peak), less f(saddle) where there is one."""
+        p, d = heights.peaks, heights.saddles
         corrected = self._corrected(p, shift)
-        d = np.asarray(0.0 if saddles is None else saddles, dtype=np.float64)
-        if not d.any():
-            return corrected
-        own = np.maximum(corrected - np.where(d > 0, self._corrected(d, shift), 0.0), 0.0)
-        return np.where(stands_out(p, d, self.ripple), own, 0.0)
+        below = np.where(d > 0, self._corrected(d, shift), 0.0) if d.any() else 0.0
+        own = corrected - below
+        if heights.others is not None:
+            then = np.where(heights.others > 0, self._corrected(heights.others, shift), 0.0)
+            changed = only_now(corrected, below, then, self.coupling)
+            own = own - changed if self.counted == "persisting" else changed
+        return np.where(stands_out(p, d, self.ripple), np.maximum(own, 0.0), 0.0)
 
-    def _seeming_count(self, p: NDArray[np.float64], saddles: ArrayLike | None) -> float:
-        """The count that a scan has as its map is: the sum of peaks, less saddles."""
-        d = np.asarray(0.0 if saddles is None else saddles, dtype=np.float64)
-        return float(np.sum(p - d, where=stands_out(p, d, self.ripple)))
+    def seeming_count(self, heights: Heights) -> float:
+        """The count that a scan has as its map is: the sum of peaks, less saddles; of changes, as they seem."""
+        own = uncorrected(heights, self.counted, self.coupling)
+        return float(np.sum(own, where=stands_out(heights.peaks, heights.saddles, self.ripple)))
 
     def _corrected(self, p: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
         if self.slope == 1 and self.offset + shift == 0:
@@ -227,8 +253,13 @@ class Calibration:
         extra = self.extra_rate + self.extra_share * found.mean()
         return CountWithExtra(found, extra, self.extra_shape) if extra > 0 else found
 
-    def check_protocol(self, protocol: CountingProtocol) -> None:
-        """Raise unless it was fitted under this protocol."""
+    def check(self, protocol: CountingProtocol, counted: Counted = "lesions") -> None:
+        """Raise unless it was fitted for such counts, under this protocol."""
+        if self.counted != counted:
+            raise CalibrationError(
+                f"The calibration was fitted for the number of {_in_words(self.counted)}, and does not correct that of "
+                f"{_in_words(counted)}."
+            )
         if self.protocol is not None and self.protocol != protocol:
             raise CalibrationError(
                 f"The calibration was fitted for lesions defined as {self.protocol}, but these are defined as "
@@ -237,7 +268,9 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
-        return asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
+        values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
+        of_changes = () if self.counted != "lesions" else ("coupling", "counted")
+        return {name: value for name, value in values.items() if name not in of_changes}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -261,6 +294,8 @@ class Calibration:
             parts.append(f"spread {self.spread:.3g} between scans")
         if abs(self.crowding) >= _WORTH_A_WORD:
             parts.append(f"crowding {self.crowding:+.2g} around {self.typical_count:.2g} lesions")
+        if self.counted != "lesions":
+            parts.append(f"coupling {self.coupling:.3g} between the times")
         if self.ripple:
             parts.append(f"peaks that rise by less than {self.ripple:.2g} left out")
         if self.has_extra:
@@ -269,24 +304,8 @@ class Calibration:
         return f"{', '.join(parts)} (from {self.origin})"
 
 
-def stands_out(peaks: NDArray[np.float64], saddles: NDArray[np.float64], ripple: float) -> NDArray[np.bool_]:
-    """Whether each peak rises above its saddle by this much, or has none."""
-    return np.asarray((saddles == 0) | (peaks - saddles >= ripple))
-
-
-def n_nodes(spread: float, n_candidates: int) -> int:
-    """How many nodes the integral over scans needs, so that their distributions overlap: an odd number."""
-    needed = math.ceil(2 * _REACH / 1.5 * spread * math.sqrt(n_candidates / 8))
-    return min(max(needed, _FEWEST_NODES), _MOST_NODES) // 2 * 2 + 1
-
-
-def normal_nodes(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights for integrals over a standard normal variable: evenly spaced, which is enough for it."""
-    if n == 1:
-        return np.zeros(1), np.ones(1)
-    z = np.linspace(-_REACH, _REACH, n)
-    weights = np.exp(-(z**2) / 2)
-    return z, weights / weights.sum()
+def _in_words(counted: Counted) -> str:
+    return "lesions" if counted == "lesions" else f"{counted} lesions"
 
 
 def _sigmoid(x: Any) -> Any:

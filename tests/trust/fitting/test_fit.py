@@ -10,8 +10,9 @@ from trust.fitting.simulated import cohort, without_lesions
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
+from lesioncount.trust.fitting.candidates_of_scans import Evidence, Numbers
 from lesioncount.trust.fitting.evidence import HeldOut
-from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Numbers
+from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood
 from lesioncount.trust.scores import Estimate, Predictions, score_all
 
 
@@ -66,8 +67,8 @@ def likelihoods(saddles):
     truth = cohort(40, slope=0.7, extra_rate=0.3)
     below = [0.6 * p * (np.arange(len(p)) % 2) for p in truth.peaks] if saddles else None
     n_extra = truth.counts - [o.sum() for o in truth.owns]
-    yield CountLikelihood(truth.peaks, truth.counts, below)
-    yield LesionLikelihood(truth.peaks, truth.owns, n_extra, below)
+    yield CountLikelihood(Evidence.of(truth.peaks, below), truth.counts)
+    yield LesionLikelihood(Evidence.of(truth.peaks, below), truth.owns, n_extra)
 
 
 @pytest.mark.parametrize("saddles", [False, True])
@@ -84,7 +85,7 @@ def test_derivatives_are_those_of_the_values(saddles):
 def test_count_likelihood_is_that_of_the_distribution(saddles):
     truth = cohort(30, candidates=8, extra_rate=0.2)
     below = [0.6 * p * (np.arange(len(p)) % 2) for p in truth.peaks] if saddles else [None] * 30
-    values, _ = CountLikelihood(truth.peaks, truth.counts, below if saddles else None)(NUMBERS, 9)
+    values, _ = CountLikelihood(Evidence.of(truth.peaks, below if saddles else None), truth.counts)(NUMBERS, 9)
     seeming = [p.sum() - (0 if d is None else d.sum()) for p, d in zip(truth.peaks, below, strict=True)]
     typical = np.expm1(np.log1p(seeming).mean())
     calibration = lc.Calibration(0.8, -0.4, 0.2, 0.3, 1.5, 0.5, 0.7, typical)
@@ -95,7 +96,7 @@ def test_count_likelihood_is_that_of_the_distribution(saddles):
 
 
 def test_a_thousand_candidates_and_a_count_beyond_reach_have_a_likelihood(rng):
-    likelihood = CountLikelihood([rng.random(1500), np.empty(0)], [1490, 3])
+    likelihood = CountLikelihood(Evidence.of([rng.random(1500), np.empty(0)]), [1490, 3])
     values, gradient = likelihood(NUMBERS, 9)
     assert np.isfinite(values).all()
     assert np.isfinite(gradient).all()

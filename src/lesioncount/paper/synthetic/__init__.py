@@ -1,5 +1,6 @@
-"""A cohort of synthetic scans with enhancing lesions, made from a seed."""
+"""Cohorts of synthetic scans with enhancing lesions, made from a seed: one to count in, one to follow over time."""
 
+from lesioncount.paper.synthetic.ageing import AgeingCohort
 from lesioncount.paper.synthetic.gad import GadCohort
 
-__all__ = ["GadCohort"]
+__all__ = ["AgeingCohort", "GadCohort"]

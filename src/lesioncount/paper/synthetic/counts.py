@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -58,7 +59,7 @@ def drawn_counts(rng: np.random.Generator, n_sessions: NDArray[np.int64]) -> lis
     return [tuple(counts[end - k : end]) for end, k in zip(ends, n_sessions, strict=True)]
 
 
-def drawn_splits(rng: np.random.Generator, counts: list[tuple[int, ...]]) -> list[str]:
+def drawn_splits(rng: np.random.Generator, counts: Sequence[tuple[int, ...]]) -> list[str]:
     """The part of each patient: of five with about as many lesions, three train, one validates, one tests."""
     means = np.array([np.mean(patient) for patient in counts])
     order = np.lexsort((rng.random(len(counts)), means))

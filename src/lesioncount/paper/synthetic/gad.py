@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lesioncount.errors import CohortError
-from lesioncount.learning.cohort import Cohort, Split, Visit, checked_split, count_of
 from lesioncount.paper.synthetic.anatomy import Anatomy
 from lesioncount.paper.synthetic.blob import Blob
+from lesioncount.paper.synthetic.cohort import PlannedVisit, SyntheticCohort
 from lesioncount.paper.synthetic.counts import drawn_counts, drawn_splits
 from lesioncount.paper.synthetic.lattice import Lattice
 from lesioncount.paper.synthetic.lesions import aged, chronic_lesions, gad_lesions, mimics
-from lesioncount.paper.synthetic.placing import GAP_MM, WhiteMatter
-from lesioncount.paper.synthetic.scanner import Content, acquired
+from lesioncount.paper.synthetic.placing import WhiteMatter
+from lesioncount.paper.synthetic.scanner import Content
+from lesioncount.paper.synthetic.streams import Purpose, stream
 from lesioncount.paper.synthetic.vessels import Tube, long_vessels, short_vessels
-
-# What random numbers are for: each purpose, patient and session has a stream of its own, so that a scan is the same
-# whatever was made before it, and in which process.
-_COHORT, _PATIENT, _LESIONS, _ACQUISITION = range(4)
 
 _MOST_SESSIONS = 3
 
 
 @dataclass(frozen=True)
-class PlannedVisit:
-    """A scan that has not been made yet: whose, which, for what, and how many lesions it will have."""
+class GadVisit(PlannedVisit):
+    """A scan that has not been made yet, and how many lesions it will have."""
 
-    patient: int
-    session: int
-    split: str
     n_lesions: int
 
 
-class GadCohort(Cohort):
+class GadCohort(SyntheticCohort[GadVisit]):
     """Scans of patients with enhancing lesions, made up from a seed: a stand-in for data that cannot be shared.
 
     Five sequences, brain mask, lesion masks and counts, with what makes the real task hard: faint and small lesions,
@@ -57,7 +48,7 @@ class GadCohort(Cohort):
 
     Attributes
     ----------
-    visits : tuple of PlannedVisit
+    visits : tuple of GadVisit
         The scans, before they are made.
 
     Examples
@@ -71,25 +62,16 @@ class GadCohort(Cohort):
     """
 
     def __init__(self, n_patients: int, seed: int = 0, shape: tuple[int, int, int] = (24, 48, 40)) -> None:
-        if n_patients < 1 or seed < 0:
-            raise CohortError(
-                f"Expected at least one patient and a seed of at least 0, but got n_patients={n_patients} and "
-                f"seed={seed}."
-            )
-        self.n_patients, self.seed, self.lattice = int(n_patients), int(seed), Lattice(_triple(shape))
-        rng = _stream(self.seed, _COHORT)
+        super().__init__(n_patients, seed, shape)
+        rng = stream(self.seed, Purpose.COHORT)
         counts = drawn_counts(rng, rng.integers(1, _MOST_SESSIONS + 1, size=self.n_patients))
         splits = drawn_splits(rng, counts)
         self.visits = tuple(
-            PlannedVisit(patient, session, splits[patient], n)
+            GadVisit(patient, session, splits[patient], n)
             for patient, sessions in enumerate(counts)
             for session, n in enumerate(sessions)
         )
         self._counts = tuple(counts)
-
-    def __len__(self) -> int:
-        """Number of scans."""
-        return len(self.visits)
 
     def __repr__(self) -> str:
         """How to make it, and its size."""
@@ -110,51 +92,32 @@ class GadCohort(Cohort):
             "Command": f"lesioncount synthesize -o FOLDER {options}",
         }
 
-    def split(self, name: Split, /) -> Self:
-        """The scans of one part: ``"train"``, ``"val"`` or ``"test"``, 60, 20 and 20 % of the patients."""
-        part = object.__new__(type(self))
-        part.__dict__.update(self.__dict__)
-        part.visits = tuple(visit for visit in self.visits if visit.split == checked_split(name))
-        return part
-
-    def scan(self, index: int, /) -> Visit:
-        """Make a scan."""
-        visit = self.visits[index]
-        content = self.content(visit)
-        acquisition = _stream(self.seed, _ACQUISITION, visit.patient, visit.session)
-        images = acquired(content, self.lattice, acquisition)
-        lesions = self._mask([blob for blob in content.gad if blob.labelled])
-        return Visit(
-            patient=f"{visit.patient + 1:03d}",
-            session=f"{visit.session + 1:02d}",
-            split=visit.split,
-            images=images,
-            brain=content.tissues.brain,
-            lesions=lesions,
-            all_lesions=self._mask(content.gad),
-            affine=self.lattice.affine,
-            count=count_of(lesions),
-        )
-
-    def content(self, visit: PlannedVisit) -> Content:
+    def content(self, visit: GadVisit) -> Content:
         """What a scan shows, in millimetres and without faults of the scanner."""
-        counts = self._counts[visit.patient][: visit.session + 1]
-        # Lesions must not touch, also where voxels are larger than those that the gap was chosen for.
-        course = _course(self.seed, visit.patient, counts, max(GAP_MM, 2 * max(self.lattice.spacing_mm)))
-        edge = float(np.mean(self.lattice.spacing_mm))
+        course = self._course(visit)
         return Content(
-            tissues=course.anatomy.tissues(self.lattice, edge_mm=edge),
+            tissues=course.anatomy.tissues(self.places(visit), edge_mm=self._edge_mm),
             gad=course.gad,
             mimics=course.mimics,
             chronic=course.chronic,
             vessels=course.vessels,
         )
 
-    def _mask(self, blobs: Sequence[Blob]) -> NDArray[np.bool_]:
-        mask = np.zeros(self.lattice.shape, np.bool_)
-        for blob in blobs:
-            blob.paint_mask(mask, self.lattice)
-        return mask
+    def lesions(self, visit: GadVisit) -> dict[int, Blob]:
+        """The enhancing lesions of a scan by their numbers, which say nothing about other scans."""
+        return dict(enumerate(self._course(visit).gad, start=1))
+
+    def places(self, visit: GadVisit) -> Lattice:  # noqa: ARG002 - the head lies in the same place at each visit
+        """Where in the head the voxels of a scan are."""
+        return self.lattice
+
+    def acquisition(self, visit: GadVisit) -> np.random.Generator:
+        """The random numbers of the scanner."""
+        return stream(self.seed, Purpose.ACQUISITION, visit.patient, visit.session)
+
+    def _course(self, visit: GadVisit) -> _Course:
+        counts = self._counts[visit.patient][: visit.session + 1]
+        return _course(self.seed, visit.patient, counts, self._gap_mm)
 
 
 @dataclass(frozen=True)
@@ -176,7 +139,7 @@ def _course(seed: int, patient: int, counts: tuple[int, ...], gap_mm: float) -> 
     if not counts:
         return _healthy_or_not(seed, patient, gap_mm)
     before = _course(seed, patient, counts[:-1], gap_mm)
-    rng = _stream(seed, _LESIONS, patient, len(counts) - 1)
+    rng = stream(seed, Purpose.LESIONS, patient, len(counts) - 1)
     chronic = before.chronic + tuple(aged(blob, rng) for blob in before.gad)
     gad = before.white_matter.placed(gad_lesions(rng, counts[-1]), rng, gap_mm=gap_mm)
     alike = before.white_matter.placed(mimics(rng), rng, gap_mm=gap_mm, beside=gad)
@@ -185,17 +148,8 @@ def _course(seed: int, patient: int, counts: tuple[int, ...], gap_mm: float) -> 
 
 def _healthy_or_not(seed: int, patient: int, gap_mm: float) -> _Course:
     """A patient before the first session."""
-    rng = _stream(seed, _PATIENT, patient)
+    rng = stream(seed, Purpose.PATIENT, patient)
     anatomy = Anatomy.drawn(rng)
     white_matter = WhiteMatter(anatomy, rng)
     vessels = (*long_vessels(rng, anatomy), *short_vessels(rng, anatomy))
     return _Course(anatomy, white_matter, vessels, white_matter.placed(chronic_lesions(rng), rng, gap_mm=gap_mm))
-
-
-def _triple(shape: Sequence[int]) -> tuple[int, int, int]:
-    """Plain numbers, so that equal shapes are equal; the lattice refuses what is not three."""
-    return cast("tuple[int, int, int]", tuple(int(n) for n in shape))
-
-
-def _stream(seed: int, *purpose: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))

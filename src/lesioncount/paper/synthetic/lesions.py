@@ -10,8 +10,8 @@ from lesioncount.paper.synthetic.blob import Blob
 from lesioncount.paper.synthetic.lattice import REFERENCE_VOXEL_MM3
 
 # Volumes are in voxels of 24 × 48 × 40, brightness in units of white matter in T1: median, spread, limits.
-_GAD_VOLUME = (15.0, 0.7, 3.0, 150.0)
-_GAD_AMPLITUDE = (0.78, 0.5, 0.15, 1.8)
+GAD_VOLUME = (15.0, 0.7, 3.0, 150.0)
+GAD_AMPLITUDE = (0.78, 0.5, 0.15, 1.8)
 _MIMIC_VOLUME = (5.0, 0.5, 2.0, 30.0)
 _MIMIC_AMPLITUDE = (0.40, 0.45, 0.15, 1.8)
 _CHRONIC_VOLUME = (15.0, 0.8, 3.0, 200.0)
@@ -92,7 +92,7 @@ def probability_of_label(amplitude: float, n_voxels: float) -> float:
 
 
 def _gad_lesion(rng: np.random.Generator) -> Blob:
-    volume, amplitude = _log_normal(rng, *_GAD_VOLUME), _log_normal(rng, *_GAD_AMPLITUDE)
+    volume, amplitude = _log_normal(rng, *GAD_VOLUME), _log_normal(rng, *GAD_AMPLITUDE)
     return _shaped(
         rng,
         volume=volume,

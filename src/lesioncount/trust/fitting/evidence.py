@@ -8,7 +8,7 @@ import math
 import os
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -107,9 +107,11 @@ class ConformalFit:
     calibration: Calibration
     conformal: ConformalCounts
 
-    def interval(self, probabilities: Any, confidence: float, saddles: Any = None) -> tuple[int, int]:
+    def interval(
+        self, probabilities: Any, confidence: float, saddles: Any = None, others: Any = None
+    ) -> tuple[int, int]:
         """Lowest and highest count, from what `Calibration.distribution` takes."""
-        return self.conformal.interval(self.calibration.distribution(probabilities, saddles), confidence)
+        return self.conformal.interval(self.calibration.distribution(probabilities, saddles, others), confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,10 +248,10 @@ def _held_out(truth: KnownTruth, near: Calibration, seed: int) -> HeldOut | None
         try:
             calibration = fit_calibration(rest, near=near)
         except CalibrationError:  # at a bound: a user would be left with counts as they are
-            calibration = Calibration()
+            calibration = truth.as_it_is
         calibrated |= dict(zip(part, truth[part].distributions(calibration), strict=True))
     methods = {
-        "before": Predictions.of_distributions(truth.distributions(Calibration()), truth.counts),
+        "before": Predictions.of_distributions(truth.distributions(truth.as_it_is), truth.counts),
         "after": Predictions.of_distributions([calibrated[row] for row in range(len(truth))], truth.counts),
     }
     scores, differences = score_all(methods, groups=truth.groups, seed=seed)
@@ -265,7 +267,7 @@ def _conformal(
     Intervals use one scan per patient: several scans of one patient are not exchangeable with that of a new one.
     """
     fitted, judged = truth.parts(2, seed=seed + 1)
-    calibration, scored = Calibration(protocol=protocol), truth
+    calibration, scored = replace(truth.as_it_is, protocol=protocol), truth
     enough = len({truth.groups[row] for row in judged}) >= MIN_SCANS
     if enough and is_enough(truth[fitted]):
         calibration, scored = fit_calibration(truth[fitted], protocol=protocol), truth[judged]

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.calibration import Calibration, n_nodes
+from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.fitting.candidates_of_scans import Evidence, Numbers
 from lesioncount.trust.fitting.descent import minimum
 from lesioncount.trust.fitting.known_truth import KnownTruth
-from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood, Numbers, log_crowds
+from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood
 from lesioncount.trust.fitting.prior import (
     HIGHEST,
     LOWEST,
@@ -24,6 +25,10 @@ from lesioncount.trust.fitting.prior import (
     stretch_at,
     values_of,
 )
+from lesioncount.trust.nodes import n_nodes
+
+# Of changes: how the doubt about a place belongs together at both times. The best of these is taken.
+_COUPLINGS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 # With fewer scans or lesions than this, what is fitted would be the sample, not the network.
 MIN_SCANS = 20
@@ -92,12 +97,16 @@ def fit_calibration(
         )
     what = "counts" if truth.owns is None else "lesions"
     used = _some_of(truth, _MOST_SCANS).without_ripples(_RIPPLE)
-    point, gain = _most_probable(used, near)
+    coupling, point, gain = _best(used, near)
     weight = min(max((gain - _GAIN_TO_BEGIN) / (_GAIN_FOR_ALL - _GAIN_TO_BEGIN), 0.0), 1.0)
     if weight > 0:
         _check_inside(point)
     origin = f"the {what} of {n_scans} scans"
-    fitted = _shrunk(numbers_of(point), weight, _typical_count(used), origin, protocol)
+    fitted = replace(
+        _shrunk(numbers_of(point), weight, _typical_count(replace(used, coupling=coupling)), origin, protocol),
+        counted=truth.counted,
+        coupling=truth.coupling + weight * (coupling - truth.coupling),
+    )
     return replace(fitted, ripple=_RIPPLE) if truth.has_saddles and weight > 0 else fitted
 
 
@@ -106,12 +115,15 @@ def is_enough(truth: KnownTruth) -> bool:
     return len(truth) >= MIN_SCANS and int(truth.counts.sum()) >= MIN_LESIONS
 
 
-def _most_probable(truth: KnownTruth, near: Calibration | None) -> tuple[NDArray[np.float64], float]:
-    """The best point, and how much more probable than "as it is" it makes the truth, after the prior."""
-    likelihood = _likelihood(truth)
-    nodes = _nodes_for(truth)
-    point, value = _lowest(likelihood, _start(truth, near), nodes)
-    return point, -value - float(likelihood(_AS_IT_IS, 1)[0].sum())
+def _best(truth: KnownTruth, near: Calibration | None) -> tuple[float, NDArray[np.float64], float]:
+    """The best coupling, the best point with it, and how much more probable than "as it is" they make the truth."""
+    as_it_is = float(_likelihood(truth)(_AS_IT_IS, 1)[0].sum())
+    tried = []
+    for coupling in (truth.coupling,) if truth.others is None else _COUPLINGS:
+        coupled = replace(truth, coupling=coupling)
+        tried.append((*_lowest(_likelihood(coupled), _start(coupled, near), _nodes_for(truth)), coupling))
+    point, value, coupling = min(tried, key=lambda one: one[1])
+    return coupling, point, -value - as_it_is
 
 
 def _nodes_for(truth: KnownTruth) -> int:
@@ -120,14 +132,18 @@ def _nodes_for(truth: KnownTruth) -> int:
 
 def _typical_count(truth: KnownTruth) -> float:
     """The count that scans seem to have, in the middle of the scale of crowding."""
-    return float(np.expm1(log_crowds(truth.peaks, truth.saddles).mean()))
+    return float(np.expm1(_evidence(truth).log_crowds.mean()))
+
+
+def _evidence(truth: KnownTruth) -> Evidence:
+    return Evidence(truth.heights, truth.counted, truth.coupling)
 
 
 def _likelihood(truth: KnownTruth) -> Likelihood:
     if truth.owns is None:
-        return CountLikelihood(truth.peaks, truth.counts, truth.saddles)
+        return CountLikelihood(_evidence(truth), truth.counts)
     n_owned = np.array([owns.sum() for owns in truth.owns])
-    return LesionLikelihood(truth.peaks, truth.owns, np.maximum(truth.counts - n_owned, 0), truth.saddles)
+    return LesionLikelihood(_evidence(truth), truth.owns, np.maximum(truth.counts - n_owned, 0))
 
 
 def _start(truth: KnownTruth, near: Calibration | None) -> NDArray[np.float64]:

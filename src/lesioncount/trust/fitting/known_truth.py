@@ -9,9 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.coupling import DEFAULT_COUPLING
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
-from lesioncount.trust.calibration import Calibration, stands_out
+from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.heights import Counted, Heights, stands_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,12 @@ class KnownTruth:
         What scans belong to, such as a patient: those of one group stay together. Default: each on its own.
     saddles : sequence of array_like, optional
         Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
+    others : sequence of array_like of float, optional
+        Of changes between two scans: the highest probability near each candidate at the other time.
+    counted : {"lesions", "new", "gone", "persisting"}
+        What the counts are of. All but the first need ``others``.
+    coupling : float
+        How far the doubt about a place was taken to be the same at both times.
     """
 
     peaks: tuple[NDArray[np.float64], ...]
@@ -37,6 +45,9 @@ class KnownTruth:
     owns: tuple[NDArray[np.bool_], ...] | None = None
     groups: tuple[Hashable, ...] = ()
     saddles: tuple[NDArray[np.float64], ...] | None = None
+    others: tuple[NDArray[np.float64], ...] | None = None
+    counted: Counted = "lesions"
+    coupling: float = DEFAULT_COUPLING
 
     @classmethod
     def of(
@@ -47,11 +58,17 @@ class KnownTruth:
         owns: Sequence[ArrayLike] | None = None,
         groups: Sequence[Hashable] | None = None,
         saddles: Sequence[ArrayLike] | None = None,
+        others: Sequence[ArrayLike] | None = None,
+        counted: Counted = "lesions",
+        coupling: float = DEFAULT_COUPLING,
     ) -> Self:
         """Check, and bring into shape."""
         try:
             arrays = tuple(np.asarray(p, dtype=np.float64) for p in peaks)
-            below = None if saddles is None else tuple(np.asarray(d, dtype=np.float64) for d in saddles)
+            below, near = (
+                None if given is None else tuple(np.asarray(d, dtype=np.float64) for d in given)
+                for given in (saddles, others)
+            )
             truth = np.asarray(counts, dtype=np.float64)
         except (TypeError, ValueError):
             raise CalibrationError("Expected an array of probabilities and a count for each scan.") from None
@@ -66,10 +83,14 @@ class KnownTruth:
             raise CalibrationError("Expected owns to say of each candidate whether it has a lesion for itself.")
         if below is not None and not _lie_below(below, arrays):
             raise CalibrationError("Expected a saddle from 0 up to its peak for each candidate.")
+        if (counted == "lesions") != (near is None):
+            raise CalibrationError("Changes, and only they, need the probabilities at the other time.")
+        if near is not None and [u.shape for u in near] != [p.shape for p in arrays]:
+            raise CalibrationError("Expected the probability at the other time for each candidate.")
         names = tuple(range(len(arrays))) if groups is None else tuple(groups)
         if len(names) != len(arrays):
             raise CalibrationError(f"Expected a group for each of {len(arrays)} scans, but got {len(names)}.")
-        return cls(arrays, truth.astype(np.int64), held, names, below)
+        return cls(arrays, truth.astype(np.int64), held, names, below, near, counted, coupling)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -79,10 +100,21 @@ class KnownTruth:
         """Whether any candidates touch."""
         return self.saddles is not None and any(np.any(d > 0) for d in self.saddles)
 
+    @property
+    def heights(self) -> list[Heights]:
+        """What the maps say of the candidates of each scan."""
+        none = [None] * len(self)
+        parts = self.peaks, self.saddles or none, self.others or none
+        return [Heights.of(p, d, u) for p, d, u in zip(*parts, strict=True)]
+
+    @property
+    def as_it_is(self) -> Calibration:
+        """What corrects nothing."""
+        return Calibration(counted=self.counted, coupling=self.coupling)
+
     def distributions(self, calibration: Calibration) -> list[CountDistribution]:
         """The count of each scan, after a calibration."""
-        saddles = [None] * len(self) if self.saddles is None else self.saddles
-        return [calibration.distribution(p, d) for p, d in zip(self.peaks, saddles, strict=True)]
+        return [calibration.distribution(one.peaks, one.saddles, one.others) for one in self.heights]
 
     def __getitem__(self, rows: Sequence[int]) -> KnownTruth:
         """Some of the scans."""
@@ -92,6 +124,9 @@ class KnownTruth:
             None if self.owns is None else tuple(self.owns[i] for i in rows),
             tuple(self.groups[i] for i in rows),
             None if self.saddles is None else tuple(self.saddles[i] for i in rows),
+            None if self.others is None else tuple(self.others[i] for i in rows),
+            self.counted,
+            self.coupling,
         )
 
     def without_ripples(self, ripple: float) -> KnownTruth:
@@ -104,6 +139,7 @@ class KnownTruth:
             peaks=tuple(p[k] for p, k in zip(self.peaks, kept, strict=True)),
             saddles=tuple(d[k] for d, k in zip(self.saddles, kept, strict=True)),
             owns=None if self.owns is None else tuple(o[k] for o, k in zip(self.owns, kept, strict=True)),
+            others=None if self.others is None else tuple(u[k] for u, k in zip(self.others, kept, strict=True)),
         )
 
     def one_per_group(self, *, seed: int) -> list[int]:

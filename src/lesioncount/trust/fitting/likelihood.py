@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount._kernels.true_count import probabilities_of_true_counts
-from lesioncount.trust.calibration import logit, normal_nodes
+from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Evidence, Numbers
 
 # Of so many scans, the truth is taken as beyond the model: a mask with forty lesions where the map has ten candidates.
 # Without this, one such scan would pull the whole calibration to itself.
@@ -19,21 +18,6 @@ _BEYOND_THE_MODEL = 0.05
 
 # Counts with less than this are beyond the model whatever happens, and logarithms need a number.
 _TINY = 1e-300
-
-# A peak that is no higher than its saddle, by rounding, has at least this probability of its own.
-_NO_PEAK = 1e-15
-
-
-class Numbers(NamedTuple):
-    """What is fitted: the numbers of a `Calibration`, in the order of all vectors here."""
-
-    slope: float
-    offset: float
-    spread: float
-    extra_rate: float
-    extra_share: float
-    extra_shape: float
-    crowding: float = 0.0
 
 
 class Likelihood(Protocol):
@@ -43,89 +27,19 @@ class Likelihood(Protocol):
         """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Corrected:
-    """Candidates of all scans at each node: probabilities, and their derivatives; what is expected of each scan."""
-
-    z: NDArray[np.float64]  # (nodes, 1)
-    weights: NDArray[np.float64]  # (nodes,)
-    p: NDArray[np.float64]  # (nodes, candidates), as all below but the last two
-    by_slope: NDArray[np.float64]
-    by_offset: NDArray[np.float64]
-    expected: NDArray[np.float64]  # (nodes, scans)
-    extra: NDArray[np.float64]  # (nodes, scans)
-
-
-class _Candidates:
-    """The candidates of all scans, one after the other: their peaks, and the saddles of those that have one."""
-
-    def __init__(self, peaks: Sequence[ArrayLike], saddles: Sequence[ArrayLike] | None = None) -> None:
-        sizes = [np.size(p) for p in peaks]
-        self._peaks = logit(np.concatenate([np.empty(0), *peaks]))
-        heights = np.zeros(0) if saddles is None else np.concatenate([np.empty(0), *saddles])
-        self._with_saddle = np.flatnonzero(heights > 0)
-        self._saddles = logit(heights[self._with_saddle])
-        self.begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        self.n_of = np.array(sizes, dtype=np.int64)
-        self._scan = np.repeat(np.arange(len(sizes)), sizes)
-        self.crowd = log_crowds(peaks, saddles)
-        self.crowd -= self.crowd.mean() if sizes else 0.0
-
-    def corrected(self, numbers: Numbers, n_nodes: int) -> _Corrected:
-        z, weights = normal_nodes(n_nodes)
-        z = z[:, None]
-        shift = numbers.offset + numbers.crowding * self.crowd[self._scan] + numbers.spread * z
-        p, by_slope, by_offset = _sigmoid(self._peaks, numbers.slope, shift)
-        if len(self._saddles):
-            for values, taken in zip((p, by_slope, by_offset), self._at_saddles(numbers.slope, shift), strict=True):
-                values[:, self._with_saddle] -= taken
-            np.maximum(p, _NO_PEAK, out=p)
-        expected = self.sums(p)
-        extra = numbers.extra_rate + numbers.extra_share * expected
-        return _Corrected(z, weights, p, by_slope, by_offset, expected, extra)
-
-    def _at_saddles(self, slope: float, shift: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        return _sigmoid(self._saddles, slope, shift[:, self._with_saddle])
-
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of each scan: (nodes, candidates) → (nodes, scans)."""
-        return np.array([np.bincount(self._scan, row, len(self.n_of)) for row in values])
-
-    def of_each(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For each candidate, what its scan has: (nodes, scans) → (nodes, candidates)."""
-        return values[:, self._scan]
-
-
-def log_crowds(peaks: Sequence[ArrayLike], saddles: Sequence[ArrayLike] | None) -> NDArray[np.float64]:
-    """Logarithm of one more than the count that each scan seems to have."""
-    below = [0.0] * len(peaks) if saddles is None else saddles
-    return np.log1p(np.array([np.sum(p) - np.sum(d) for p, d in zip(peaks, below, strict=True)], dtype=np.float64))
-
-
-def _sigmoid(logits: NDArray[np.float64], slope: float, shift: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Corrected probabilities at each node, and their derivatives by slope and offset."""
-    p = 1 / (1 + np.exp(-np.clip(slope * logits + shift, -500, 500)))
-    by_offset = p * (1 - p)
-    return p, by_offset * logits, by_offset
-
-
 class CountLikelihood:
     """Of true counts: log P(C = c), over scans whose lesions themselves are not known. See `_robust`.
 
     Parameters
     ----------
-    peaks : sequence of array_like
-        Uncorrected probabilities of the candidates of each scan.
+    evidence : Evidence
+        What the maps say of the candidates of each scan.
     counts : array_like of int
         True counts.
-    saddles : sequence of array_like, optional
-        Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
     """
 
-    def __init__(
-        self, peaks: Sequence[ArrayLike], counts: ArrayLike, saddles: Sequence[ArrayLike] | None = None
-    ) -> None:
-        self._candidates = _Candidates(peaks, saddles)
+    def __init__(self, evidence: Evidence, counts: ArrayLike) -> None:
+        self._candidates = CandidatesOfScans(evidence)
         self._counts = np.asarray(counts, dtype=np.intp)
         self._size = np.maximum(self._counts, self._candidates.n_of)
 
@@ -150,24 +64,16 @@ class LesionLikelihood:
 
     Parameters
     ----------
-    peaks : sequence of array_like
-        Uncorrected probabilities of the candidates of each scan.
+    evidence : Evidence
+        What the maps say of the candidates of each scan.
     owns : sequence of array_like of bool
         Whether each candidate is a lesion.
     n_extra : array_like of int
         Lesions of each scan without a candidate of their own.
-    saddles : sequence of array_like, optional
-        As for `CountLikelihood`.
     """
 
-    def __init__(
-        self,
-        peaks: Sequence[ArrayLike],
-        owns: Sequence[ArrayLike],
-        n_extra: ArrayLike,
-        saddles: Sequence[ArrayLike] | None = None,
-    ) -> None:
-        self._candidates = _Candidates(peaks, saddles)
+    def __init__(self, evidence: Evidence, owns: Sequence[ArrayLike], n_extra: ArrayLike) -> None:
+        self._candidates = CandidatesOfScans(evidence)
         self._is_lesion = np.concatenate([np.empty(0, bool), *owns]).astype(np.float64)
         self._n_extra = np.asarray(n_extra, dtype=np.intp)
 
@@ -187,8 +93,8 @@ class LesionLikelihood:
 
 
 def _gradient(
-    at: _Corrected,
-    candidates: _Candidates,
+    at: CorrectedCandidates,
+    candidates: CandidatesOfScans,
     by_p: NDArray[np.float64],
     by_mean: NDArray[np.float64],
     by_shape: NDArray[np.float64],

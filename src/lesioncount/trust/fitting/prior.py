@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.fitting.likelihood import Numbers
+from lesioncount.trust.fitting.candidates_of_scans import Numbers
 
 # All but offset and crowding are fitted as logarithms: they are above 0, and doubling is as far as halving.
 _IS_LOG = np.array([True, False, True, True, True, True, False])

@@ -1,0 +1,169 @@
+"""``lesioncount compare``: maps of patients at several times → what is new, gone and persisting."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lesioncount.cli import compare_arguments
+from lesioncount.cli.count import shortened
+from lesioncount.cli.map_arguments import protocol_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lesioncount.runs.changes import ChangeResults
+    from lesioncount.runs.changes.records import CourseRecord, PairRecord
+
+# How many pairs and failures are listed at the end; all of them are in changes.tsv.
+_SHOWN = 20
+
+# How many patients a note names.
+_NAMED = 5
+
+# Columns of a terminal that the numbers take, and the least that is left to names.
+_NUMBERS, _SHORTEST = 66, 12
+
+# Wider than any table: of a pipe, whose lines have no end.
+_NO_LIMIT = 10_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.set_defaults(run=run)
+    compare_arguments.add_to(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare, and print what happened."""
+    from lesioncount.cli.progress import progress_on
+    from lesioncount.runs.changes import compare_batch
+
+    with progress_on(
+        sys.stderr, quiet=options.quiet, verbose=options.verbose, doing="comparing", what="patients"
+    ) as progress:
+        results = compare_batch(
+            options.inputs,
+            options.output,
+            settings=_settings(options),
+            selection=_selection(options),
+            mask=options.mask,
+            jobs=options.jobs,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            progress=progress,
+        )
+    shown = len(results.courses) if options.verbose else _SHOWN
+    if not options.quiet:
+        _print_summary(results, shown=shown)
+    for course in results.failed[:shown]:
+        print(f"failed: {course.name}: {course.error}", file=sys.stderr)
+    if len(results.failed) > shown:
+        print(f"… and {len(results.failed) - shown} more, see changes.tsv", file=sys.stderr)
+    if results.interrupted:
+        print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
+        return 130
+    return 1 if results.failed else 0
+
+
+def _settings(options: argparse.Namespace) -> Any:
+    from lesioncount.runs.changes import ChangeSettings
+
+    fits = []
+    if options.calibration:
+        from lesioncount.trust.fitting import CalibrationFit
+
+        fits = [CalibrationFit.load(path) for path in options.calibration]
+    return ChangeSettings(
+        protocol=protocol_of(options),
+        channel=options.channel,
+        scale=options.scale,
+        logits=options.logits,
+        tolerance_mm=options.tolerance_mm,
+        coupling=options.coupling,
+        calibrations=tuple(fits),
+        conformal=options.interval == "conformal",
+        save_labels=options.save_labels,
+    )
+
+
+def _selection(options: argparse.Namespace) -> Any:
+    from lesioncount.runs import Selection
+    from lesioncount.runs.changes import CourseSelection
+
+    return CourseSelection(
+        Selection(
+            suffix=options.suffix,
+            root=options.root,
+            name_pattern=options.name_pattern,
+            mask_suffix=options.mask_suffix,
+        ),
+        pairs=options.pairs,
+        sessions=options.sessions or (),
+    )
+
+
+def _print_summary(results: ChangeResults, *, shown: int) -> None:
+    from rich.console import Console
+
+    console = Console(soft_wrap=True)
+    pairs = [(course, pair) for course in results.compared for pair in course.pairs]
+    if pairs:
+        wide = console if console.is_terminal else Console(width=_NO_LIMIT)
+        if results.run.compared_with.calibrations:
+            kinds = ", ".join(results.run.compared_with.calibrations)
+            wide.print(f"Calibrated numbers of lesions: {kinds}")
+        wide.print(_table(pairs[:shown], longest=max(wide.width - _NUMBERS, _SHORTEST)))
+    if len(pairs) > shown:
+        console.print(f"… and {len(pairs) - shown} more (-v lists all)")
+    for note in _notes(results):
+        console.print(f"note: {note}", markup=False, highlight=False)
+    expected = sum(pair.counts["new"].numbers.best.count_mean for _, pair in pairs)
+    what = f"{len(pairs)} pair{'' if len(pairs) == 1 else 's'} of {len(results.compared)} patients compared"
+    console.print(
+        f"{what}, {expected:.1f} new lesions expected in total, {len(results.failed)} failed. Results: {results.out}",
+        markup=False,
+        highlight=False,
+    )
+
+
+def _table(pairs: list[tuple[CourseRecord, PairRecord]], *, longest: int) -> Table:
+    """What has changed, a line for each pair, with names of at most so many letters."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("pair", no_wrap=True, overflow="ellipsis")
+    for name in ("before", "after", "new", "90 %", "P(any)", "gone", "90 %", "persisting"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for _, pair in pairs:
+        new, gone, stay = (pair.counts[kind].numbers for kind in ("new", "gone", "persisting"))
+        ends = [one.guaranteed or (one.best.interval90_low, one.best.interval90_high) for one in (new, gone)]
+        table.add_row(
+            escape(shortened(pair.name, longest)),
+            str(gone.candidates.n_candidates),
+            str(new.candidates.n_candidates),
+            f"{new.best.count_mean:.2f}",
+            "{} to {}".format(*ends[0]),
+            f"{1 - new.best.p_0:.2f}",
+            f"{gone.best.count_mean:.2f}",
+            "{} to {}".format(*ends[1]),
+            f"{stay.best.count_mean:.2f}",
+        )
+    return table
+
+
+def _notes(results: ChangeResults) -> list[str]:
+    alone = results.run.alone
+    notes = []
+    if alone:
+        more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+        notes.append(f"{len(alone)} patients have one map only: {', '.join(alone[:_NAMED])}{more}")
+    about: dict[str, list[str]] = {}
+    for course in results.compared:
+        for note in course.notes:
+            about.setdefault(note, []).append(course.name)
+    for note, names in about.items():
+        notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")
+    return notes

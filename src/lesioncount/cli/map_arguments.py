@@ -1,0 +1,140 @@
+"""Options about maps that several commands have: what counts as one lesion, what is in the files, whose they are."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lesioncount.cli.arguments import named_path
+from lesioncount.errors import ProtocolError, reason_of
+from lesioncount.protocol import PROTOCOLS, CountingProtocol
+
+# What options say that are for names that differ in their ends.
+SUFFIX = "what the name of {} adds to that of its map, or has in place of its last part, such as {}"
+
+# More digits than any number has that is meant.
+_LONGEST_NUMBER = 100
+
+
+def add_definition(parser: argparse.ArgumentParser) -> None:
+    """Add what says what counts as one lesion, and where."""
+    protocol = parser.add_argument_group("what counts as one lesion")
+    names = ", ".join(PROTOCOLS)
+    protocol.add_argument(
+        "--protocol",
+        default="paper",
+        metavar="NAME|FILE",
+        help=f"a named protocol ({names}) or a JSON file (default: paper)",
+    )
+    protocol.add_argument(
+        "--threshold", type=float, metavar="T", help="keep voxels with a probability above T (default: 0.1)"
+    )
+    protocol.add_argument(
+        "--connectivity",
+        metavar="C",
+        help="which voxels touch: 6, 18, 26, 4, 8, faces, edges or corners (default: edges)",
+    )
+    protocol.add_argument("--min-voxels", type=int, metavar="N", help="drop candidates with fewer than N voxels")
+    protocol.add_argument(
+        "--min-volume-mm3", type=float, metavar="V", help="drop candidates smaller than V cubic millimetres"
+    )
+    protocol.add_argument(
+        "--min-diameter-mm", type=float, metavar="D", help="drop candidates smaller than a ball of diameter D"
+    )
+    protocol.add_argument(
+        "--min-length-mm", type=float, metavar="L", help="drop candidates shorter than L along every axis"
+    )
+    protocol.add_argument(
+        "--candidates",
+        choices=("regions", "peaks"),
+        help="count each region above the threshold, or each peak in it, which keeps lesions apart that touch "
+        "(default: regions)",
+    )
+    protocol.add_argument(
+        "--min-persistence",
+        type=float,
+        metavar="P",
+        help="join peaks that stand out by less than P with others",
+    )
+    protocol.add_argument(
+        "--mask",
+        type=named_path,
+        metavar="FILE|FOLDER|PATTERN",
+        help="count only inside this mask; in a folder, the mask of the same name or BIDS entities as the map; a "
+        "pattern is such as 'masks/{participant}_{session}.nii.gz'",
+    )
+    protocol.add_argument("--mask-suffix", default="", metavar="TEXT", help=SUFFIX.format("a mask", "_brain"))
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add what says how the voxels of files are read."""
+    maps = parser.add_argument_group("what is in the maps")
+    maps.add_argument(
+        "--channel",
+        type=int,
+        metavar="N",
+        help="which channel to count in files with several, starting at 0 (nnU-Net: 1 is the first label)",
+    )
+    maps.add_argument("--logits", action="store_true", help="the maps contain logits, not probabilities")
+    maps.add_argument(
+        "--scale",
+        type=_scale,
+        metavar="S",
+        help="multiply stored values by S to get probabilities: 1/255 for bytes, 0.01 for percent",
+    )
+
+
+def add_whose(parser: argparse.ArgumentParser) -> None:
+    """Add what says which files are maps, and whose."""
+    whose = parser.add_argument_group("whose scans they are")
+    whose.add_argument(
+        "--suffix",
+        metavar="TEXT",
+        help="in folders, count only maps whose names end like this, such as _prob (default: in BIDS datasets "
+        "_probseg, elsewhere all)",
+    )
+    whose.add_argument(
+        "--name-pattern",
+        metavar="PATTERN",
+        help="a regular expression with groups (?P<participant>…) and (?P<session>…), searched for in the path of a "
+        "map below the folder (default: sub-… and ses-… of BIDS names and folders)",
+    )
+    whose.add_argument(
+        "--root",
+        type=named_path,
+        metavar="FOLDER",
+        help="names of scans are paths below this folder (default: the folder given, or the innermost one that holds "
+        "all inputs)",
+    )
+
+
+def protocol_of(options: argparse.Namespace) -> CountingProtocol:
+    """The protocol that options name, with the fields that they change."""
+    given: str = options.protocol
+    if given not in PROTOCOLS and (given.endswith(".json") or "/" in given):
+        try:
+            base = CountingProtocol.from_json(Path(given).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProtocolError(f"The protocol {given} cannot be read: {reason_of(error)}.") from None
+    else:
+        base = CountingProtocol.named(given)
+    names = [field.name for field in fields(CountingProtocol)]
+    changes: dict[str, Any] = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if str(changes.get("connectivity", "")).isdecimal():
+        changes["connectivity"] = int(changes["connectivity"])
+    return CountingProtocol.from_dict(base.to_dict() | changes)
+
+
+def _scale(text: str) -> float:
+    try:
+        # A decimal with a large exponent is not for Fraction, which would write out all its digits.
+        scale = float(Fraction(text[:_LONGEST_NUMBER]) if "/" in text else text)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        scale = math.nan
+    if not math.isfinite(scale) or len(text) > _LONGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number such as 0.01 or 1/255")
+    return scale

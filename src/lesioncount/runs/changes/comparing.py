@@ -1,0 +1,120 @@
+"""One course → its record: what has changed from each session to the next."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.changes import LesionChanges, changes_between
+from lesioncount.counted_map import CountedMap
+from lesioncount.distributions.poisson_binomial import PoissonBinomial
+from lesioncount.lineages import Lineages
+from lesioncount.runs.changes.components import components_changed
+from lesioncount.runs.changes.courses import Course
+from lesioncount.runs.changes.records import ChangeCount, CourseRecord, PairRecord, SessionRecord
+from lesioncount.runs.changes.session_maps import CourseMaps, SessionMap
+from lesioncount.runs.changes.session_rows import Neighbour, followed
+from lesioncount.runs.changes.settings import KINDS, ChangeSettings
+from lesioncount.runs.comparison import THRESHOLDS
+from lesioncount.runs.file_counts import COMPONENT_THRESHOLD
+from lesioncount.runs.lesion_rows import lesion_rows
+from lesioncount.runs.records import MapFacts
+from lesioncount.runs.scan_files import FileFacts
+from lesioncount.runs.scan_numbers import CONFIDENCE, CandidateNumbers, CountNumbers, ScanNumbers
+from lesioncount.trust.heights import Counted
+
+
+def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], settings: ChangeSettings) -> CourseRecord:
+    """The record of a course whose maps have been read."""
+    counted = [one.counted for one in maps.sessions]
+    steps = [
+        changes_between(before, after, tolerance_mm=settings.tolerance_mm, coupling=settings.coupling)
+        for before, after in itertools.pairwise(counted)
+    ]
+    candidates = [one.count.candidates for one in counted]
+    lineages = Lineages.follow(candidates, steps[0].tolerance_mm) if len(counted) > 2 else steps[0].lineages
+    sessions = tuple(
+        _session(course.sessions[place], maps.sessions[place], files[place], lineages.of[place], _around(steps, place))
+        for place in range(len(counted))
+    )
+    pairs = tuple(
+        PairRecord(
+            course.pair_name(place), place, place + 1, step.tolerance_mm, _counts(step, counted[place:], settings)
+        )
+        for place, step in enumerate(steps)
+    )
+    return CourseRecord(
+        course.name,
+        participant=course.participant,
+        compared_with=settings.recorded,
+        sessions=sessions,
+        pairs=pairs,
+        notes=maps.notes,
+        paths=tuple(one.path for one in files),
+    )
+
+
+def _around(steps: list[LesionChanges], place: int) -> list[Neighbour]:
+    """What the sessions before and after say of the candidates of a session."""
+    found = []
+    if place > 0:
+        step = steps[place - 1]
+        columns = {"highest_before": step.highest_before, "p_new": step.p_new, "p_persisting": step.p_persisting}
+        found.append(Neighbour(columns))
+    if place < len(steps):
+        found.append(Neighbour({"highest_after": steps[place].highest_after, "p_gone": steps[place].p_gone}))
+    return found
+
+
+def _session(
+    name: str, session: SessionMap, files: FileFacts, lineages: NDArray[np.int64], around: list[Neighbour]
+) -> SessionRecord:
+    count = session.count
+    return SessionRecord(
+        name,
+        files,
+        MapFacts.of(count),
+        session.is_resampled,
+        count.warnings,
+        followed(lesion_rows([count], None), lineages, around),
+        count.result.candidates.n_dropped,
+    )
+
+
+def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSettings) -> Mapping[Counted, ChangeCount]:
+    components = components_changed(maps[0], maps[1], THRESHOLDS, settings.protocol)
+    raw: dict[Counted, PoissonBinomial] = {"new": step.new, "gone": step.gone, "persisting": step.persisting}
+    return {kind: _count(kind, raw[kind], step, components[kind], settings) for kind in KINDS}
+
+
+def _count(
+    kind: Counted, raw: PoissonBinomial, step: LesionChanges, components: tuple[int, ...], settings: ChangeSettings
+) -> ChangeCount:
+    of, others = (step.before, step.highest_after) if kind == "gone" else (step.after, step.highest_before)
+    heights = of.candidates.peak_probability, of.candidates.saddle_probability, others
+    fit = settings.fit(kind)
+    corrected = None if fit is None else fit.calibration.distribution(*heights)
+    guaranteed = None
+    if settings.conformal and fit is not None and fit.conformal is not None:
+        guaranteed = fit.conformal.interval(heights[0], CONFIDENCE, *heights[1:])
+    volume = float(of.candidates.volume_mm3.sum())
+    numbers = ScanNumbers(
+        CandidateNumbers(
+            len(of.candidates),
+            components[THRESHOLDS.index(COMPONENT_THRESHOLD)],
+            None if np.isnan(volume) else volume,
+        ),
+        CountNumbers.of(raw),
+        None if corrected is None else CountNumbers.of(corrected),
+        None if fit is None else fit.fingerprint,
+        guaranteed,
+    )
+    return ChangeCount(
+        numbers,
+        tuple(raw.pmf().tolist()),
+        () if corrected is None else tuple(corrected.pmf().tolist()),
+        components,
+    )

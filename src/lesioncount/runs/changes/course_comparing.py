@@ -1,0 +1,87 @@
+"""One course → its record in the folder of results, and what is wanted beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.files.output import OutputFolder
+from lesioncount.runs.changes.comparing import compared
+from lesioncount.runs.changes.courses import Course
+from lesioncount.runs.changes.outputs import label_names, write_labels
+from lesioncount.runs.changes.records import CourseRecord, read_course
+from lesioncount.runs.changes.session_maps import CourseMaps, read_maps
+from lesioncount.runs.changes.settings import ChangeSettings
+from lesioncount.runs.records import record_name
+from lesioncount.runs.scan_files import FileFacts, check_states, file_states
+
+# Shows a course that has just been compared, while its maps are at hand.
+ShowCourse = Callable[[OutputFolder, Course, CourseRecord, CourseMaps], None]
+
+
+def compare_course(course: Course, settings: ChangeSettings, out: Path, show: ShowCourse | None = None) -> CourseRecord:
+    """Compare the maps of one patient and write the record; what goes wrong is part of it, not an exception."""
+    folder = OutputFolder(out)
+    record, maps = _recorded(course, settings)
+    if maps is not None and settings.save_labels:
+        record = _with_labels(folder, course, maps, record)
+    if not record.is_compared or not settings.save_labels:  # not the maps of another time
+        for name in label_names(course):
+            folder.remove(name)
+    try:
+        folder.write_text(record_name(course.name), record.to_json(), though_changed=course.was_compared)
+    except (MapFileError, OSError) as error:
+        return failed(course, record.error or str(error))
+    if show is not None and maps is not None and record.is_compared:
+        show(folder, course, record, maps)
+    return record.without_lesions
+
+
+def failed(course: Course, why: str) -> CourseRecord:
+    """The record of a course that could not be compared."""
+    paths = tuple(str(scan.path.absolute()) for scan in course.scans)
+    return CourseRecord(course.name, error=why, participant=course.participant, paths=paths)
+
+
+def compared_before(course: Course, settings: ChangeSettings, out: Path) -> CourseRecord | None:
+    """The record of a course that is there, without error, and of the same files and settings."""
+    record = read_course(out, course.name) if OutputFolder(out).is_ours(record_name(course.name)) else None
+    if course.problem is not None or record is None or not record.is_compared:
+        return None
+    if record.compared_with != settings.recorded or len(record.sessions) != len(course.scans):
+        return None
+    if settings.save_labels and not all((out / name).exists() for name in label_names(course)):
+        return None
+    try:
+        now = [FileFacts.of(scan) for scan in course.scans]
+    except OSError:
+        return None
+    before = [session.files for session in record.sessions]
+    is_same = all(a.is_same_content(b) and a.is_same_scan(b) for a, b in zip(before, now, strict=True))
+    return record.without_lesions if is_same else None
+
+
+def _recorded(course: Course, settings: ChangeSettings) -> tuple[CourseRecord, CourseMaps | None]:
+    try:
+        files = tuple(FileFacts.of(scan) for scan in course.scans)
+        states = [file_states(scan) for scan in course.scans]
+        maps = read_maps(course.scans, settings, course.sessions)
+        record = compared(course, maps, files, settings)
+        for scan, before in zip(course.scans, states, strict=True):
+            check_states(scan, before)
+    except (LesionCountError, OSError, MemoryError) as error:
+        why = str(error) or type(error).__name__
+    except Exception as error:  # noqa: BLE001 - files can be odd in many ways, and others are to be compared
+        why = f"unexpected {type(error).__name__}: {error}"
+    else:
+        return record, maps
+    return failed(course, why), None
+
+
+def _with_labels(folder: OutputFolder, course: Course, maps: CourseMaps, record: CourseRecord) -> CourseRecord:
+    try:
+        write_labels(folder, course, maps, record)
+    except (LesionCountError, OSError, MemoryError) as error:
+        return failed(course, str(error) or type(error).__name__)
+    return record

@@ -1,0 +1,189 @@
+"""A folder of comparisons → what is known of all its patients together; and as counts, to evaluate and calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.tabulated import TabulatedCount
+from lesioncount.errors import MapFileError
+from lesioncount.optional import optional
+from lesioncount.runs.changes.records import KIND, CourseRecord, read_course
+from lesioncount.runs.changes.settings import ComparedWith
+from lesioncount.runs.changes.tables import change_rows, lineage_rows
+from lesioncount.runs.plain import read_json, to_json, typed
+from lesioncount.runs.run_file import RUN_FILE, Status, time_now, versions_now
+from lesioncount.trust.heights import Counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class ChangeRun:
+    """A run of ``lesioncount compare``: what its ``run.json`` holds.
+
+    Attributes
+    ----------
+    compared_with : ComparedWith
+    jobs : int
+    status : {"running", "finished", "interrupted"}
+    versions : mapping of str to str
+    started : str
+    courses : mapping of str to (error or None)
+        In the order of the inputs.
+    paths : mapping of str to tuple of str
+        Of the maps of each course.
+    alone : tuple of str
+        Patients with one map only.
+    """
+
+    compared_with: ComparedWith
+    jobs: int = 1
+    status: Status = "running"
+    versions: Mapping[str, str] = field(default_factory=versions_now)
+    started: str = field(default_factory=time_now)
+    courses: Mapping[str, str | None] = field(default_factory=dict)
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    alone: tuple[str, ...] = ()
+
+    def to_json(
+        self, records: Sequence[CourseRecord] = (), *, seconds: float = 0.0, files: Mapping[str, str] | None = None
+    ) -> str:
+        """As text, with the courses it has come to, and the SHA-256 of the files it has written."""
+        n_ok = sum(record.is_compared for record in records)
+        return to_json(
+            {
+                "kind": KIND,
+                "settings": self.compared_with.to_dict(),
+                "run": {"jobs": self.jobs, "status": self.status},
+                "versions": self.versions,
+                "started": self.started,
+                "seconds": round(seconds, 3),
+                "n_ok": n_ok,
+                "n_failed": len(records) - n_ok,
+                "alone": self.alone,
+                "patients": [_entry(record) for record in records],
+                "files": files or {},
+            }
+        )
+
+    @classmethod
+    def from_plain(cls, content: Any) -> Self:
+        """From what its file holds; ValueError, KeyError, TypeError or one of our errors if it is no such run."""
+        content = typed(content, dict[str, Any])
+        if content["kind"] != KIND:
+            raise ValueError("expected a run of lesioncount compare")
+        how = typed(content["run"], dict[str, Any])
+        patients = typed(content["patients"], tuple[dict[str, Any], ...])
+        return cls(
+            ComparedWith.from_dict(typed(content["settings"], dict[str, Any])),
+            typed(how["jobs"], int),
+            typed(how["status"], Status),
+            typed(content["versions"], dict[str, str]),
+            typed(content["started"], str),
+            {typed(one["patient"], str): typed(one["error"], str | None) for one in patients},
+            {one["patient"]: typed(one["paths"], tuple[str, ...]) for one in patients},
+            typed(content["alone"], tuple[str, ...]),
+        )
+
+
+def _entry(record: CourseRecord) -> dict[str, Any]:
+    return {"patient": record.name, "status": record.status, "error": record.error, "paths": record.paths}
+
+
+def find_change_run(out: Path) -> ChangeRun | None:
+    """The comparison whose results are in a folder; None when there is none."""
+    try:
+        return ChangeRun.from_plain(read_json(out / RUN_FILE))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeResults:
+    """What a comparison found: a record for each patient, without single candidates, in the order of the inputs.
+
+    Attributes
+    ----------
+    out : Path
+        The folder.
+    run : ChangeRun
+    courses : tuple of CourseRecord
+    """
+
+    out: Path
+    run: ChangeRun
+    courses: tuple[CourseRecord, ...]
+
+    @cached_property
+    def compared(self) -> tuple[CourseRecord, ...]:
+        """The patients that were compared."""
+        return tuple(one for one in self.courses if one.is_compared)
+
+    @cached_property
+    def failed(self) -> tuple[CourseRecord, ...]:
+        """The patients that could not be compared."""
+        return tuple(one for one in self.courses if not one.is_compared)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was stopped before it had come to all patients."""
+        return self.run.status == "interrupted"
+
+    def distributions(self, kind: Counted, *, calibrated: bool = True) -> dict[str, CountDistribution]:
+        """The number of new, gone or persisting lesions of each pair, by its name; calibrated where it was."""
+        counts = {pair.name: pair.counts[kind] for course in self.compared for pair in course.pairs}
+        tables = {name: (calibrated and count.pmf_calibrated) or count.pmf for name, count in counts.items()}
+        return {name: TabulatedCount(np.array(table)) for name, table in tables.items()}
+
+    def records(self) -> Iterator[CourseRecord]:
+        """The whole records of the patients that were compared, read one after the other."""
+        for course in self.compared:
+            yield self.record(course.name)
+
+    def record(self, name: str) -> CourseRecord:
+        """The whole record of a patient."""
+        record = read_course(self.out, name)
+        if record is None:
+            raise MapFileError(f"The record {self.out / name}.json is not there, or is not one. Compare again.")
+        return record
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row for each pair, with the columns of ``changes.tsv``."""
+        return _frame([row for course in self.courses for row in change_rows(course)])
+
+    def lineages_to_dataframe(self) -> pd.DataFrame:
+        """A row for each lineage and session, with the columns of ``lineages.tsv``."""
+        return _frame([row for record in self.records() for row in lineage_rows(record)])
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(rows)
+    return frame
+
+
+def read_changes(out: str | Path, /) -> ChangeResults:
+    """Read what ``lesioncount compare`` has left in a folder."""
+    out = Path(out)
+    run = find_change_run(out)
+    if run is None:
+        raise MapFileError(
+            f"Expected the results of a comparison in {out}, but its run.json is not there or is not one. Compare "
+            f"first: lesioncount compare BASELINE FOLLOWUP -o {out}"
+        )
+    return ChangeResults(out, run, tuple(_course(out, name, error) for name, error in run.courses.items()))
+
+
+def _course(out: Path, name: str, error: str | None) -> CourseRecord:
+    record = None if error else read_course(out, name)
+    if record is not None and record.is_compared:
+        return record.without_lesions
+    why = error or (record.error if record else None)
+    return CourseRecord(name, error=why or "its record is not there, or is not one: compare again")

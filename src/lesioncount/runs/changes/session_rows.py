@@ -1,0 +1,69 @@
+"""The candidates of one session in a course, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.runs.lesion_rows import LesionRow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FollowedLesion(LesionRow):
+    """One candidate of a course: what `LesionRow` says of it, and of the sessions before and after.
+
+    Attributes
+    ----------
+    lineage : int
+        The number that all candidates of the same lesion have, in all sessions of the course.
+    highest_before, highest_after : float or None
+        The highest probability within the tolerance of its peak, one session before and one after; None at the ends.
+    p_new, p_persisting : float or None
+        That it is a lesion that was not, and that was, there one session before.
+    p_gone : float or None
+        That it is a lesion that is no longer there one session after.
+    """
+
+    lineage: int
+    highest_before: float | None = None
+    highest_after: float | None = None
+    p_new: float | None = None
+    p_persisting: float | None = None
+    p_gone: float | None = None
+
+    def row(self) -> dict[str, Any]:
+        """The cells of its row; only those that there is something to say in."""
+        own = {name: getattr(self, name) for name in FOLLOWED_COLUMNS}
+        return {
+            **LesionRow.row(self),
+            **{name: value for name, value in own.items() if value is not None},
+        }
+
+
+FOLLOWED_COLUMNS = ("lineage", "highest_before", "highest_after", "p_new", "p_persisting", "p_gone")
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbour:
+    """What another session says of the candidates of this one: values of `FollowedLesion`, a number for each."""
+
+    columns: dict[str, NDArray[np.float64]]
+
+
+def followed(
+    rows: Sequence[LesionRow], lineages: NDArray[np.int64], neighbours: Sequence[Neighbour]
+) -> tuple[FollowedLesion, ...]:
+    """Rows of candidates, with their lineages and what neighbouring sessions say of them."""
+    columns = {name: values.tolist() for one in neighbours for name, values in one.columns.items()}
+    return tuple(
+        FollowedLesion(
+            **{name: getattr(row, name) for name in LesionRow.__slots__},
+            lineage=int(lineages[place]),
+            **{name: values[place] for name, values in columns.items()},
+        )
+        for place, row in enumerate(rows)
+    )
