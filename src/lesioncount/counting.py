@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from lesioncount.questions import Question
     from lesioncount.regions import Places, RegionCounts, Regions, Within
 
-# How much of a result is printed: the bins 0, 1, 2, 3, 4+ of the paper, and as many candidates and regions.
-_PRINTED_COUNT = 4
-_PRINTED_CANDIDATES = 5
-_PRINTED_REGIONS = 5
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LesionCount:
@@ -72,7 +67,7 @@ class LesionCount:
         from lesioncount.regions import RegionCounts  # not at the top: only some count by region
 
         members = {} if self.places is None else self.places.members
-        return RegionCounts(tuple(members), lambda name: PoissonBinomial(self.existence[members[name]]))
+        return RegionCounts({name: self.existence[member] for name, member in members.items()}, PoissonBinomial)
 
     def by_region(
         self,
@@ -169,20 +164,10 @@ class LesionCount:
 
     def __str__(self) -> str:
         """A few readable lines."""
-        bins = self.distribution.binned(_PRINTED_COUNT)
-        names = [*map(str, range(_PRINTED_COUNT)), f"{_PRINTED_COUNT}+"]
-        lines = [
-            self.headline,
-            "P(count)    " + "  ".join(f"{name}: {p:.3f}" for name, p in zip(names, bins, strict=True)),
-            f"from        {self.candidates}",
-        ]
-        strongest = np.argsort(-self.existence, kind="stable")[:_PRINTED_CANDIDATES]
-        lines += [self._candidate_line(int(row)) for row in strongest]
-        if len(self.existence) > len(strongest):
-            lines.append(f"            … and {len(self.existence) - len(strongest)} weaker candidates")
-        if self.places is not None:
-            lines.append(f"where       {self._fullest_regions()}")
-        return "\n".join(lines)
+        from lesioncount.text_view import text_of_count  # not at the top: only some print it
+
+        regions = None if self.places is None else self.regions
+        return text_of_count(self.headline, self.distribution, self.candidates, self.existence, regions)
 
     __repr__ = __str__
 
@@ -190,22 +175,6 @@ class LesionCount:
         from lesioncount.notebook_view import html_of_count  # not at the top: for notebooks only
 
         return html_of_count(self.headline, self.distribution, self.candidates)
-
-    def _fullest_regions(self) -> str:
-        expected = {name: count.mean() for name, count in self.regions.items()}
-        fullest = sorted((name for name in expected if expected[name] > 0), key=lambda name: -expected[name])
-        words = [f"{name} {expected[name]:.2f}" for name in fullest[:_PRINTED_REGIONS]]
-        more = f", and {len(fullest) - len(words)} more regions" if len(fullest) > len(words) else ""
-        return (", ".join(words) or "in no region") + more
-
-    def _candidate_line(self, row: int) -> str:
-        size = f"{self.candidates.n_voxels[row]} voxel{'' if self.candidates.n_voxels[row] == 1 else 's'}"
-        if self.candidates.spacing_mm is not None:
-            size += f", {self.candidates.volume_mm3[row]:.4g} mm³"
-        peak = ", ".join(map(str, self.candidates.peak_index[row]))
-        line = f"  #{row + 1:<8} exists with probability {self.existence[row]:.4f}: {size}, peak at ({peak})"
-        height = self.candidates.saddle_probability[row]
-        return f"{line}, saddle of {height:.4f}" if height > 0 else line
 
 
 def count_lesions(

@@ -1,6 +1,7 @@
 """Where candidates lie, and how many lesions that makes in each region."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -98,6 +99,16 @@ def test_a_map_without_candidates_has_regions_without_lesions(quarters):
         np.zeros(quarters.shape), regions=quarters, region_names=NAMES, within="x = front <= 1mm", spacing_mm=(1, 1, 1)
     )
     assert [count.mean() for count in result.regions.values()] == [0.0] * 5
+
+
+def test_results_with_regions_pickle(hills, quarters):
+    result = lc.count_lesions(
+        hills, regions=quarters, region_names=NAMES, within="near = back <= 1mm", spacing_mm=(1, 1, 1)
+    )
+    assert result.regions["front"].mean() > 0
+    again = pickle.loads(pickle.dumps(result))  # noqa: S301 - our own object
+    assert dict(again.regions) == dict(result.regions)
+    assert again.ask("near >= 1") == result.ask("near >= 1")
 
 
 def test_regions_may_be_asked_for_later(hills, quarters):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.regions.region_names import no_such_region
 
@@ -13,28 +16,31 @@ class RegionCounts(Mapping[str, CountDistribution]):
 
     Parameters
     ----------
-    names : tuple of str
-    count_in : callable
-        The distribution of a region, given its name.
+    numbers : mapping of str to array
+        What the distribution of each region is made of.
+    kind : callable
+        Makes it, such as `PoissonBinomial` of existence probabilities.
     """
 
-    def __init__(self, names: tuple[str, ...], count_in: Callable[[str], CountDistribution]) -> None:
-        self._names, self._count_in = names, count_in
+    def __init__(
+        self, numbers: Mapping[str, NDArray[np.float64]], kind: Callable[[NDArray[np.float64]], CountDistribution]
+    ) -> None:
+        self._numbers, self._kind = dict(numbers), kind
         self._known: dict[str, CountDistribution] = {}
 
     def __getitem__(self, name: str) -> CountDistribution:
-        if name not in self._names:
-            hint = "" if self._names else " Count with regions=, a label map of the shape of the map."
-            raise KeyError(f"{no_such_region(str(name), self._names)}{hint}")
+        if name not in self._numbers:
+            hint = "" if self._numbers else " Count with regions=, a label map of the shape of the map."
+            raise KeyError(f"{no_such_region(str(name), self._numbers)}{hint}")
         if name not in self._known:
-            self._known[name] = self._count_in(name)
+            self._known[name] = self._kind(self._numbers[name])
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._numbers)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._numbers)
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name}: {count.mean():.4g}" for name, count in self.items())

@@ -108,8 +108,8 @@ class FileCount:
     @cached_property
     def regions(self) -> RegionCounts:
         """The number of lesions in each region, by its name: calibrated where there was a calibration."""
-        found = {one.numbers.region: one.pmf_calibrated or one.pmf for one in self.record.regions}
-        return RegionCounts(tuple(found), lambda name: TabulatedCount(np.array(found[name])))
+        found = {one.numbers.region: np.array(one.pmf_calibrated or one.pmf) for one in self.record.regions}
+        return RegionCounts(found, TabulatedCount)
 
     def __repr__(self) -> str:
         if not self.is_counted:

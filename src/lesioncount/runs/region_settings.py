@@ -74,13 +74,6 @@ class RegionSettings:
         """What is recorded of them."""
         return CountedRegions(_sha256(self.names), tuple(map(str, self.within)))
 
-    @property
-    def names_known(self) -> tuple[str, ...] | None:
-        """All regions that can be asked for, if that is known before label maps are read."""
-        if self.names is None:
-            return None
-        return (*dict.fromkeys(self.names.values()), *(one.name for one in self.within))
-
 
 def region_settings(
     regions: object,
