@@ -86,6 +86,16 @@ def test_distances_to_many_labels_are_those_to_the_nearest(hills):
     np.testing.assert_allclose(result.places.distance_mm[0], np.where(nearest <= 3, nearest, np.inf))
 
 
+def test_far_distances_are_found_too():
+    p = np.zeros((30, 40, 20), dtype=np.float32)
+    p[2:20, 3:6, 4:9], p[25, 35, 15], p[1, 38, 1] = 0.9, 0.8, 0.3
+    labels = np.zeros(p.shape, dtype=np.uint8)
+    labels[10, 20, 10] = 1
+    result = lc.count_lesions(p, regions=labels, within="near = 1 <= 29.5mm", spacing_mm=(1, 1, 2))
+    expected = [np.sqrt(9**2 + 18**2 + 18**2), np.sqrt(15**2 + 4**2), np.sqrt(15**2 + 15**2 + 10**2)]
+    np.testing.assert_allclose(result.places.distance_mm[0], expected)
+
+
 def test_pictures_have_regions_too():
     p = np.array([[0.9, 0.0, 0.3], [0.0, 0.0, 0.0], [0.0, 0.2, 0.0]])
     labels = np.array([[1, 0, 2], [0, 0, 2], [0, 2, 2]])

@@ -157,6 +157,14 @@ def test_records_whose_regions_are_none_are_not_records(maps, wrong):
         ScanRecord.from_plain(content)
 
 
+def test_records_whose_distances_are_none_are_not_records(maps):
+    count_batch([maps / "a"], maps / "out", settings=settings(), regions=maps / "atlas.nii.gz")
+    content = json.loads((maps / "out" / "s0.json").read_text())
+    content["settings"]["regions"]["within"] = ["nowhere"]
+    with pytest.raises(ValueError, match="Expected a distance to regions"):
+        ScanRecord.from_plain(content)
+
+
 def test_records_whose_answers_are_no_probabilities_are_not_records(maps):
     count_batch([maps / "a"], maps / "out", settings=Settings(questions=ASKED[2:]))
     content = json.loads((maps / "out" / "s0.json").read_text())

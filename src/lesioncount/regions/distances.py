@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.nearby import Ball, of_each, spacing_of
+from lesioncount.nearby import Ball, spacing_of
 
 # Up to so many labels, comparing with each is quicker than looking them up.
 _FEW = 8
+
+# How many times as many steps are looked at each time that some candidates have been reached.
+_MORE = 8
 
 
 def distance_to(
@@ -39,9 +42,8 @@ def distance_to(
         ball = Ball.of(radius_mm, spacing)
         is_near = _may_be_near(candidates, labels, wanted, ball.steps[:, ::step].max(axis=0))
         looked_at = is_near[rows]
-        mm = np.full(len(rows), np.inf)
-        mm[looked_at] = _of_voxels(index[looked_at][:, ::step], voxels, wanted, ball)
-        found.append(-of_each(rows, -mm, len(candidates)))
+        voxels_of = rows[looked_at], index[looked_at][:, ::step]
+        found.append(_nearest(*voxels_of, voxels, wanted, ball, len(candidates)))
     return found
 
 
@@ -53,6 +55,26 @@ def _may_be_near(
     low, high = np.maximum(candidates.bbox[:, :n] - reach, 0), candidates.bbox[:, n:] + reach
     boxes = (tuple(map(slice, first, end)) for first, end in zip(low.tolist(), high.tolist(), strict=True))
     return np.array([_is_one_of(labels[box], wanted).any() for box in boxes], dtype=bool)
+
+
+def _nearest(
+    rows: NDArray[np.int32],
+    index: NDArray[np.int64],
+    labels: NDArray[Any],
+    wanted: Sequence[int],
+    ball: Ball,
+    n_candidates: int,
+) -> NDArray[np.float64]:
+    """The distance of each candidate, given the row and the index of each voxel; infinite beyond the ball."""
+    nearest, begin, n_steps = np.full(n_candidates, np.inf), 0, 1
+    # Steps come by their length: what has been reached by short ones, as large candidates mostly are, needs no others.
+    while begin < len(ball.steps) and len(rows):
+        end = begin + n_steps
+        steps = Ball(ball.steps[begin:end], ball.distance_mm[begin:end])
+        np.minimum.at(nearest, rows, _of_voxels(index, labels, wanted, steps))
+        is_left = np.isinf(nearest[rows])
+        rows, index, begin, n_steps = rows[is_left], index[is_left], end, _MORE * n_steps
+    return nearest
 
 
 def _of_voxels(

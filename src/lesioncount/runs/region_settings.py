@@ -34,6 +34,10 @@ class CountedRegions:
     names_sha256: str | None = None
     within: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Check what was read from a file."""
+        all_within(self.within)
+
 
 @dataclass(frozen=True)
 class RegionSettings:
