@@ -18,6 +18,7 @@ from lesioncount.version import __version__
 if TYPE_CHECKING:
     from lesioncount.changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
+    from lesioncount.regions import Regions
     from lesioncount.runs import CountTable, ScanCount, count_file, count_files, read_results
     from lesioncount.runs.changes import compare_files, read_changes
     from lesioncount.streaming import StreamingCounter
@@ -38,6 +39,7 @@ __all__ = [
     "MixtureOfCounts",
     "NamedProtocol",
     "PoissonBinomial",
+    "Regions",
     "ScanCount",
     "StreamingCounter",
     "__version__",
@@ -64,6 +66,7 @@ _NAMES = {
     "CountTable": "lesioncount.runs",
     "LesionChanges": "lesioncount.changes",
     "MixtureOfCounts": "lesioncount.distributions.mixture",
+    "Regions": "lesioncount.regions",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
     "compare": "lesioncount.changes",
