@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
-from lesioncount.errors import MapFileError, TruthError, reason_of
+from lesioncount.errors import TruthError
 from lesioncount.files.formats import open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.lattice import place
@@ -20,7 +19,7 @@ from lesioncount.files.mask_grid import is_dicom_pair, mask_on
 from lesioncount.files.source import MapSource
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.instances import Instances
-from lesioncount.runs.tables import without_apostrophe
+from lesioncount.runs.scan_table import ScanTable
 
 # Values that a message names when a mask holds other values than 0 and 1.
 _NAMED = 6
@@ -28,73 +27,26 @@ _NAMED = 6
 # To which the values of a mask with a scale are rounded.
 _DIGITS = 4
 
-# How tables write an unknown value.
-_UNKNOWN = ("", "n/a", "na", "nan", "none")
-
 # No scan has more lesions than this.
 _MOST = 1 << 31
-
-# How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
-_PICTURES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".tif",
-    ".tiff",
-    ".nii.gz",
-    ".nii",
-    ".PNG",
-    ".JPG",
-    ".JPEG",
-    ".TIF",
-    ".TIFF",
-)
 
 # Scans that a message names.
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class TruthTable:
+class TruthTable(ScanTable):
     """A table with a row per scan: true counts, and other columns such as the patient."""
 
-    path: Path
-    rows: Mapping[str, Mapping[str, str]]
-    scan_column: str = "scan"
     count_column: str = "count"
-    columns: tuple[str, ...] = ()
-
-    def check_each_has_its_own(self, scans: Iterable[Sequence[str]]) -> None:
-        """Raise if one row would serve two scans, such as ``map`` for ``a/map.nii`` and ``b/map.nii``."""
-        owners: dict[str, str] = {}
-        for names in scans:
-            row = self._key(*names)
-            if row is None:
-                continue
-            if row in owners:
-                raise TruthError(
-                    f"{self.path}: the row {row!r} would serve both {owners[row]} and {names[0]}. Give each scan a row "
-                    "of its own, under the name that it has in counts.tsv."
-                )
-            owners[row] = names[0]
 
     def knows(self, *names: str) -> bool:
         """Whether there is a count under one of these names."""
-        return self._row(*names).get(self.count_column, "").strip().lower() not in _UNKNOWN
-
-    def _row(self, *names: str) -> Mapping[str, str]:
-        key = self._key(*names)
-        return {} if key is None else self.rows[key]
-
-    def _key(self, *names: str) -> str | None:
-        """Under which of its names a scan is in the table, or under that of its picture."""
-        keys = (*names, *(f"{name}{ending}" for name in names for ending in _PICTURES))
-        return next((key for key in keys if key in self.rows), None)
+        return self.cell(self.count_column, *names) is not None
 
     def count_of(self, scan: str, *other_names: str) -> int:
         """The true count of a scan, which may have more than one name."""
-        text = self._row(scan, *other_names)[self.count_column].strip()
+        text = self.row(scan, *other_names)[self.count_column].strip()
         try:
             count = float(text)
         except ValueError:
@@ -107,45 +59,15 @@ class TruthTable:
         """The values of a column for scans, each given by its names; None if there is no such column."""
         if not all(name in row for row in self.rows.values()):
             return None
-        _check_once(name, self.columns, self.path)
-        return [self._row(*names)[name].strip() for names in scans]
+        self.check_once(name, self.columns, self.path)
+        return [self.row(*names)[name].strip() for names in scans]
 
 
 def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str = "count") -> TruthTable:
     """Read a table of counts, separated by tabs, commas or semicolons."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            stream.seek(0)
-            reader = csv.DictReader(stream, delimiter="\t" if "\t" in first else ";" if ";" in first else ",")
-            reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-            content = [
-                row for row in reader if any(cell and cell.strip() for cell in row.values() if isinstance(cell, str))
-            ]
-            names = reader.fieldnames
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {path} cannot be read: {reason_of(error)}.") from None
-    for column in (scan_column, count_column):
-        if column not in names:
-            raise TruthError(
-                f"Expected a column {column!r} in {path}, but its columns are {', '.join(names) or 'none'}. Name them "
-                "with --scan-column and --count-column."
-            )
-        _check_once(column, names, path)
-    rows: dict[str, dict[str, str]] = {}
-    for row in content:
-        if None in row or None in row.values():
-            raise TruthError(f"{path}: the row of {row.get(scan_column)!r} does not have as many cells as the header.")
-        name = without_apostrophe(row[scan_column].strip())
-        if name in rows:
-            raise TruthError(f"{path}: {name!r} has more than one row.")
-        rows[name] = row
-    return TruthTable(path, rows, scan_column, count_column, tuple(names))
-
-
-def _check_once(column: str, columns: Sequence[str], path: Path) -> None:
-    if list(columns).count(column) > 1:
-        raise TruthError(f"{path} has more than one column {column!r}. Rename or remove all but one.")
+    advice = "Name them with --scan-column and --count-column."
+    table = TruthTable.read(path, scan_column=scan_column, needed=[count_column], advice=advice)
+    return replace(table, count_column=count_column)
 
 
 def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path) -> None:
