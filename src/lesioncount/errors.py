@@ -16,6 +16,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── ScoreError (ValueError)           predictions and truth that cannot be compared
     ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
     ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
+    ├── GroupError (ValueError)           groups of patients that cannot be made, or do not fit the scans
     ├── ReviewError (ValueError)          a decision that cannot be taken, or reviews that do not fit the scans
     ├── ConfigError (ValueError)          a training that is not described as one
     ├── CohortError (ValueError)          a cohort that cannot be made, or whose files do not fit together
@@ -86,6 +87,10 @@ class CohortError(LesionCountError, ValueError):
 
 class TruthError(LesionCountError, ValueError):
     """Masks or counts by experts that are missing, or do not fit the scans."""
+
+
+class GroupError(LesionCountError, ValueError):
+    """Groups of patients that cannot be made, or do not fit the scans."""
 
 
 class ReviewError(LesionCountError, ValueError):

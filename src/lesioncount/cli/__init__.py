@@ -16,6 +16,7 @@ _COMMANDS = {
     "count": "count the lesions in probability maps",
     "evaluate": "compare counts with the truth",
     "calibrate": "learn from scans with known truth how to correct counts",
+    "summarize": "compare groups of patients, such as the arms of a trial",
     "review": "look at candidates in the browser and decide which are lesions",
     "train": "train a network to segment and count",
     "predict": "make probability maps with a trained network",
