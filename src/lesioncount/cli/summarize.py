@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--participants",
         type=named_path,
         metavar="FILE",
-        help="table (.tsv, .csv) with a row per patient (column participant_id) or per scan (column scan; default: "
-        "the only participants.tsv in or above the folders of the maps)",
+        help="table (.tsv, .csv) with a row per patient (column participant_id) or per scan (column scan). Default: "
+        "the only participants.tsv in or above the folders of the maps",
     )
     groups.add_argument(
         "--exposure", metavar="COLUMN", help="what rates are per, such as years of follow-up (default: per scan)"

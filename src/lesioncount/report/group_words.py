@@ -61,8 +61,8 @@ def explained(summary: TrialSummary) -> list[str]:
     level = f"{100 * summary.confidence:g} %"
     mean = "Means are per scan" if summary.exposure is None else f"Rates are lesions per unit of {summary.exposure}"
     sentences = [
-        f"Brackets are {level} intervals. Lesions are the total of these very scans, whose counts are in doubt. {mean}; "
-        "their intervals also allow for how patients differ. Doubt is its share of the variance of the mean."
+        f"Brackets are {level} intervals. Lesions are the total of these scans, whose counts are in doubt. {mean}, "
+        "and their intervals also allow for how patients differ. Doubt is its share of the variance of the mean."
     ]
     if summary.has_several_scans:
         sentences.append(
