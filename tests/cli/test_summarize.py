@@ -123,3 +123,19 @@ def test_files_of_others_are_left_alone(tmp_path, capsys, name):
         assert main(["summarize", "out", "--by", "arm", "-o", "summary", *option]) == 2
         assert f"{name} is not a result of an earlier run" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "summary").iterdir()] == [name]
+
+
+@pytest.mark.usefixtures("trial")
+def test_one_patient_has_a_mean_without_an_interval(tmp_path, capsys):
+    write_table(tmp_path / "t.tsv", who=["alone", *["others"] * 11])
+    assert main(["summarize", "out", "--by", "who", "--participants", "t.tsv", "--reference", "others"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^alone +1 +1 +4\.30 \[\d, \d\] +4\.30 +–$", shown, re.MULTILINE)
+    assert "  alone: not known: there is one patient only" in shown
+
+
+@pytest.mark.usefixtures("trial")
+def test_one_group_has_no_ratios(tmp_path, capsys):
+    write_table(tmp_path / "t.tsv", everyone=["all"] * 12)
+    assert main(["summarize", "out", "--by", "everyone", "--participants", "t.tsv"]) == 0
+    assert "atio" not in capsys.readouterr().out

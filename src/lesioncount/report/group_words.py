@@ -13,9 +13,7 @@ _LEAST_P = 0.001
 
 
 def number(value: float) -> str:
-    """Three digits or so, whether it is a tenth of a lesion or hundreds of them; a dash when it is unknown."""
-    if math.isnan(value):
-        return "–"
+    """Three digits or so, whether it is a tenth of a lesion or hundreds of them."""
     digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
     return f"{value:.{digits}f}"
 
