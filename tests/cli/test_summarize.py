@@ -138,4 +138,6 @@ def test_one_patient_has_a_mean_without_an_interval(tmp_path, capsys):
 def test_one_group_has_no_ratios(tmp_path, capsys):
     write_table(tmp_path / "t.tsv", everyone=["all"] * 12)
     assert main(["summarize", "out", "--by", "everyone", "--participants", "t.tsv"]) == 0
-    assert "atio" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "Rate ratios" not in shown
+    assert "Ratios:" not in shown

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from simulated_trials import arm
 
+from lesioncount import PoissonBinomial
 from lesioncount.errors import MissingExtraError, ScoreError
 from lesioncount.trust.groups import negative_binomial
 from lesioncount.trust.groups.imputations import drawn_counts
@@ -100,6 +101,18 @@ def test_without_statsmodels_the_extra_is_named(counts, monkeypatch):
     monkeypatch.setitem(sys.modules, "statsmodels.discrete.discrete_model", None)
     with pytest.raises(MissingExtraError, match=r"lesioncount\[stats\]"):
         rate_ratios(twice(counts), np.repeat([0, 1], N), range(2 * N))
+
+
+def test_one_calibration_for_both_arms_pulls_the_ratio_towards_1(rng):
+    """As the documentation warns: as many false candidates in both arms, and half of the lesions in one."""
+    n, scans = 300, []
+    for rate in (3.0, 1.5):
+        for factor in rng.gamma(1.0, 1.0, n):
+            lesions, others = rng.normal(1, 1, rng.poisson(rate * factor)), rng.normal(-1, 1, rng.poisson(3.0))
+            odds = np.exp(2 * np.concatenate([lesions, others])) * 2.25 / 3  # lesions per false candidate, in both arms
+            scans.append((PoissonBinomial(odds / (1 + odds)),))
+    ratio = np.exp(rate_ratios(drawn_counts(scans), np.repeat([0, 1], n), range(2 * n)).ratios[0].log_ratio.value)
+    assert 0.54 < ratio < 0.72
 
 
 @pytest.mark.slow
