@@ -18,6 +18,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
     ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
     ├── RegionError (ValueError)          labels or names of regions that make no sense, or a region that is not there
+    ├── GroupError (ValueError)           groups of patients that cannot be made, or do not fit the scans
     ├── ReviewError (ValueError)          a decision that cannot be taken, or reviews that do not fit the scans
     ├── ConfigError (ValueError)          a training that is not described as one
     ├── CohortError (ValueError)          a cohort that cannot be made, or whose files do not fit together
@@ -98,6 +99,10 @@ class TruthError(LesionCountError, ValueError):
 
 class RegionError(LesionCountError, ValueError):
     """Labels or names of regions that make no sense, or a region that is not there."""
+
+
+class GroupError(LesionCountError, ValueError):
+    """Groups of patients that cannot be made, or do not fit the scans."""
 
 
 class ReviewError(LesionCountError, ValueError):

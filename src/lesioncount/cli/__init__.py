@@ -17,6 +17,7 @@ _COMMANDS = {
     "compare": "count new, gone and persisting lesions between scans of the same patients",
     "evaluate": "compare counts with the truth",
     "calibrate": "learn from scans with known truth how to correct counts",
+    "summarize": "compare groups of patients, such as the arms of a trial",
     "review": "look at candidates in the browser and decide which are lesions",
     "train": "train a network to segment and count",
     "predict": "make probability maps with a trained network",

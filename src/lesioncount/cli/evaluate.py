@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.report.evaluation import write_evaluation_page
     from lesioncount.runs.evaluation import evaluate
 
-    no_page = _why_no_page()
+    no_page = why_no_page()
     if no_page and not options.quiet:
         print(f"note: There will be no evaluation.html. {no_page}", file=sys.stderr)
     evaluation = evaluate(
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _why_no_page() -> str:
+def why_no_page() -> str:
     """What is missing to write a page; empty if nothing is."""
     from lesioncount.errors import MissingExtraError
     from lesioncount.report import check_can_report
