@@ -134,6 +134,14 @@ def test_patients_that_could_not_be_compared_are_told(out, tmp_path):
     assert "8 pairs were left out: no group or exposure is known." in notes
 
 
+def test_a_comparison_of_nobody_has_no_groups(tmp_path):
+    maps = write_visits(tmp_path, {"sub-01": ((0.9, 0.0), (0.9, 0.8))})
+    (tmp_path / "before" / "sub-01.nii.gz").write_bytes(b"no map")
+    compare_batch(maps, tmp_path / "out")
+    with pytest.raises(MapFileError, match="There is no patient in .*out that was compared"):
+        summarize(tmp_path / "out", by="arm")
+
+
 def test_changes_are_not_sought_where_lesions_were_counted(out, tmp_path):
     count_batch([tmp_path / "after"], tmp_path / "counts")
     with pytest.raises(MapFileError, match="holds no comparison, so that there are no gone lesions in it"):

@@ -26,7 +26,8 @@ def heights_of(step: LesionChanges, kind: Counted) -> Heights:
 def answers_of(step: LesionChanges, settings: ChangeSettings) -> tuple[Answer, ...]:
     """The answers of a pair of sessions."""
     heights = {kind: heights_of(step, kind) for kind in KINDS}
-    as_it_is = {kind: Calibration(counted=kind, coupling=settings.coupling) for kind in KINDS}
+    recorded = settings.recorded
+    as_it_is = {kind: recorded.as_it_is(kind) for kind in KINDS}
     given = {fit.calibration.counted: fit.calibration for fit in settings.calibrations}
     return tuple(_answer(question, heights, as_it_is, given) for question in settings.questions)
 
