@@ -53,8 +53,8 @@ def write_samples(checkpoint: Path, out: Path, /) -> None:
 
     ``probs/`` and ``masks/`` are of scans to learn a calibration from, ``new/``, ``new_masks/`` and ``images/`` of
     others, and ``member01/`` and so on are an ensemble of maps of the latter. ``baseline/`` and ``followup/`` are of
-    patients who were scanned twice, with what has changed in ``changes.tsv``. ``atlas.nii.gz`` and ``names.tsv`` have the
-    areas of an average brain, ``participants.tsv`` an arm for each patient, drawn by lot.
+    patients who were scanned twice, with what has changed in ``changes.tsv``. ``atlas.nii.gz`` and ``names.tsv`` have
+    the areas of an average brain, ``participants.tsv`` an arm for each patient, drawn by lot.
 
     Parameters
     ----------
@@ -120,8 +120,9 @@ def write_more(files: OutputFolder, network: CountingNetwork, config: TrainingCo
     files.write_text("participants.tsv", to_tsv(("participant_id", "arm"), rows))
 
 
-def _write_changes(files: OutputFolder, network: CountingNetwork, shape: tuple[int, int, int]) -> None:
-    cohort = AgeingCohort(_AGED, _AGEING_SEED, shape)
+def _write_changes(files: OutputFolder, network: CountingNetwork, shape: tuple[int, ...]) -> None:
+    z, y, x = shape
+    cohort = AgeingCohort(_AGED, _AGEING_SEED, (z, y, x))
     rows = []
     for before, after in cohort.pairs:
         for place, folder in ((before, "baseline"), (after, "followup")):
