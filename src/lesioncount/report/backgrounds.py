@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,27 +40,34 @@ class Background:
         return self.palette is None
 
 
-def behind(grid: VoxelGrid, shades: NDArray[np.uint8], image: Path | str | None) -> tuple[Background, str | None]:
+def behind(
+    shades: NDArray[np.uint8], image: Path | str | None, values_of: Callable[[Path], NDArray[Any]]
+) -> tuple[Background, str | None]:
     """What candidates are shown on, and a note if that is not what was asked for.
 
     Parameters
     ----------
-    grid : VoxelGrid
-        Of the map.
     shades : ndarray of uint8
         The map with 255 for a probability of 1.
     image : path, optional
         The image to show; a text says why there is none, though images were asked for.
+    values_of : callable
+        Reads an image on the grid of the map.
     """
     note = image if isinstance(image, str) else None
     if isinstance(image, Path):
         try:
-            opened = open_map(image)
-            check_same_grid(grid, opened.grid, "the image")
-            return Background(in_grey(opened.values()), None), None
+            return Background(in_grey(values_of(image)), None), None
         except UNREADABLE as error:
             note = unusable(error)
     return Background(shades, colours()), note
+
+
+def image_on(grid: VoxelGrid, path: Path) -> NDArray[Any]:
+    """The values of an image, which must lie on this grid."""
+    image = open_map(path)
+    check_same_grid(grid, image.grid, "the image")
+    return image.values()
 
 
 def in_grey(values: NDArray[Any]) -> NDArray[np.uint8]:

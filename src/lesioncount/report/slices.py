@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import check_same_grid
 from lesioncount.files.mask_grid import mask_on
 from lesioncount.protocol import CountingProtocol
-from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast, reason, shaded, unusable
+from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast, image_on, reason, shaded, unusable
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
 from lesioncount.runs.file_counts import MOST_SHADES, ScanCount, count_file
@@ -111,7 +112,7 @@ def _cut_whole(
         row = lesion.label - 1
         if tuple(candidates.peak_index[row]) != lesion.peak or not _is_height(candidates.peak_probability[row], lesion):
             raise MapFileError(f"{source.path} has changed: another probability at {lesion.peak}.")
-    shown, note = behind(source.grid, shades, image)
+    shown, note = behind(shades, image, partial(image_on, source.grid))
     labels, view = candidates.label_map(), View.of(source.affine)
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
     planes = {
