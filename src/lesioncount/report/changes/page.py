@@ -116,7 +116,7 @@ def _rendered(
         notes=_about(results.compared, lambda course: course.notes),
         warnings=_about(results.compared, _warnings),
         guaranteed={kind for kind in KINDS if _is_guaranteed(results, kind)},
-        tolerances=sorted({pair.tolerance_mm for course in results.compared for pair in course.pairs}),
+        tolerances=_tolerances(results),
         totals=_totals(results),
         n_open=len(courses) if len(courses) <= _MANY_PATIENTS else _OPEN_OF_MANY,
         version=__version__,
@@ -149,6 +149,12 @@ def _warnings(course: CourseRecord) -> Iterable[str]:
 def _is_guaranteed(results: ChangeResults, kind: Counted) -> bool:
     counts = (pair.counts[kind] for course in results.compared for pair in course.pairs)
     return any(count.numbers.guaranteed is not None for count in counts)
+
+
+def _tolerances(results: ChangeResults) -> list[str]:
+    """The tolerances of all pairs, as far as a reader tells them apart."""
+    found = sorted({pair.tolerance_mm for course in results.compared for pair in course.pairs})
+    return list(dict.fromkeys(f"{one:.3g}" for one in found))
 
 
 def _totals(results: ChangeResults) -> dict[Counted, CountDistribution]:

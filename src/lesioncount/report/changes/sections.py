@@ -20,7 +20,7 @@ from lesioncount.trust.heights import Counted
 MOST: dict[Counted, int] = {"new": 5, "gone": 5, "persisting": 2}
 
 # A lesion with less of a chance to be new or gone says nothing that its row in the table does not.
-LEAST = 0.05
+LEAST = 0.1
 
 # Further lesions change next to nothing, and make a section slow to open.
 ROWS_PER_PAIR = 300
@@ -42,19 +42,20 @@ class PairSection:
     Attributes
     ----------
     pair : PairRecord
-    before, after : SessionRecord
+    before, after : str
+        What the two sessions are called.
     charts : list of str
         The distributions of new, gone and persisting lesions, as SVG.
     cards : list of Card
     changes : list of LineageChange
         All lesions, the most probable changes first.
-    on_image : bool
-        Whether the pictures of both sessions show images.
+    on_image : tuple of bool
+        Whether the pictures of each of the two show its image; empty without pictures.
     """
 
     pair: PairRecord
-    before: SessionRecord
-    after: SessionRecord
+    before: str
+    after: str
     charts: list[str]
     cards: list[Card]
     changes: list[LineageChange]
@@ -90,6 +91,11 @@ class CourseSection:
     lesions: list[LesionCourse]
 
     @property
+    def sessions(self) -> list[tuple[str, SessionRecord]]:
+        """The sessions, and what they are called."""
+        return list(zip(called(self.record), self.record.sessions, strict=True))
+
+    @property
     def rows(self) -> list[tuple[LesionCourse, str, str]]:
         """The lesions of the table, with drawings of their existence and volume."""
         return [(one, *_through_time(one)) for one in self.lesions[:ROWS_PER_PAIR]]
@@ -120,15 +126,25 @@ def section_text(
     body = template("change_section.html.j2").render(
         section=section, kinds=KINDS, most=MOST, least=LEAST, with_=record.compared_with
     )
-    return SectionText(template("change_summary.html.j2").render(record=record), body, bool(slices.notes))
+    return SectionText(
+        template("change_summary.html.j2").render(record=record, called=called(record)), body, bool(slices.notes)
+    )
+
+
+def called(record: CourseRecord) -> tuple[str, ...]:
+    """What the sessions of a course are called on the page: by their names, where they have some."""
+    names = tuple(session.session for session in record.sessions)
+    if not all(name.isdecimal() for name in names):
+        return names
+    return ("before", "after") if len(names) == 2 else tuple(f"time {name}" for name in names)
 
 
 def _pair(
     record: CourseRecord, pair: PairRecord, changes: list[LineageChange], cards: list[Card], slices: ChangeSlices
 ) -> PairSection:
-    sessions = record.sessions[pair.before], record.sessions[pair.after]
+    before, after = called(record)[pair.before : pair.after + 1]
     charts = [chart(kind, pair.counts[kind]) for kind in KINDS]
-    return PairSection(pair, *sessions, charts, cards, changes, slices.on_image[pair.before : pair.after + 1])
+    return PairSection(pair, before, after, charts, cards, changes, slices.on_image[pair.before : pair.after + 1])
 
 
 def _chosen(before: int, changes: Sequence[LineageChange]) -> list[Pictured]:
