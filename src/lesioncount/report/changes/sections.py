@@ -123,12 +123,9 @@ def section_text(
         cards = [Card(one.change, one.kind, both) for one, both in zip(part, planes, strict=False)]
         pairs.append(_pair(record, pair, found, cards, slices))
     section = CourseSection(record, pairs, slices, courses_of(record) if len(record.sessions) > 2 else [])
-    body = template("change_section.html.j2").render(
-        section=section, kinds=KINDS, most=MOST, least=LEAST, with_=record.compared_with
-    )
-    return SectionText(
-        template("change_summary.html.j2").render(record=record, called=called(record)), body, bool(slices.notes)
-    )
+    body = template("change_section.html.j2").render(section=section, kinds=KINDS, most=MOST, least=LEAST)
+    summary = template("change_summary.html.j2").render(record=record, called=called(record))
+    return SectionText(summary, body, bool(slices.notes))
 
 
 def called(record: CourseRecord) -> tuple[str, ...]:
