@@ -19,6 +19,9 @@ _AT_ONCE = 1 << 20
 # A distance that is a whole number of voxels must not be lost to rounding of voxel sizes, which are single precision.
 _ROUNDING = 1e-4
 
+# Voxels of the largest ball: 40 mm around a voxel of half a millimetre. Of more, the list alone fills the memory.
+_LARGEST = 1 << 22
+
 
 @dataclass(frozen=True, eq=False)
 class Ball:
@@ -41,6 +44,11 @@ class Ball:
             raise MapError(f"Expected a distance of at least 0 mm, but got {radius_mm!r}.")
         within = radius_mm * (1 + _ROUNDING)
         reach = [int(within / size) for size in spacing_mm]
+        if math.prod(2 * n + 1 for n in reach) > _LARGEST:
+            raise MapError(
+                f"A distance of {radius_mm:g} mm is {max(reach)} voxels of {min(spacing_mm):g} mm, too many to look at "
+                "around each candidate. Is the voxel size right? If so, search less far (--tolerance-mm)."
+            )
         steps = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in reach), indexing="ij"), axis=-1)
         steps = steps.reshape(-1, len(spacing_mm))
         distance = np.sqrt(((steps * spacing_mm) ** 2).sum(axis=1))
@@ -80,12 +88,6 @@ def highest_near(candidates: Candidates, values: NDArray[Any], within_mm: float)
         # Not through a flat view: a map in the order of NIfTI would be copied for it.
         highest[some] = values[np.unravel_index(position, candidates.shape)].max(axis=0)
     return highest
-
-
-def of_each(rows: NDArray[np.int32], values: NDArray[Any], n: int) -> NDArray[Any]:
-    """The highest value of the voxels of each row, which come row after row."""
-    begins = np.searchsorted(rows, np.arange(n))
-    return np.maximum.reduceat(values, begins) if n else values[:0]
 
 
 def spacing_of(candidates: Candidates) -> tuple[float, ...]:
