@@ -42,8 +42,6 @@ class LesionChanges:
         Of each candidate of the map after: the highest probability of the map before within the tolerance of its peak.
     highest_after : ndarray of float64
         Of each candidate of the map before, likewise.
-    lineages : Lineages
-        Which candidates of the two are the same lesion.
     tolerance_mm : float
     coupling : float
     """
@@ -52,9 +50,13 @@ class LesionChanges:
     after: LesionCount
     highest_before: NDArray[np.float64]
     highest_after: NDArray[np.float64]
-    lineages: Lineages
     tolerance_mm: float
     coupling: float = DEFAULT_COUPLING
+
+    @cached_property
+    def lineages(self) -> Lineages:
+        """Which candidates of the two maps are the same lesion."""
+        return Lineages.follow([self.before.candidates, self.after.candidates], self.tolerance_mm)
 
     @cached_property
     def p_new(self) -> NDArray[np.float64]:
@@ -215,7 +217,6 @@ def changes_between(
         after.count,
         before.highest_near(now, tolerance),
         after.highest_near(then, tolerance),
-        Lineages.follow([then, now], tolerance),
         float(tolerance),
         float(coupling),
     )
