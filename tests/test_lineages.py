@@ -143,6 +143,16 @@ def test_without_tolerance_lineages_are_those_of_shared_voxels_and_most_votes(se
     assert sorted(set(ours.tolist())) == list(range(1, len(set(ours.tolist())) + 1))
 
 
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0, 2.5]))
+def test_the_order_of_memory_changes_no_lineage(seed, within_mm):
+    rng = np.random.default_rng(seed)
+    first, second = (np.where(rng.random((6, 7, 8)) < 0.05, 0.5, 0.0) for _ in range(2))
+    plain = numbers(Lineages.follow([find_candidates(one, warn=False) for one in (first, second)], within_mm))
+    for orders in (("F", "F"), ("C", "F"), ("F", "C")):
+        pair = [np.asarray(one, order=order) for one, order in zip((first, second), orders, strict=True)]
+        assert numbers(Lineages.follow([find_candidates(one, warn=False) for one in pair], within_mm)) == plain
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 2.0, 3.0]))
 def test_single_voxels_go_on_in_the_nearest_within_the_tolerance(seed, within_mm):
     """Two maps of one voxel each side: linked as far as the ball reaches, as a distance transform says."""

@@ -56,6 +56,10 @@ class Ball:
         order = order[distance[order] <= within]
         return cls(steps[order], distance[order])
 
+    def along(self, axes: NDArray[np.intp]) -> Ball:
+        """The same steps on a grid whose axes are in another order."""
+        return Ball(self.steps[:, axes], self.distance_mm)
+
     def around(self, index: NDArray[np.int64], shape: tuple[int, ...]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """For some voxels at a time: which, and the positions in C order of all around them, (m, n).
 
