@@ -90,12 +90,13 @@ class LesionChanges:
 
     def __str__(self) -> str:
         """A few readable lines."""
+        n, unit = len(self.before.candidates), "voxels" if self.after.candidates.spacing_mm is None else "mm"
         lines = [
             _line("new", self.new),
             _line("gone", self.gone),
             _line("persisting", self.persisting),
-            f"from         {len(self.before.candidates)} candidates before and {len(self.after.candidates)} after "
-            f"({self.after.protocol}), {self.tolerance_mm:g} mm apart at most",
+            f"from         {n} candidate{'' if n == 1 else 's'} before and {len(self.after.candidates)} after "
+            f"({self.after.protocol}), searched within {self.tolerance_mm:g} {unit}",
         ]
         likely = np.argsort(-self.p_new, kind="stable")[:_PRINTED]
         lines += [self._candidate_line(int(row)) for row in likely if self.p_new[row] > 0]
@@ -181,7 +182,7 @@ def compare(
     new          0 most likely, mean 0.50 ± 0.50, 90 % interval 0 to 1, any with probability 0.500
     gone         0 most likely, mean 0.00 ± 0.00, 90 % interval 0 to 0, any with probability 0.000
     persisting   1 most likely, mean 0.75 ± 0.43, 90 % interval 0 to 1, any with probability 0.750
-    from         1 candidates before and 2 after (voxels above 0.1, connected through edges), 2 mm apart at most
+    from         1 candidate before and 2 after (voxels above 0.1, connected through edges), searched within 2 mm
       #2         new with probability 0.5000: 0.5000 after, 0.0000 before, peak at (5, 5, 5)
     """
     protocol = defined(protocol, definition, compare)

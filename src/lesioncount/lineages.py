@@ -74,7 +74,7 @@ def _partner(candidates: Candidates, others: Candidates, within_mm: float) -> ND
 def _nearest(index: NDArray[np.int64], others: Candidates, ball: Ball) -> NDArray[np.int64]:
     """For each voxel, the label of the candidate that is nearest to it; 0 if none is within the ball."""
     label_map = others.label_map()
-    nearest = label_map[tuple(index.T)].astype(np.int64)
+    nearest: NDArray[np.int64] = label_map[tuple(index.T)].astype(np.int64)
     beside = np.flatnonzero(nearest == 0)  # of a lesion that stays, a few: the others need no search
     axes = np.argsort([-step for step in label_map.strides], kind="stable")
     in_memory = label_map.transpose(axes)

@@ -71,7 +71,7 @@ def same_place(affine: NDArray[np.float64], other: NDArray[np.float64], shape: t
     return bool(np.abs(step[:3, :3] @ corners + step[:3, 3:] - corners).max() <= _SAME)
 
 
-def _places(step: NDArray[np.float64], planes: slice, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _places(step: NDArray[np.floating], planes: slice, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Where some planes of a grid lie in another one, in voxels of that: (3, …)."""
     i, j, k = np.ogrid[planes, : shape[1], : shape[2]]
     place = np.stack([row[0] * i + (row[1] * j + (row[2] * k + row[3])) for row in step[:3]])
@@ -93,4 +93,4 @@ def _between(values: NDArray[Any], place: NDArray[np.float64]) -> NDArray[np.flo
             rest: (1 - share[axis]) * found[*rest, 0] + share[axis] * found[*rest, 1]
             for rest in itertools.product((0, 1), repeat=axis)
         }
-    return found[()]
+    return np.asarray(found[()])
