@@ -102,9 +102,7 @@ def test_a_volume_is_made_in_parts_of_planes(rng):
 
 
 def test_grids_that_do_not_overlap_are_refused_with_both_affines():
-    with pytest.raises(
-        ShapeError, match=r"do not overlap in space. Are they of one[\s\S]*\(3, 3, 3\)[\s\S]*40"
-    ):
+    with pytest.raises(ShapeError, match=r"do not overlap in space. Are they of one[\s\S]*\(3, 3, 3\)[\s\S]*40"):
         resampled(np.ones((3, 3, 3)), np.eye(4), (3, 3, 3), shifted(40, 0, 0))
 
 
