@@ -17,7 +17,7 @@ from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.names import check_case
 from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_file import RUN_FILE, Run, find_run
+from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
 from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
@@ -169,6 +169,8 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
     """The scans of an earlier run in this folder and their paths; it may be there only if it goes on or is replaced."""
     if not folder.is_ours(RUN_FILE):
         return {}
+    if is_of_other_kind(folder.path):
+        raise MapFileError(f"{folder.path} holds other results, not those of lesioncount count. Choose another folder.")
     if not resume:
         raise MapFileError(
             f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
