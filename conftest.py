@@ -22,6 +22,7 @@ _NEEDS = {
         "tests/paper/experiments/fake_*",
     ],
     "starlette": ["src/lesioncount/review/server.py"],
+    "statsmodels": ["src/lesioncount/trust/groups/rate_ratios.py"],
     "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],
 }
 collect_ignore_glob = [path for package, paths in _NEEDS.items() if find_spec(package) is None for path in paths]

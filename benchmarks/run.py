@@ -24,6 +24,7 @@ from pathlib import Path
 import cc3d
 import cripser
 import files
+import nibabel
 import numpy as np
 import torch
 from contenders import (
@@ -401,6 +402,57 @@ def many_files() -> list[Line]:
     return [Line("200 scans", "one job / two jobs", t["one"] / t["two"], "≥1.6")]
 
 
+def counts_by_region() -> list[Line]:
+    """With 130 regions, one of which is by distance, and three questions: arrays, and a cohort with one atlas."""
+    shape, case = (182, 218, 182), "182×218×182, 100 hills, 130 regions"
+    p, labels = hills(shape, 100), blocks(shape)
+    names, near = {label: f"r{label}" for label in range(1, 131)}, "near = r44 + r45 <= 3mm"
+    asked = ("count >= 9", "near >= 1 and (r50 >= 1 or r51 >= 1)", "at least 2 of (r44 >= 1, r60 >= 1, near >= 1)")
+    count = partial(lc.count_lesions, p, spacing_mm=(1, 1, 1))
+    by_region = partial(count, regions=labels, region_names=names)
+
+    def answered() -> list[float]:
+        result = by_region(within=near)
+        return [result.ask(question) for question in asked]
+
+    t = fastest({"plain": count, "regions": by_region, "near": answered}, 40)
+    of_files = fastest_by_region(p, labels, near, asked)
+    return [
+        Line(case, "count_lesions with regions / without", t["regions"] / t["plain"], "≤1.3"),
+        Line(case, "the same with a region by distance and three questions / without", t["near"] / t["plain"]),
+        Line(f"10 .nii.gz of {case}", "count --regions --within --ask / count", of_files, "≤1.3"),
+    ]
+
+
+def blocks(shape: tuple[int, int, int]) -> np.ndarray:
+    """An atlas of 130 boxes, and nothing beyond."""
+    i, j, k = np.indices(shape, dtype=np.uint8) // 37
+    labels = 1 + 30 * i + 5 * j + k
+    return np.where(labels <= 130, labels, 0).astype(np.uint8)
+
+
+def fastest_by_region(p: np.ndarray, labels: np.ndarray, near: str, asked: tuple[str, ...]) -> float:
+    """Times of a scan in a batch with regions and questions, over those without: a process each, in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        cohort, names = Path(folder) / "cohort", Path(folder) / "names.tsv"
+        cohort.mkdir()
+        nibabel.save(nibabel.Nifti1Image(np.round(p, 3), np.eye(4)), cohort / "scan0.nii.gz")
+        for i in range(1, 10):
+            shutil.copy(cohort / "scan0.nii.gz", cohort / f"scan{i}.nii.gz")
+        nibabel.save(nibabel.Nifti1Image(labels, np.eye(4)), f"{folder}/atlas.nii.gz")
+        names.write_text("index\tname\n" + "".join(f"{label}\tr{label}\n" for label in range(1, 131)))
+        where = ["--regions", f"{folder}/atlas.nii.gz", "--region-names", str(names), "--within", near]
+        questions = [text for one in asked for text in ("--ask", one)]
+
+        def count(*options: str) -> str:
+            return run_python(
+                ["-m", "lesioncount", "count", str(cohort), "-o", f"{folder}/out", "--overwrite", "--quiet", *options]
+            )
+
+        t = fastest({"plain": count, "where": lambda: count(*where, *questions)}, 8)
+    return t["where"] / t["plain"]
+
+
 def bids_derivative() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         cohort, numbers = Path(folder) / "cohort", itertools.count()
@@ -473,6 +525,7 @@ def main() -> None:
         learning,
         one_file,
         many_files,
+        counts_by_region,
         bids_derivative,
         large_report,
         large_zarr,

@@ -12,7 +12,7 @@ from strategies import maps
 
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import MapError
-from lesioncount.nearby import Ball, highest_near
+from lesioncount.nearby import Ball, highest_near, spacing_of
 
 SIZES = st.sampled_from([0.5, 0.7, 1.0, 1.2, 3.0])
 
@@ -25,22 +25,24 @@ def ball(radius_mm, spacing_mm):
 
 
 @given(st.data(), maps(long_sides=(65,)), st.sampled_from([0.0, 0.7, 1.0, 2.0, 3.1]))
-def test_the_highest_value_near_a_peak_is_that_of_a_maximum_filter(data, probabilities, within_mm):
+def test_the_highest_value_near_a_voxel_is_that_of_a_maximum_filter(data, probabilities, within_mm):
     spacing = [data.draw(SIZES) for _ in probabilities.shape]
     rng = np.random.default_rng(data.draw(st.integers(0, 100)))
     other = rng.random(probabilities.shape)
     other = np.asfortranarray(other) if data.draw(st.booleans()) else other
-    candidates = find_candidates(probabilities, spacing_mm=spacing, warn=False)
+    index = find_candidates(probabilities, spacing_mm=spacing, warn=False).voxels()[1]
     filtered = ndimage.maximum_filter(other, footprint=ball(within_mm, spacing), mode="constant", cval=-np.inf)
-    expected = filtered[tuple(candidates.peak_index.T)]
-    np.testing.assert_array_equal(highest_near(candidates, other, within_mm), expected)
+    found = highest_near(other, index, Ball.of(within_mm, tuple(spacing)))
+    np.testing.assert_array_equal(found, filtered[tuple(index.T)])
 
 
 def test_without_a_voxel_size_distances_are_in_voxels():
     probabilities, other = np.zeros((2, 9, 9))
     probabilities[4, 4], other[4, 6] = 0.5, 0.75
     candidates = find_candidates(probabilities, warn=False)
-    assert [highest_near(candidates, other, at).item() for at in (0, 1.9, 2)] == [0, 0, 0.75]
+    assert spacing_of(candidates) == (1, 1)
+    balls = [Ball.of(at, spacing_of(candidates)) for at in (0, 1.9, 2)]
+    assert [highest_near(other, candidates.peak_index, ball).item() for ball in balls] == [0, 0, 0.75]
 
 
 def test_a_whole_number_of_voxels_is_not_lost_to_single_precision():

@@ -27,9 +27,9 @@ RAW = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
 def test_public_names():
     assert lesioncount.__all__ == [
         "PROTOCOLS", "Calibration", "Candidate", "Candidates", "ConformalCounts", "CountTable", "CountingProtocol",
-        "LesionCount", "MixtureOfCounts", "NamedProtocol", "PoissonBinomial", "ScanCount", "StreamingCounter",
-        "__version__", "connected_component_count", "count_file", "count_files", "count_lesions", "errors",
-        "existence_probabilities", "find_candidates", "fitting", "read_results", "scores",
+        "LesionCount", "MixtureOfCounts", "NamedProtocol", "PoissonBinomial", "Regions", "ScanCount",
+        "StreamingCounter", "__version__", "connected_component_count", "count_file", "count_files", "count_lesions",
+        "errors", "existence_probabilities", "find_candidates", "fitting", "read_results", "scores",
     ]  # fmt: skip
     assert all(hasattr(lesioncount, name) for name in lesioncount.__all__)
     assert set(lesioncount.__all__) <= set(dir(lesioncount))
@@ -151,6 +151,8 @@ def test_python_blocks_of_the_documentation_run(page, capsys, monkeypatch, tmp_p
     for block in blocks:
         if "torch" in block and find_spec("torch") is None:
             pytest.skip("needs the extra [train]")
+        if "statsmodels" in block and find_spec("statsmodels") is None:
+            pytest.skip("needs the extra [stats]")
         if "to_dataframe" in block and None in (find_spec("pandas"), find_spec("matplotlib")):
             pytest.skip("needs the extra [notebook]")
         exec(compile(block, page, "exec"), namespace)  # noqa: S102 - our own documentation

@@ -16,8 +16,11 @@ from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
+    from lesioncount.changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
+    from lesioncount.regions import Regions
     from lesioncount.runs import CountTable, ScanCount, count_file, count_files, read_results
+    from lesioncount.runs.changes import compare_files, read_changes
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
     from lesioncount.trust.calibration import Calibration
@@ -31,13 +34,17 @@ __all__ = [
     "ConformalCounts",
     "CountTable",
     "CountingProtocol",
+    "LesionChanges",
     "LesionCount",
     "MixtureOfCounts",
     "NamedProtocol",
     "PoissonBinomial",
+    "Regions",
     "ScanCount",
     "StreamingCounter",
     "__version__",
+    "compare",
+    "compare_files",
     "connected_component_count",
     "count_file",
     "count_files",
@@ -46,6 +53,7 @@ __all__ = [
     "existence_probabilities",
     "find_candidates",
     "fitting",
+    "read_changes",
     "read_results",
     "scores",
 ]
@@ -56,11 +64,16 @@ _NAMES = {
     "Calibration": "lesioncount.trust.calibration",
     "ConformalCounts": "lesioncount.trust.conformal",
     "CountTable": "lesioncount.runs",
+    "LesionChanges": "lesioncount.changes",
     "MixtureOfCounts": "lesioncount.distributions.mixture",
+    "Regions": "lesioncount.regions",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
+    "compare": "lesioncount.changes",
+    "compare_files": "lesioncount.runs.changes",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
+    "read_changes": "lesioncount.runs.changes",
     "read_results": "lesioncount.runs",
 }
 _MODULES = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}

@@ -21,6 +21,7 @@ from lesioncount.lineages import Lineages
 from lesioncount.nearby import spacing_of
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.resampling import resampled, same_place
+from lesioncount.rises import Rises
 from lesioncount.voxels import sigmoid
 
 # In millimetres, and in voxels where these are larger: registration is off by a millimetre or so, and the edge of a
@@ -38,18 +39,18 @@ class LesionChanges:
     ----------
     before, after : LesionCount
         Each map by itself, on the grid of the second.
-    highest_before : ndarray of float64
-        Of each candidate of the map after: the highest probability of the map before within the tolerance of its peak.
-    highest_after : ndarray of float64
-        Of each candidate of the map before, likewise.
+    risen : Rises
+        Of each candidate of the map after: where it rises most above the map before.
+    fallen : Rises
+        Of each candidate of the map before: where it rises most above the map after.
     tolerance_mm : float
     coupling : float
     """
 
     before: LesionCount
     after: LesionCount
-    highest_before: NDArray[np.float64]
-    highest_after: NDArray[np.float64]
+    risen: Rises
+    fallen: Rises
     tolerance_mm: float
     coupling: float = DEFAULT_COUPLING
 
@@ -61,7 +62,7 @@ class LesionChanges:
     @cached_property
     def p_new(self) -> NDArray[np.float64]:
         """Of each candidate of the map after: the probability that it is a lesion that was not there before."""
-        return _only(self.after, self.highest_before, self.coupling)
+        return _only(self.after, self.risen, self.coupling)
 
     @cached_property
     def p_persisting(self) -> NDArray[np.float64]:
@@ -71,7 +72,7 @@ class LesionChanges:
     @cached_property
     def p_gone(self) -> NDArray[np.float64]:
         """Of each candidate of the map before: the probability that it is a lesion that is no longer there."""
-        return _only(self.before, self.highest_after, self.coupling)
+        return _only(self.before, self.fallen, self.coupling)
 
     @cached_property
     def new(self) -> PoissonBinomial:
@@ -90,13 +91,13 @@ class LesionChanges:
 
     def __str__(self) -> str:
         """A few readable lines."""
-        n, unit = len(self.before.candidates), "voxels" if self.after.candidates.spacing_mm is None else "mm"
+        unit = "voxels" if self.after.candidates.spacing_mm is None else "mm"
         lines = [
             _line("new", self.new),
             _line("gone", self.gone),
             _line("persisting", self.persisting),
-            f"from         {n} candidate{'' if n == 1 else 's'} before and {len(self.after.candidates)} after "
-            f"({self.after.protocol}), searched within {self.tolerance_mm:g} {unit}",
+            f"candidates   {len(self.before.candidates)} before, {len(self.after.candidates)} after "
+            f"({self.after.protocol}), searched for within {self.tolerance_mm:g} {unit}",
         ]
         likely = np.argsort(-self.p_new, kind="stable")[:_PRINTED]
         lines += [self._candidate_line(int(row)) for row in likely if self.p_new[row] > 0]
@@ -105,16 +106,16 @@ class LesionChanges:
     __repr__ = __str__
 
     def _candidate_line(self, row: int) -> str:
-        peak = ", ".join(map(str, self.after.candidates.peak_index[row]))
+        where = ", ".join(map(str, self.risen.index[row]))
         return (
-            f"  #{row + 1:<8}  new with probability {self.p_new[row]:.4f}: {self.after.existence[row]:.4f} after, "
-            f"{self.highest_before[row]:.4f} before, peak at ({peak})"
+            f"  #{row + 1:<8}  new with probability {self.p_new[row]:.4f}: {self.risen.heights[row]:.4f} after, "
+            f"{self.risen.others[row]:.4f} before, at ({where})"
         )
 
 
-def _only(count: LesionCount, others: NDArray[np.float64], coupling: float) -> NDArray[np.float64]:
-    found = count.candidates
-    return np.asarray(only_now(found.peak_probability, found.saddle_probability, others, coupling))
+def _only(count: LesionCount, rises: Rises, coupling: float) -> NDArray[np.float64]:
+    saddles = count.candidates.saddle_probability
+    return np.asarray(only_now(np.maximum(rises.heights, saddles), saddles, rises.others, coupling))
 
 
 def _line(name: str, count: PoissonBinomial) -> str:
@@ -152,7 +153,7 @@ def compare(
     mask : array_like, optional
         On the grid of the map after: only voxels where it is not zero are looked at, in both.
     tolerance_mm : float, optional
-        How far from the peak of a candidate the other map is searched; in voxels, where their size is unknown.
+        How far around a voxel of a candidate the other map is searched; in voxels, where their size is unknown.
         Default: 2 mm, or the size of a voxel if that is larger.
     coupling : float, default 2
         How the doubt about a place belongs together at both times: 0 independent, 1 the same, above 1 what the other
@@ -182,8 +183,8 @@ def compare(
     new          0 most likely, mean 0.50 ± 0.50, 90 % interval 0 to 1, any with probability 0.500
     gone         0 most likely, mean 0.00 ± 0.00, 90 % interval 0 to 0, any with probability 0.000
     persisting   1 most likely, mean 0.75 ± 0.43, 90 % interval 0 to 1, any with probability 0.750
-    from         1 candidate before and 2 after (voxels above 0.1, connected through edges), searched within 2 mm
-      #2         new with probability 0.5000: 0.5000 after, 0.0000 before, peak at (5, 5, 5)
+    candidates   1 before, 2 after (voxels above 0.1, connected through edges), searched for within 2 mm
+      #2         new with probability 0.5000: 0.5000 after, 0.0000 before, at (5, 5, 5)
     """
     protocol = defined(protocol, definition, compare)
     images = image_of(before), image_of(after)
@@ -211,13 +212,13 @@ def changes_between(
             f"Expected a coupling from 0 (independent) over 1 (the same doubt) to {STRONGEST_COUPLING:g}, but got "
             f"{coupling!r}."
         )
-    then, now = before.count.candidates, after.count.candidates
-    tolerance = default_tolerance_mm(spacing_of(now)) if tolerance_mm is None else tolerance_mm
+    spacing = spacing_of(after.count.candidates)
+    tolerance = default_tolerance_mm(spacing) if tolerance_mm is None else tolerance_mm
     return LesionChanges(
         before.count,
         after.count,
-        before.highest_near(now, tolerance),
-        after.highest_near(then, tolerance),
+        Rises.of(after, before, within_mm=tolerance, coupling=coupling),
+        Rises.of(before, after, within_mm=tolerance, coupling=coupling),
         float(tolerance),
         float(coupling),
     )

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.candidates import Candidates, find_candidates
+from lesioncount.candidates import find_candidates
 from lesioncount.counting import LesionCount
-from lesioncount.nearby import highest_near
+from lesioncount.nearby import Ball, highest_near
 from lesioncount.protocol import CountingProtocol
 from lesioncount.voxels import sigmoid
 
@@ -61,13 +61,21 @@ class CountedMap:
         )
         return cls(LesionCount.of(found), voxels, scale, logits, inside)
 
-    def highest_near(self, candidates: Candidates, within_mm: float) -> NDArray[np.float64]:
-        """The highest probability of this map within a distance of each candidate of another one."""
-        voxels = self.voxels if self.scale is None or self.scale > 0 else self.voxels * self.scale
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The probabilities of some voxels, (n, ndim)."""
+        return self._probability(self.voxels[tuple(index.T)])
+
+    def highest_near(self, index: NDArray[np.int64], ball: Ball) -> NDArray[np.float64]:
+        """The highest probability around each of some voxels."""
+        voxels = self.voxels if self.scale is None or self.scale > 0 else -self.voxels
         if self.inside is not None:  # outside, anything may be stored
             voxels = np.where(self.inside, voxels, -np.inf if self.logits else 0)
         # Larger is more probable: it is enough to convert what was found.
-        stored = highest_near(candidates, voxels, within_mm).astype(np.float64)
+        found = highest_near(voxels, index, ball)
+        return self._probability(found if self.scale is None or self.scale > 0 else -found)
+
+    def _probability(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        values = stored.astype(np.float64)
         if self.logits:
-            return sigmoid(stored)
-        return np.clip(stored * (self.scale if self.scale is not None and self.scale > 0 else 1.0), 0.0, 1.0)
+            return sigmoid(values)
+        return np.clip(values * (1.0 if self.scale is None else self.scale), 0.0, 1.0)

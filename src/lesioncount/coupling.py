@@ -8,7 +8,7 @@ import numpy as np
 
 # How the doubt about a place now and at the other time belong together, unless a calibration says otherwise: chosen by
 # measurement, see docs/over_time.md.
-DEFAULT_COUPLING = 2.0
+DEFAULT_COUPLING = 2.5
 
 # Beyond this, whatever was seen at the other time, however faint, decides.
 STRONGEST_COUPLING = 10.0

@@ -17,6 +17,8 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     ├── ScoreError (ValueError)           predictions and truth that cannot be compared
     ├── CalibrationError (ValueError)     a calibration that cannot be made, or does not fit
     ├── TruthError (ValueError)           masks or counts by experts that do not fit the scans
+    ├── RegionError (ValueError)          labels or names of regions that make no sense, or a region that is not there
+    ├── GroupError (ValueError)           groups of patients that cannot be made, or do not fit the scans
     ├── ReviewError (ValueError)          a decision that cannot be taken, or reviews that do not fit the scans
     ├── ConfigError (ValueError)          a training that is not described as one
     ├── CohortError (ValueError)          a cohort that cannot be made, or whose files do not fit together
@@ -30,6 +32,8 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     MapWarning (UserWarning)              the count is computed, but think twice
     ├── BinaryMapWarning                  only 0 and 1: the distribution is a single point
     └── CutOffMapWarning                  no value between 0 and 0.5: weak candidates were removed before
+
+    LowerBoundWarning (UserWarning)       a criterion asks for a region that is not there
 """
 
 
@@ -93,6 +97,14 @@ class TruthError(LesionCountError, ValueError):
     """Masks or counts by experts that are missing, or do not fit the scans."""
 
 
+class RegionError(LesionCountError, ValueError):
+    """Labels or names of regions that make no sense, or a region that is not there."""
+
+
+class GroupError(LesionCountError, ValueError):
+    """Groups of patients that cannot be made, or do not fit the scans."""
+
+
 class ReviewError(LesionCountError, ValueError):
     """A decision that cannot be taken, or reviews that are missing or do not fit the scans."""
 
@@ -135,6 +147,10 @@ class BinaryMapWarning(MapWarning):
 
 class CutOffMapWarning(MapWarning):
     """A map without values between 0 and 0.5: weak candidates were removed before counting."""
+
+
+class LowerBoundWarning(UserWarning):
+    """A known criterion asks for a region that was not counted: the answer is a lower bound."""
 
 
 def reason_of(error: Exception) -> str:

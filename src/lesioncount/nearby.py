@@ -75,22 +75,12 @@ class Ball:
             yield some, position
 
 
-def highest_near(candidates: Candidates, values: NDArray[Any], within_mm: float) -> NDArray[Any]:
-    """The highest value of another map of the same grid within a distance of the peak of each candidate.
-
-    Parameters
-    ----------
-    candidates : Candidates
-        Where the voxel size is unknown, distances are in voxels.
-    values : ndarray
-        Of the shape of their map.
-    within_mm : float
-        Between the centres of voxels; 0 looks at the voxel of the peak only.
-    """
-    ball, highest = Ball.of(within_mm, spacing_of(candidates)), np.empty(len(candidates), dtype=values.dtype)
-    for some, position in ball.around(candidates.peak_index, candidates.shape):
+def highest_near(values: NDArray[Any], index: NDArray[np.int64], ball: Ball) -> NDArray[Any]:
+    """The highest value of a map around each of some voxels, (n, ndim)."""
+    highest = np.empty(len(index), dtype=values.dtype)
+    for some, position in ball.around(index, values.shape):
         # Not through a flat view: a map in the order of NIfTI would be copied for it.
-        highest[some] = values[np.unravel_index(position, candidates.shape)].max(axis=0)
+        highest[some] = values[np.unravel_index(position, values.shape)].max(axis=0)
     return highest
 
 

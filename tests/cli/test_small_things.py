@@ -12,7 +12,7 @@ from rich.console import Console
 
 from lesioncount import PoissonBinomial
 from lesioncount.cli import main
-from lesioncount.cli.count import _shortened, _table
+from lesioncount.cli.count import _table, shortened
 from lesioncount.errors import MapFileError, reason_of
 from lesioncount.runs import read_results
 from lesioncount.trust.scores import nll
@@ -157,8 +157,8 @@ def test_long_names_do_not_wrap_the_table(binary, tmp_path, width):
 
 
 def test_names_lose_their_middle():
-    assert _shortened("abcdefghij", 10) == "abcdefghij"
-    assert _shortened("abcdefghijk", 10) == "abcde…hijk"
+    assert shortened("abcdefghij", 10) == "abcdefghij"
+    assert shortened("abcdefghijk", 10) == "abcde…hijk"
 
 
 def test_the_log_score_of_a_sure_count_is_zero_and_not_less():

@@ -107,7 +107,8 @@ def simulated():
     return {
         "format": 2, "version": "0.1.0", "results": "out", "truth": {"kind": "masks", "path": "masks"},
         "n_scans": N, "n_groups": N, "group_by": None, "protocol": CountingProtocol(min_volume_mm3=3).to_dict(),
-        "bins": None, "n_resamples": 1000, "seed": 0, "confidence": 0.95, "nll_floor": 1e-6,
+        "bins": None,
+        "of": "lesions", "n_resamples": 1000, "seed": 0, "confidence": 0.95, "nll_floor": 1e-6,
         "methods": {key: scored(key, rows, truth) for key, rows in p.items()},
         "differences": {
             f"calibrated - {other}": {"rps": around(-0.2), "mae": around(-0.1), "accuracy": around(0.1)}

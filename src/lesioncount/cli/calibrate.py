@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
     parser.add_argument(
-        "results", type=named_path, nargs="?", metavar="RESULTS", help="folder that lesioncount count wrote"
+        "results", type=named_path, nargs="?", metavar="RESULTS", help="folder that lesioncount count or compare wrote"
     )
     parser.add_argument(
         "-o", "--output", required=True, type=named_path, metavar="FILE", help="file for the calibration"
@@ -100,7 +100,11 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
     from lesioncount.runs.evaluation import known_truth
 
     truth, compared = known_truth(
-        options.results, truth_options(options), from_lesions=options.fit_from == "lesions", jobs=options.jobs
+        options.results,
+        truth_options(options),
+        of=options.of,
+        from_lesions=options.fit_from == "lesions",
+        jobs=options.jobs,
     )
     if not options.quiet:
         for note in compared.notes:
@@ -139,7 +143,8 @@ def _print(fit: CalibrationFit, path: Path) -> None:
     if fit.conformal is not None:
         sizes = [len(scores) for scores in fit.conformal.conformal.scores]
         few = "" if min(sizes) >= _SCANS_FOR_90 else f", too few for 90 %, which needs {_SCANS_FOR_90}"
-        use = few or ", for count --interval conformal"
+        command = "count" if fit.calibration.counted == "lesions" else "compare"
+        use = few or f", for {command} --interval conformal"
         groups = f" in {len(sizes)} groups ({', '.join(map(str, sizes))})" if len(sizes) > 1 else ""
         print(f"Guaranteed intervals (with a calibration of their own): from {sum(sizes)} scans{groups}{use}.")
     print(f"Written: {path}")

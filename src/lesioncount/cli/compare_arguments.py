@@ -72,7 +72,7 @@ def _add_coupling(parser: argparse.ArgumentParser) -> None:
         "--tolerance-mm",
         type=float,
         metavar="D",
-        help="search the other map this far around the peak of a candidate (default: 2, or a voxel if that is larger)",
+        help="search the other map this far around each voxel of a candidate (default: 2, or a voxel if that is more)",
     )
     when.add_argument(
         "--coupling",

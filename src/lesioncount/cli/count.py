@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lesioncount.cli import count_arguments
+from lesioncount.cli import count_arguments, region_arguments
 from lesioncount.cli.map_arguments import protocol_of
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
         save_colours=options.save_colours,
         dicom=_dicom(options),
         bids=options.bids,
+        **region_arguments.settings(options),
     )
     with progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose) as progress:
         result = count_batch(
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
             options.output,
             settings=settings,
             mask=options.mask,
+            regions=options.regions,
             selection=Selection(
                 suffix=options.suffix,
                 root=options.root,
@@ -78,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
                 mask_suffix=options.mask_suffix,
                 images=options.images,
                 images_suffix=options.images_suffix,
+                regions_suffix=options.regions_suffix,
             ),
             members=options.members,
             jobs=options.jobs,
@@ -161,6 +164,8 @@ def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
 def _print_summary(result: RunResults, *, shown: int) -> None:
     from rich.console import Console
 
+    from lesioncount.cli.answers_table import print_answers
+
     console = Console(soft_wrap=True)
     if result.counted:
         # On a terminal, long names are shortened. What reads from a pipe wants them whole, a scan per line.
@@ -168,6 +173,7 @@ def _print_summary(result: RunResults, *, shown: int) -> None:
         if result.calibration is not None:
             wide.print("Calibrated counts")
         wide.print(_table(result, shown=shown, longest=max(wide.width - _NUMBERS, _SHORTEST)))
+        print_answers(wide, result, shown=shown)
     if len(result.counted) > shown:
         console.print(f"… and {len(result.counted) - shown} more (-v lists all)")
     for warning, scans in result.warnings.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from lesioncount.cli import region_arguments
 from lesioncount.cli.arguments import named_path, processes
 from lesioncount.cli.map_arguments import SUFFIX, add_definition, add_reading, add_whose
 
@@ -11,8 +12,9 @@ from lesioncount.cli.map_arguments import SUFFIX, add_definition, add_reading, a
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add them to the parser of the command."""
     parser.epilog = (
-        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan. Exit code: 0 if all scans were counted, "
-        "1 if some failed, 2 if nothing could be done, 130 if interrupted."
+        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan, and regions.tsv and answers.tsv where "
+        "these are asked for. Exit code: 0 if all scans were counted, 1 if some failed, 2 if nothing could be done, "
+        "130 if interrupted."
     )
     parser.add_argument("inputs", nargs="+", metavar="MAP", help="probability maps: files, folders or glob patterns")
     parser.add_argument(
@@ -20,6 +22,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
 
     add_definition(parser)
+
+    region_arguments.add_to(parser)
 
     trust = parser.add_argument_group("how far to trust the maps")
     trust.add_argument(

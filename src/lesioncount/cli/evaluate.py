@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.set_defaults(run=run)
     parser.epilog = "Writes evaluation.json, scores.tsv, scans.tsv and, with lesioncount[report], evaluation.html."
-    parser.add_argument("results", type=named_path, metavar="RESULTS", help="folder that lesioncount count wrote")
+    parser.add_argument(
+        "results", type=named_path, metavar="RESULTS", help="folder that lesioncount count or compare wrote"
+    )
     parser.add_argument(
         "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the evaluation"
     )
@@ -56,13 +58,14 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.report.evaluation import write_evaluation_page
     from lesioncount.runs.evaluation import evaluate
 
-    no_page = _why_no_page()
+    no_page = why_no_page()
     if no_page and not options.quiet:
         print(f"note: There will be no evaluation.html. {no_page}", file=sys.stderr)
     evaluation = evaluate(
         options.results,
         options.output,
         truth_options(options),
+        of=options.of,
         bins=options.bins,
         counts_only=options.counts_only,
         jobs=options.jobs,
@@ -75,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _why_no_page() -> str:
+def why_no_page() -> str:
     """What is missing to write a page; empty if nothing is."""
     from lesioncount.errors import MissingExtraError
     from lesioncount.report import check_can_report

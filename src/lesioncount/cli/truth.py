@@ -71,6 +71,11 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
         "the results that were reviewed (default: RESULTS)",
     )
     truth.add_argument("--reader", metavar="NAME", help="whose reviews (default: the only reader there is)")
+    truth.add_argument(
+        "--of",
+        choices=("new", "gone", "persisting"),
+        help="of the results of lesioncount compare: which lesions the truth is about (default: new)",
+    )
     truth.add_argument("--skip-missing", action="store_true", help="leave out scans without truth")
 
 

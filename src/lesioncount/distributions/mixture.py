@@ -103,6 +103,11 @@ class MixtureOfCounts(CountDistribution):
         return np.tensordot(self.weights, np.asarray(values, dtype=np.float64), axes=1)
 
 
+def combined(distributions: Sequence[CountDistribution]) -> CountDistribution:
+    """The distribution of one map, or the mixture of several members'."""
+    return distributions[0] if len(distributions) == 1 else MixtureOfCounts(distributions)
+
+
 def _checked_weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:
     if n == 0:
         raise DistributionError("Expected at least one member.")

@@ -29,7 +29,7 @@ except ImportError:  # not on Windows, where two runs at once are not noticed
 _LEDGER, _LEDGERS, _LOCK = ".lesioncount.tsv", ".lesioncount.*.tsv", ".lesioncount.lock"
 
 # Files that may list what was written with them, and then take the place of the ledger.
-_LISTS = ("run.json", "evaluation.json")
+_LISTS = ("run.json", "evaluation.json", "summary.json")
 
 # Of a file that we wrote and a power cut has emptied, nothing is lost.
 _EMPTY = hashlib.sha256().hexdigest()

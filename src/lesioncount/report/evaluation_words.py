@@ -22,12 +22,13 @@ _BY_ERROR, _BY_ACCURACY = ("mae", "mean error", -1), ("accuracy", "count accurac
 def headline(evaluation: Evaluation) -> tuple[str, ...]:
     """How far counts are off, in lesions, and how often they are right or near: a few sentences."""
     ours, n = evaluation.ours, len(evaluation.scans)
-    mean = f"; a scan has {sum(scan.truth for scan in evaluation.scans) / n:.3g} lesions" if n else ""
+    scan, lesions = ("scan", "lesions") if evaluation.of == "lesions" else ("pair", f"{evaluation.of} lesions")
+    mean = f"; a {scan} has {sum(one.truth for one in evaluation.scans) / n:.3g} {lesions}" if n else ""
     together = f" (counts from {evaluation.bins} on as one class)" if evaluation.bins is not None else ""
     return (
-        f"The count of {ours.name} is off by {_said(ours, 'mae', unit=' lesions')} on average{mean}.",
+        f"The count of {ours.name} is off by {_said(ours, 'mae', unit=f' {lesions}')} on average{mean}.",
         f"Its bias is {_said(ours, 'bias', unit=' lesions')}: {_direction(ours.score('bias'))}.",
-        f"The most probable count is right in {_said(ours, 'accuracy')} of scans{together}.",
+        f"The most probable count is right in {_said(ours, 'accuracy')} of {scan}s{together}.",
         f"The median is within 10{_PERCENT} of the truth in {_said(ours, 'within_10_percent')} and within 1 lesion in "
         f"{_said(ours, 'within_1')}.",
         f"The 90{_PERCENT} interval holds the truth in {_said(ours, 'coverage90')}.",

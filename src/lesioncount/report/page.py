@@ -10,6 +10,7 @@ from pathlib import Path
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.report.figures import histogram, overview
+from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
 from lesioncount.report.section_files import (
     Progress,
     image_or_why,
@@ -166,6 +167,8 @@ def _rendered(
         overview=overview(scans, anchors, "overview") if scans and not in_folder else "",
         histogram=histogram(scans) if scans and in_folder else "",
         n_open=len(scans) if len(scans) <= _MANY_SCANS else _OPEN_OF_MANY,
+        regions=regions_of_cohort(scans, results.run.counted_with),
+        questions=questions_of_cohort(scans),
         totals=[results.total()] + ([] if calibration is None else [results.total(calibration)]),
         min_between_variance=MIN_BETWEEN_VARIANCE,
         calibration_words=None if calibration is None else _in_plain_words(calibration),

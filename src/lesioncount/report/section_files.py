@@ -37,7 +37,7 @@ _CALL, _END = "lesioncountSection(", ");\n"
 _TOGETHER = 50
 
 # What a section looks like is decided by these.
-_TEMPLATES = ("section.html.j2", "summary.html.j2", "numbers.html.j2")
+_TEMPLATES = ("section.html.j2", "summary.html.j2", "numbers.html.j2", "regions.html.j2")
 
 _LONGEST_HEAD = 200
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from lesioncount.report.figures import distribution
 from lesioncount.report.planes import Plane
+from lesioncount.report.regions import RegionTable, regions_of_scan
 from lesioncount.report.slices import Slices, cut_slices
 from lesioncount.report.templates import template
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.region_numbers import RegionNumbers
 from lesioncount.runs.settings import CountedWith
 
 # Pictured of one scan: the most doubtful candidates, and the surest ones. Nobody looks at more, and all are in a table.
@@ -35,12 +37,15 @@ class Section:
         All candidates, the largest share of the variance first; of an ensemble, those of all members.
     slices : Slices
         The pictures of some of them; of an ensemble, of its first member.
+    regions : RegionTable or None
+        The count in each region.
     """
 
     scan: ScanSummary
     figure: str
     lesions: list[LesionRow]
     slices: Slices
+    regions: RegionTable[RegionNumbers] | None = None
 
     @cached_property
     def cards(self) -> list[tuple[LesionRow, tuple[Plane, ...]]]:
@@ -103,7 +108,9 @@ def section_text(
     """
     lesions = sorted(record.lesions, key=lambda row: (-row.variance_share, -row.existence, row.label))
     slices = cut_slices(record.summary, counted_with, _pictured(lesions), image, count)
-    section = Section(record.summary, distribution(record), lesions, slices)
+    section = Section(
+        record.summary, distribution(record), lesions, slices, regions_of_scan(record.summary, counted_with)
+    )
     calibration, protocol = counted_with.calibration, counted_with.protocol
     body = template("section.html.j2").render(section=section, calibration=calibration, protocol=protocol)
     return SectionText(template("summary.html.j2").render(scan=record.summary), body, slices.note is not None)

@@ -3,6 +3,7 @@
 from lesioncount.runs.batch import count_batch
 from lesioncount.runs.count_table import CountTable, FileCount, count_files
 from lesioncount.runs.file_counts import ScanCount, count_file
+from lesioncount.runs.groups import TrialSummary, summarize
 from lesioncount.runs.results import RunResults, read_results
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import DicomOutput, Settings
@@ -15,8 +16,10 @@ __all__ = [
     "ScanCount",
     "Selection",
     "Settings",
+    "TrialSummary",
     "count_batch",
     "count_file",
     "count_files",
     "read_results",
+    "summarize",
 ]

@@ -8,14 +8,18 @@ from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.files.output import OutputFolder
+from lesioncount.runs.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.names import check_case
 from lesioncount.runs.records import ScanSummary, read_record, record_name
+from lesioncount.runs.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
+from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
 from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
@@ -31,7 +35,7 @@ from lesioncount.runs.workers import results_of
 Progress = Callable[[ScanSummary, int, int], None]
 
 # What a run writes beside the records of its scans.
-TABLES = ("counts.tsv", "lesions.tsv", "members.tsv")
+TABLES = ("counts.tsv", "lesions.tsv", "members.tsv", "regions.tsv", "answers.tsv")
 
 # The page that shows a run, and the folder of its parts.
 REPORT = "report"
@@ -44,6 +48,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     *,
     settings: Settings | None = None,
     mask: str | Path | None = None,
+    regions: str | Path | None = None,
     selection: Selection | None = None,
     members: bool = False,
     jobs: int = 1,
@@ -67,6 +72,9 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     mask : path, optional
         A mask for all maps; a folder with a mask for each, of the same name or the same BIDS entities; or a pattern
         such as ``masks/{participant}_{session}.nii.gz``.
+    regions : path, optional
+        In the same way, a label map of regions to count in: for all maps, one for each, or one for each patient. What
+        the labels are called is in ``settings``.
     selection : Selection, optional
         Which files in folders are maps, where names of scans begin, and how participants and masks are found.
     members : bool, default False
@@ -86,16 +94,19 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
     """
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
+    settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
     known = _known(folder, resume=resume or overwrite)
     scans = (selection or Selection()).find(
         inputs,
         folder.path,
         mask=None if mask is None else Path(mask),
+        regions=None if regions is None else Path(regions),
         members=members,
         known=known if resume else None,
     )
     check_case([scan.name for scan in scans], folder.path)
     settings.check(members=members)
+    check_questions(settings.questions, settings.regions)
     scans = with_series(scans, settings.dicom)
     if settings.bids:
         check_places(scans)
@@ -224,8 +235,18 @@ def _write_tables(folder: OutputFolder, results: RunResults) -> None:
     columns = filled_columns(columns, lesions, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS))
     folder.write_text("lesions.tsv", to_tsv(columns, lesions))
     members = [{"scan": one.name, **one.whose, **member.row()} for one in results.counted for member in one.members]
-    if members:
-        columns = filled_columns(MEMBER_COLUMNS, members, optional=WHOSE_COLUMNS)
-        folder.write_text("members.tsv", to_tsv(columns, members))
+    _write_or_remove(folder, "members.tsv", MEMBER_COLUMNS, members, optional=WHOSE_COLUMNS)
+    regions = [row for one in results.counted for row in one.region_rows()]
+    _write_or_remove(folder, "regions.tsv", REGION_COLUMNS, regions, optional=OPTIONAL_REGION_COLUMNS)
+    answers = [row for one in results.counted for row in one.answer_rows()]
+    _write_or_remove(folder, "answers.tsv", ANSWER_COLUMNS, answers, optional=OPTIONAL_ANSWER_COLUMNS)
+
+
+def _write_or_remove(
+    folder: OutputFolder, name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]], *, optional: Sequence[str]
+) -> None:
+    """Write a table that not all runs have; without rows, remove that of an earlier run."""
+    if rows:
+        folder.write_text(name, to_tsv(filled_columns(columns, rows, optional=optional), rows))
     else:
-        folder.remove("members.tsv")  # of an earlier run
+        folder.remove(name)

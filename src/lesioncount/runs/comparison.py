@@ -208,8 +208,8 @@ def _truth_of(
     lesions = None if masks is None else masks.lesions(scan, counted_with)
     n_drawn = None if lesions is None else len(lesions)
     count = table.count_of(scan) if table is not None else n_drawn or 0
-    if not read_maps:
-        return ScanTruth(count, n_drawn)
+    if scan.component_counts or not read_maps:  # changes have been counted the usual way already
+        return ScanTruth(count, n_drawn, None, scan.component_counts or None)
     again = _counted_again(scan, counted_with, keep_runs=lesions is not None)
     match = None if lesions is None else _matched(again.result.candidates, lesions)
     return ScanTruth(count, n_drawn, match, again.counts_at)
@@ -242,16 +242,16 @@ class _Table:
         return self._table.rows
 
     def knows(self, scan: ScanSummary) -> bool:
-        return self._table.knows(*_names(scan))
+        return self._table.knows(*table_names(scan))
 
     def check(self, scans: Sequence[ScanSummary]) -> None:
-        self._table.check_each_has_its_own(map(_names, scans))
+        self._table.check_each_has_its_own(map(table_names, scans))
 
     def count_of(self, scan: ScanSummary) -> int:
-        return self._table.count_of(*_names(scan))
+        return self._table.count_of(*table_names(scan))
 
     def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
-        column = None if group_by is None else self._table.column(group_by, map(_names, scans))
+        column = None if group_by is None else self._table.column(group_by, map(table_names, scans))
         return _groups_in_names(scans, group_by) if column is None else column
 
 
@@ -276,7 +276,7 @@ class _Masks:
         return true_lesions(mask, scan.grid, counted_with.protocol, within=scan.within, **self._reading)
 
 
-def _names(scan: ScanSummary) -> tuple[str, ...]:
+def table_names(scan: ScanSummary) -> tuple[str, ...]:
     """Names that a scan may have in a table: of its result, its file, its path, its participant and session."""
     ids = list(scan.whose.values())
     path = [] if scan.files is None or scan.files.relative is None else [scan.files.relative]

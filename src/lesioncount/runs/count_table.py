@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 from lesioncount.checks import defined
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
+from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
 from lesioncount.protocol import CountingProtocol, ProtocolFields
+from lesioncount.regions import RegionCounts, Within
 from lesioncount.runs.file_counts import count_file
-from lesioncount.runs.frames import counts_frame, lesions_frame
+from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.plain import to_json
 from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import CountNumbers
 from lesioncount.runs.scans import Selection
@@ -102,6 +105,12 @@ class FileCount:
         calibration = None if with_ is None else with_.calibration
         return self.record.summary.distribution(Calibration() if calibration is None else calibration)
 
+    @cached_property
+    def regions(self) -> RegionCounts:
+        """The number of lesions in each region, by its name: calibrated where there was a calibration."""
+        found = {one.numbers.region: np.array(one.pmf_calibrated or one.pmf) for one in self.record.regions}
+        return RegionCounts(found, TabulatedCount)
+
     def __repr__(self) -> str:
         if not self.is_counted:
             return f"FileCount({self.name}: failed: {self.error})"
@@ -160,6 +169,10 @@ class CountTable:
         """A row for each candidate of each file, with the columns of ``lesions.tsv``."""
         return lesions_frame(row.record for row in self.rows)
 
+    def regions_to_dataframe(self) -> pd.DataFrame:
+        """A row for each region of each file, with the columns of ``regions.tsv``."""
+        return regions_frame(self._summaries)
+
     def to_dict(self) -> dict[str, Any]:
         """The rows as plain values."""
         return {"scans": [scan.row() for scan in self._summaries]}
@@ -207,7 +220,7 @@ class CountTable:
         return f"{more}{len(self.counted)} counted, {len(self.failed)} failed"
 
 
-def count_files(
+def count_files(  # noqa: PLR0913 - as many as a count of files has options
     paths: Files,
     /,
     *,
@@ -218,6 +231,9 @@ def count_files(
     logits: bool = False,
     calibration: CalibrationFit | None = None,
     selection: Selection | None = None,
+    regions: str | os.PathLike[str] | None = None,
+    region_names: Mapping[int, str] | str | os.PathLike[str] | None = None,
+    within: str | Within | Iterable[str | Within] = (),
     jobs: int = 1,
     progress: Callable[[FileCount, int, int], None] | None = None,
     **definition: Unpack[ProtocolFields],
@@ -238,6 +254,10 @@ def count_files(
         What counts are corrected with: ``fitting.CalibrationFit.load("calibration.json")``.
     selection : Selection, optional
         Which files of a folder are scans, and how they are named. Default: all maps, or those of a BIDS dataset.
+    regions : path, optional
+        A label map of regions to count in: for all maps, a folder with one for each map or patient, or a pattern.
+    region_names, within
+        As in `count_file`.
     jobs : int, default 1
         Number of processes.
     progress : callable, optional
@@ -264,9 +284,12 @@ def count_files(
         scale=scale,
         logits=logits,
         calibration=calibration,
+        regions=region_settings(regions, region_names, within),
     )
     given = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
-    scans = (selection or Selection()).find(given, mask=None if mask is None else Path(mask))
+    scans = (selection or Selection()).find(
+        given, mask=None if mask is None else Path(mask), regions=None if regions is None else Path(regions)
+    )
     rows: dict[int, FileCount] = {}
     for place, future in results_of(partial(_record, settings=settings), scans, jobs=jobs):
         try:
@@ -289,6 +312,8 @@ def _record(scan: ScanFiles, settings: Settings) -> ScanRecord:
             channel=settings.channel,
             scale=settings.scale,
             logits=settings.logits,
+            regions=scan.regions,
+            region_names=settings.regions,
         )
         return ScanRecord.of(scan.name, [count], _facts(scan), settings)
     except (LesionCountError, OSError, MemoryError) as error:
@@ -301,4 +326,5 @@ def _failed(scan: ScanFiles, settings: Settings, why: str) -> ScanRecord:
 
 def _facts(scan: ScanFiles) -> FileFacts:
     """The paths; without fingerprints, which nobody compares here."""
-    return replace(FileFacts.unread(scan), mask=None if scan.mask is None else str(scan.mask.absolute()))
+    mask, regions = (None if path is None else str(path.absolute()) for path in (scan.mask, scan.regions))
+    return replace(FileFacts.unread(scan), mask=mask, regions=regions)

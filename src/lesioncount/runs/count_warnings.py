@@ -39,6 +39,13 @@ MOSTLY_ABOVE = (
     "Most of the map lies above the threshold: is it the probability of lesions, not of background? Choose the channel "
     "(--channel), count inside a mask (--mask) or raise the threshold (--threshold)."
 )
+UNNAMED = (
+    "Some regions are not in the table of names: they are called by their numbers. Add them to the table "
+    "(--region-names)."
+)
+
+# Regions that a warning names.
+_NAMED = 5
 
 
 def warnings_of(result: LesionCount, n_components: int, *, component_threshold: float, n_voxels: int) -> Iterator[str]:
@@ -60,6 +67,9 @@ def warnings_of(result: LesionCount, n_components: int, *, component_threshold: 
     share = float(result.candidates.n_voxels.sum()) / max(n_voxels, 1)
     if share > _MOST:
         yield f"{MOSTLY_ABOVE}{_HERE}{share:.0%} of the voxels."
+    unnamed = () if result.places is None else result.places.unnamed
+    if unnamed:
+        yield f"{UNNAMED}{_HERE}{', '.join(unnamed[:_NAMED])}{' …' if len(unnamed) > _NAMED else ''}."
 
 
 def _specks(result: LesionCount) -> Iterator[str]:

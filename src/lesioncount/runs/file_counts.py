@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -16,7 +17,9 @@ from lesioncount.counting import LesionCount
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.mask_grid import mask_on
 from lesioncount.protocol import CountingProtocol, ProtocolFields
+from lesioncount.regions import Within
 from lesioncount.runs.count_warnings import warnings_of
+from lesioncount.runs.region_settings import RegionSettings, region_settings
 from lesioncount.streaming import StreamingCounter
 
 # The threshold of the count that everyone reports, kept beside ours in every table.
@@ -54,7 +57,7 @@ class ScanCount:
     shades: NDArray[np.uint8] | None = field(default=None, repr=False)
 
 
-def count_file(
+def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     path: str | os.PathLike[str],
     /,
     *,
@@ -66,6 +69,9 @@ def count_file(
     keep_runs: bool = False,
     keep_shades: bool = False,
     thresholds: Sequence[float] = (),
+    regions: str | os.PathLike[str] | None = None,
+    region_names: RegionSettings | Mapping[int, str] | str | os.PathLike[str] | None = None,
+    within: str | Within | Iterable[str | Within] = (),
     **definition: Unpack[ProtocolFields],
 ) -> ScanCount:
     """Count the lesions of a map in a file, without holding the map where the format allows it.
@@ -86,12 +92,21 @@ def count_file(
         Keep the map in shades of grey, for pictures.
     thresholds : sequence of float, optional
         At which to count connected components as well, besides 0.5; the file is read once.
+    regions : path, optional
+        A label map of the same grid: the result then has ``regions``, the count in each.
+    region_names : mapping of int to str, or path, optional
+        What labels are called, or a table with the columns ``index`` and ``name``. Default: their numbers.
+    within : str, or sequence of str, optional
+        Regions of their own, by distance: ``"periventricular = ventricles <= 3mm"``.
     **definition
         Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
     """
     protocol = defined(protocol, definition, count_file)
     source = open_map(path, channel=channel, scale=scale, logits=logits)
     source.check_scale()
+    known = region_settings(regions, region_names, within)
+    where = None if regions is None or known is None else known.on(Path(regions), source.grid)
+    keep_runs = keep_runs or (where is not None and bool(where.within))
     counters = [
         _counter(source, protocol, keep_runs=keep_runs),
         *(_counter(source, protocol.components_above(at)) for at in (COMPONENT_THRESHOLD, *thresholds)),
@@ -100,6 +115,7 @@ def count_file(
     n_voxels = _push_all(counters, source, mask, shades)
     result, *components = (counter.result(warn=False) for counter in counters)
     n_components, *at = (len(of.candidates) for of in components)
+    result = result if where is None else replace(result, places=where.places(result.candidates))
     found = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
     return ScanCount(source, result, n_components, tuple(found), tuple(at), shades)
 

@@ -1,4 +1,4 @@
-"""Tables of scans and candidates as ``pandas.DataFrame``, with the columns of ``counts.tsv`` and ``lesions.tsv``."""
+"""Tables of scans, candidates and regions as ``pandas.DataFrame``, with the columns of the tables that are written."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lesioncount.optional import optional
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.records import ScanRecord, ScanSummary
+from lesioncount.runs.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
 from lesioncount.runs.tables import filled_columns
 
@@ -27,6 +28,12 @@ def lesions_frame(records: Iterable[ScanRecord]) -> pd.DataFrame:
     rows = [{"scan": one.name, **one.summary.whose, **lesion.row()} for one in records for lesion in one.lesions]
     columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
     return _frame(rows, filled_columns(columns, rows, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS)))
+
+
+def regions_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
+    """A row for each region of each scan."""
+    rows = [row for scan in scans for row in scan.region_rows()]
+    return _frame(rows, filled_columns(REGION_COLUMNS, rows, optional=OPTIONAL_REGION_COLUMNS))
 
 
 def _frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:

@@ -34,6 +34,10 @@ class LesionRow:
         First index along each axis, then last index plus one, with blanks between them.
     variance_share : float
         Its part of the variance of the count.
+    region : str or None
+        Where its peak lies, if it was counted with regions.
+    within, within_mm : str or None
+        The regions by distance that it lies in, and how far it is from them, with semicolons between them.
     """
 
     label: int
@@ -59,6 +63,9 @@ class LesionRow:
     bbox: str
     equivalent_diameter_mm: float | None
     variance_share: float
+    region: str | None = None
+    within: str | None = None
+    within_mm: str | None = None
 
     @property
     def peak(self) -> tuple[int, ...]:
@@ -104,7 +111,8 @@ class LesionRow:
 
 
 _OF_PEAKS = ("peak_probability", "saddle_probability", "saddle_i", "saddle_j", "saddle_k")
-OPTIONAL_LESION_COLUMNS = ("member", "existence_calibrated", *_OF_PEAKS)
+_OF_REGIONS = ("region", "within", "within_mm")
+OPTIONAL_LESION_COLUMNS = ("member", "existence_calibrated", *_OF_PEAKS, *_OF_REGIONS)
 LESION_COLUMNS = ("scan", *(one.name for one in fields(LesionRow)))
 
 
@@ -128,6 +136,7 @@ def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member
     index = candidates.peak_index.tolist()
     is_3d = len(candidates.shape) == 3
     saddles = _saddles(candidates) if candidates.protocol.has_peaks else [{}] * len(existence)
+    where: dict[str, list[Any]] = {} if count.result.places is None else count.result.places.columns()
     return [
         LesionRow(
             label=row + 1,
@@ -149,6 +158,7 @@ def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member
             bbox=" ".join(map(str, candidates.bbox[row])),
             equivalent_diameter_mm=_known(candidates.equivalent_diameter_mm[row]),
             variance_share=float(share[row]),
+            **{name: values[row] for name, values in where.items()},
         )
         for row in range(len(existence))
     ]

@@ -22,7 +22,7 @@ from lesioncount.runs.bids_names import DATATYPES, BidsName
 _BETWEEN = "__"
 
 # Names of files in a folder of results that are not records of scans.
-_RESERVED = ("run", "evaluation", "dataset_description", "participants")
+_RESERVED = ("run", "evaluation", "summary", "dataset_description", "participants")
 
 # Bytes of the longest name. File systems take 255 for a file, and label maps and temporary files have longer names.
 _LONGEST = 180

@@ -1,4 +1,4 @@
-"""Scans and a folder, a pattern or a file → the image, mask or truth that belongs to each scan, never by guess."""
+"""Scans and a folder, a pattern or a file → the image, mask, truth or atlas of each scan, never by guess."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.whose import Whose
 
-Role = Literal["image", "mask", "truth"]
+Role = Literal["image", "mask", "truth", "atlas"]
+
+# Options that are not called after what they are for.
+_OPTIONS = {"image": "--images", "atlas": "--regions"}
 
 # How the name of an image goes on after that of the case, in nnU-Net: the first of its channels.
 _FIRST_CHANNEL = "_0000"
@@ -78,7 +81,7 @@ def pair(
     scans : sequence of PairedScan
     where : Path
         A file for all scans; a folder; or a pattern such as ``flair/{participant}_{session}_FLAIR.nii.gz``.
-    role : {"image", "mask", "truth"}
+    role : {"image", "mask", "truth", "atlas"}
         What is looked for.
     suffix : str
         What the name of the file adds to that of the map, or has in place of its last part.
@@ -168,7 +171,15 @@ class _Folder:
         """The file of the same participant and session, and of nothing else that contradicts."""
         if scan.whose.participant is None:
             return None
-        return _the_one(scan, [one for one in self._by_whose.get(scan.whose.key, ()) if _agrees(one, scan)], self._role)
+        participant, session = scan.whose.key
+        keys = [(participant, session)]
+        if self._role == "atlas" and session is not None:
+            keys.append((participant, None))  # a patient may have one for all sessions
+        for key in keys:
+            agreeing = [one for one in self._by_whose.get(key, ()) if _agrees(one, scan)]
+            if agreeing:
+                return _the_one(scan, agreeing, self._role)
+        return None
 
     def _is_of_role(self, partner: _Partner) -> bool:
         suffix = partner.name.suffix
@@ -186,11 +197,17 @@ class _Folder:
             if partner is None:
                 continue
             other = owners.setdefault(partner.path, scan)
-            if other is not scan and (named or other.identity != scan.identity):
+            if other is not scan and (named or not self._may_share(partner, other, scan)):
                 raise MapFileError(
                     f"{partner.path} would be the {self._role} of both {other.name} and {scan.name}. "
                     f"{_help(self._role)}"
                 )
+
+    def _may_share(self, partner: _Partner, one: PairedScan, other: PairedScan) -> bool:
+        """Whether two scans are of one visit; or of one patient, if the file is of no visit but an atlas of that."""
+        if self._role == "atlas" and partner.whose.session is None:
+            return one.whose.key[0] == other.whose.key[0]
+        return one.identity == other.identity
 
     def _check_kind(self, found: Iterable[_Partner]) -> None:
         """Raise if entities have found a FLAIR of one scan and a T1w of another."""
@@ -251,7 +268,7 @@ def _nothing(scans: Sequence[PairedScan], where: Path, role: Role, suffix: str) 
 
 
 def _help(role: Role) -> str:
-    option = "--images" if role == "image" else f"--{role}"
+    option = _OPTIONS.get(role, f"--{role}")
     pattern = f"{option} 'folder/{{participant}}_{{session}}.nii.gz'"
     return f"Say which it is with a pattern, such as {pattern}, or with {option}-suffix."
 

@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.distributions.mixture import MixtureOfCounts
+from lesioncount.distributions.mixture import MixtureOfCounts, combined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import LesionCountError
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.runs.answers import Answer, answers
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
 from lesioncount.runs.plain import present, read_json, to_json, typed
+from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import (
     CONFIDENCE,
@@ -92,11 +94,21 @@ class ScanSummary:
         Existence probabilities as counted: one array, or one per member of an ensemble.
     peak_probability, saddle_probability : tuple of array
         In the same order, the heights that they are the difference of; of regions, saddles are 0.
+    others : tuple of array
+        Of changes: in the same order, the probability at the other time where each rises most above it; else empty.
+    risen : tuple of array
+        Of changes: the probability of the candidate there; else empty.
+    component_counts : tuple of int
+        Of changes: what the usual way counts at each threshold; else empty.
     members : tuple of MemberNumbers
         None unless it is an ensemble.
     warnings : tuple of str
     n_dropped : int
         Candidates below the smallest size of the protocol.
+    regions : tuple of RegionNumbers
+        The count in each region, where it was counted with regions.
+    answers : tuple of Answer
+        To the questions that were asked.
     """
 
     name: str
@@ -110,6 +122,11 @@ class ScanSummary:
     members: tuple[MemberNumbers, ...] = ()
     warnings: tuple[str, ...] = ()
     n_dropped: int = 0
+    others: tuple[NDArray[np.float64], ...] = ()
+    risen: tuple[NDArray[np.float64], ...] = ()
+    component_counts: tuple[int, ...] = ()
+    regions: tuple[RegionNumbers, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
     @property
     def is_counted(self) -> bool:
@@ -147,14 +164,25 @@ class ScanSummary:
 
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
-        heights = zip(self.peak_probability, self.saddle_probability, strict=True)
-        return combined([calibration.distribution(peaks, saddles) for peaks, saddles in heights])
+        none = (None,) * len(self.peak_probability)
+        heights = zip(
+            self.peak_probability, self.saddle_probability, self.others or none, self.risen or none, strict=True
+        )
+        return combined([calibration.distribution(*parts) for parts in heights])
 
     def row(self) -> dict[str, Any]:
         """The cells of its row in ``counts.tsv``."""
         numbers = {} if self.numbers is None else self.numbers.row()
         path = None if self.files is None else self.files.relative
         return {"scan": self.name, **self.whose, "path": path, "status": self.status, **numbers, "error": self.error}
+
+    def region_rows(self) -> list[dict[str, Any]]:
+        """The cells of its rows in ``regions.tsv``."""
+        return [{"scan": self.name, **self.whose, **region.row()} for region in self.regions]
+
+    def answer_rows(self) -> list[dict[str, Any]]:
+        """The cells of its rows in ``answers.tsv``."""
+        return [{"scan": self.name, **self.whose, **answer.row()} for answer in self.answers]
 
     @property
     def whose(self) -> dict[str, str]:
@@ -174,6 +202,8 @@ class ScanRecord:
         Probabilities of the counts 0, 1, …
     lesions : tuple of LesionRow
         All candidates; of an ensemble, those of all members.
+    regions : tuple of RegionCount
+        The count in each region, with its distribution.
     """
 
     summary: ScanSummary
@@ -181,6 +211,7 @@ class ScanRecord:
     pmf: tuple[float, ...] = ()
     pmf_calibrated: tuple[float, ...] = ()
     lesions: tuple[LesionRow, ...] = field(default=(), repr=False)
+    regions: tuple[RegionCount, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:
@@ -194,6 +225,8 @@ class ScanRecord:
         raw = [count.result.distribution for count in counts]
         together = combined(raw)
         corrected = None if fit is None else _corrected(counts, fit)
+        calibration = None if fit is None else fit.calibration
+        regions = region_counts(counts, calibration)
         summary = ScanSummary(
             name,
             files=files,
@@ -212,13 +245,16 @@ class ScanRecord:
             members=_members(counts, raw) if len(counts) > 1 else (),
             warnings=_once_each(warning for count in counts for warning in count.warnings),
             n_dropped=sum(count.result.candidates.n_dropped for count in counts),
+            regions=tuple(one.numbers for one in regions),
+            answers=answers(settings.questions, counts, calibration),
         )
         return cls(
             summary,
             settings.recorded,
             tuple(together.pmf().tolist()),
             () if corrected is None else tuple(corrected.pmf().tolist()),
-            lesion_rows(counts, None if fit is None else fit.calibration),
+            lesion_rows(counts, calibration),
+            regions,
         )
 
     def to_json(self) -> str:
@@ -240,6 +276,8 @@ class ScanRecord:
                 "n_dropped": summary.n_dropped,
                 "pmf": self.pmf,
                 **present({"pmf_calibrated": self.pmf_calibrated}),
+                **present({"regions": tuple(region.to_dict() for region in self.regions)}),
+                **present({"answers": tuple(answer.to_dict() for answer in summary.answers)}),
                 "lesions": [lesion.row() for lesion in self.lesions],
                 **present({"members": tuple(member.row() for member in summary.members)}),
             }
@@ -256,6 +294,7 @@ class ScanRecord:
         members = typed(content.get("members", ()), tuple[dict[str, Any], ...])
         _check_lesions(lesions, max(len(members), 1))
         existence = _by_member(lesions, max(len(members), 1), lambda row: row.existence) if is_ok else ()
+        regions = read_region_counts(content.get("regions", ()))
         files, settings = content["input"], content.get("settings")
         if is_ok and (files is None or not content["pmf"]):
             raise ValueError("expected the files and the distribution of a scan that was counted")
@@ -271,6 +310,8 @@ class ScanRecord:
             members=tuple(_member(row, of) for row, of in zip(members, existence, strict=True)) if members else (),
             warnings=typed(content.get("warnings", ()), tuple[str, ...]),
             n_dropped=typed(content.get("n_dropped", 0), int),
+            regions=tuple(one.numbers for one in regions),
+            answers=typed(content.get("answers", ()), tuple[Answer, ...]),
         )
         of_map = [lesion for lesion in lesions if lesion.is_of_first_member]
         if summary.map is not None and not all(lesion.lies_in(summary.map.shape) for lesion in of_map):
@@ -284,12 +325,8 @@ class ScanRecord:
             typed(content["pmf"], tuple[float, ...]) if is_ok else (),
             corrected,
             lesions,
+            regions,
         )
-
-
-def combined(distributions: Sequence[CountDistribution]) -> CountDistribution:
-    """The distribution of one map, or the mixture of several members'."""
-    return distributions[0] if len(distributions) == 1 else MixtureOfCounts(distributions)
 
 
 def record_name(name: str) -> str:

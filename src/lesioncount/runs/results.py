@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.coupling import DEFAULT_COUPLING
 from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.mixture import combined
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.count_warnings import in_general
-from lesioncount.runs.frames import counts_frame, lesions_frame
-from lesioncount.runs.records import ScanRecord, ScanSummary, combined, read_record
+from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
+from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.heights import Counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +38,22 @@ class RunResults:
         The folder.
     run : Run
     scans : tuple of ScanSummary
+    of : str
+        What is counted: "lesions"; or of two scans of a patient the "new", "gone" or "persisting" ones.
+    coupling : float
+        Of changes.
     """
 
     out: Path
     run: Run
     scans: tuple[ScanSummary, ...]
+    of: Counted = "lesions"
+    coupling: float = DEFAULT_COUPLING
+
+    @property
+    def as_it_is(self) -> Calibration:
+        """What corrects nothing."""
+        return Calibration(counted=self.of, coupling=self.coupling)
 
     @cached_property
     def counted(self) -> tuple[ScanSummary, ...]:
@@ -113,6 +127,10 @@ class RunResults:
     def lesions_to_dataframe(self) -> pd.DataFrame:
         """A row for each candidate of each scan, with the columns of ``lesions.tsv``."""
         return lesions_frame(self.records())
+
+    def regions_to_dataframe(self) -> pd.DataFrame:
+        """A row for each region of each scan, with the columns of ``regions.tsv``."""
+        return regions_frame(self.scans)
 
     def records(self) -> Iterator[ScanRecord]:
         """The records of the scans that were counted, read one after the other."""

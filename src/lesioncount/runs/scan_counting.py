@@ -87,6 +87,8 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool)
         path,
         protocol=settings.protocol,
         mask=scan.mask,
+        regions=scan.regions,
+        region_names=settings.regions,
         channel=settings.channel,
         scale=settings.scale,
         logits=settings.logits,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -42,6 +43,8 @@ class ScanFiles:
         Participant and session.
     image : Path or None
         What pictures of it show.
+    regions : Path or None
+        The label map of regions that it is counted in.
     """
 
     name: str
@@ -54,6 +57,7 @@ class ScanFiles:
     whose: Whose = field(default_factory=Whose)
     series: Path | None = None
     image: Path | None = None
+    regions: Path | None = None
 
     @property
     def maps(self) -> tuple[Path, ...]:
@@ -86,6 +90,8 @@ class FileFacts:
     session_id: str | None = None
     series: str | None = None
     series_sha256: str | None = None
+    regions: str | None = None
+    regions_sha256: str | None = None
 
     @classmethod
     def unread(cls, scan: ScanFiles) -> Self:
@@ -111,13 +117,15 @@ class FileFacts:
                 series_sha256=(
                     None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series)
                 ),
+                regions=None if scan.regions is None else str(scan.regions.absolute()),
+                regions_sha256=None if scan.regions is None else _known_fingerprint(scan.regions),
             )
         except PermissionError as error:
             raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
 
     def is_same_content(self, other: FileFacts) -> bool:
         """Whether the files hold the same: the same file may have been given as another path."""
-        names = ("sha256", "mask_sha256", "members_sha256", "series_sha256")
+        names = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_sha256")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def is_same_scan(self, other: FileFacts) -> bool:
@@ -139,9 +147,13 @@ FileStates = dict[Path, tuple[int, int, int]]
 
 def file_states(scan: ScanFiles) -> FileStates:
     """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
-    maps = scan.maps if scan.mask is None else (*scan.maps, scan.mask)
-    found = {file: file.stat() for path in maps for file in files_of(path)}
-    return {file: (status.st_size, status.st_mtime_ns, status.st_ino) for file, status in found.items()}
+    others = (one for one in (scan.mask, scan.regions) if one is not None)
+    return {file: _state(file) for path in (*scan.maps, *others) for file in files_of(path)}
+
+
+def _state(file: Path) -> tuple[int, int, int]:
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def check_states(scan: ScanFiles, before: FileStates) -> None:
@@ -153,6 +165,16 @@ def check_states(scan: ScanFiles, before: FileStates) -> None:
 def fingerprint(path: Path) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too."""
     return _fingerprint_of(files_of(path), path)
+
+
+def _known_fingerprint(path: Path) -> str:
+    """The same for a file that many scans share, which is read once as long as it is not changed."""
+    return _fingerprint_in_state(path, tuple((file, _state(file)) for file in files_of(path)))
+
+
+@lru_cache(maxsize=1)
+def _fingerprint_in_state(path: Path, _states: object) -> str:
+    return fingerprint(path)
 
 
 def _fingerprint_of(files: Iterable[Path], path: Path) -> str:

@@ -38,6 +38,8 @@ class Selection:
         Images for the report, which must be there for some of the scans: a folder, a file, or a pattern.
     images_suffix : str
         What the name of an image adds to that of its map, or has in place of its last part.
+    regions_suffix : str
+        What the name of a label map of regions adds to that of its map, or has in place of its last part.
     """
 
     suffix: str | None = None
@@ -46,6 +48,7 @@ class Selection:
     mask_suffix: str = ""
     images: str | Path | None = None
     images_suffix: str = ""
+    regions_suffix: str = ""
 
     def find(
         self,
@@ -53,10 +56,11 @@ class Selection:
         out: Path | None = None,
         *,
         mask: Path | None = None,
+        regions: Path | None = None,
         members: bool = False,
         known: Mapping[str, str | None] | None = None,
     ) -> list[ScanFiles]:
-        """The scans that are given, with their masks.
+        """The scans that are given, with their masks and label maps of regions.
 
         Parameters
         ----------
@@ -65,6 +69,8 @@ class Selection:
             Folder of the results, if there is to be one.
         mask : path, optional
             A mask for all maps, a folder, or a pattern such as ``masks/{participant}_{session}.nii.gz``.
+        regions : path, optional
+            In the same way, a label map of regions; one of a patient serves all its sessions.
         members : bool, default False
             Whether each input is a folder of one member of an ensemble.
         known : mapping of str to str, optional
@@ -80,7 +86,8 @@ class Selection:
         if self.images is not None:
             images = pair(_asked(scans), Path(self.images), role="image", suffix=self.images_suffix)
             scans = [replace(scan, image=image) for scan, image in zip(scans, images, strict=True)]
-        return scans if mask is None else self._with_masks(scans, mask)
+        scans = scans if mask is None else self._with_masks(scans, mask)
+        return scans if regions is None else self._with_regions(scans, regions)
 
     def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:
         maps = find_maps(inputs, leave_out=out, suffix=self.suffix)
@@ -94,6 +101,14 @@ class Selection:
         return [
             replace(scan, mask=one, problem=scan.problem or (None if one else problem))
             for scan, one in zip(scans, masks, strict=True)
+        ]
+
+    def _with_regions(self, scans: Sequence[ScanFiles], regions: Path) -> list[ScanFiles]:
+        found = pair(_asked(scans), regions, role="atlas", suffix=self.regions_suffix)
+        problem = f"There is no atlas of this scan in {regions}."
+        return [
+            replace(scan, regions=one, problem=scan.problem or (None if one else problem))
+            for scan, one in zip(scans, found, strict=True)
         ]
 
 

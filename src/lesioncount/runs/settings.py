@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lesioncount.errors import CalibrationError
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.plain import typed
+from lesioncount.questions import Question
+from lesioncount.runs.plain import present, typed
+from lesioncount.runs.region_settings import CountedRegions, RegionSettings
 from lesioncount.runs.scan_numbers import CONFIDENCE
 from lesioncount.trust.calibration import Calibration
 
@@ -64,6 +66,10 @@ class CountedWith:
         Of the calibration with its evidence.
     dicom : str or None
         Kind of the DICOM segmentation that was written.
+    regions : CountedRegions or None
+        Names of regions and distances to them, where it was counted by region.
+    questions : tuple of str
+        What was asked.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -76,6 +82,8 @@ class CountedWith:
     save_existence: bool = False
     save_colours: bool = False
     dicom: str | None = None
+    regions: CountedRegions | None = None
+    questions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -90,6 +98,8 @@ class CountedWith:
             "save_existence": self.save_existence,
             "save_colours": self.save_colours,
             "dicom": self.dicom,
+            **({} if self.regions is None else {"regions": asdict(self.regions)}),
+            **present({"questions": self.questions}),
         }
 
     @classmethod
@@ -113,6 +123,8 @@ class CountedWith:
             typed(content.get("save_existence", False), bool),
             typed(content.get("save_colours", False), bool),
             typed(content.get("dicom"), str | None),
+            typed(content.get("regions"), CountedRegions | None),
+            typed(content.get("questions", ()), tuple[str, ...]),
         )
 
 
@@ -140,6 +152,10 @@ class Settings:
         Add its guaranteed intervals.
     bids : bool
         Write the candidates as a BIDS derivative, too.
+    regions : RegionSettings, optional
+        Names of regions and distances to them, for scans that have a label map of regions.
+    questions : tuple of Question
+        What is asked of each scan: about the count, and about regions.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -153,6 +169,8 @@ class Settings:
     save_existence: bool = False
     save_colours: bool = False
     dicom: DicomOutput | None = None
+    regions: RegionSettings | None = None
+    questions: tuple[Question, ...] = ()
 
     @property
     def has_outputs(self) -> bool:
@@ -174,6 +192,8 @@ class Settings:
             self.save_existence,
             self.save_colours,
             None if self.dicom is None else self.dicom.kind,
+            None if self.regions is None else self.regions.recorded,
+            tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in self.questions),
         )
 
     def check(self, *, members: bool) -> None:

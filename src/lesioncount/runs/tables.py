@@ -33,6 +33,8 @@ def _cell(value: Any) -> str:
         return "n/a"
     if isinstance(value, float):
         return f"{value:.6g}"
+    if type(value) is int:
+        return str(value)
     return _harmless(" ".join(str(value).split())) or "n/a"
 
 

@@ -93,8 +93,9 @@ class Calibration:
     between members is what scans differ by as a whole. Candidates are those of the map as it is: regions above the
     threshold of the protocol, before the correction.
 
-    Of changes, p'_k is the probability that a candidate is new (gone, persisting), made of f(p_k), f(d_k) and f(u_k),
-    u_k the highest probability near it at the other time; and n is the number of changes that there seem to be.
+    Of changes, p'_k is the probability that a candidate is new (gone, persisting), made of f(r_k), f(d_k) and f(u_k):
+    r_k and u_k are the probabilities at both times where the candidate rises most above the other time; and n is the
+    number of changes that there seem to be.
 
     Examples
     --------
@@ -173,6 +174,7 @@ class Calibration:
         /,
         saddles: ArrayLike | None = None,
         others: ArrayLike | None = None,
+        risen: ArrayLike | None = None,
         *,
         among: float | None = None,
     ) -> NDArray[np.float64]:
@@ -185,11 +187,13 @@ class Calibration:
         saddles : array_like of float, optional
             Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
         others : array_like of float, optional
-            Of changes: the highest probability near each candidate at the other time.
+            Of changes: the probability at the other time where each candidate rises most above it.
+        risen : array_like of float, optional
+            Of changes: the probability of the candidate there. Default: that of its peak.
         among : float, optional
             The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
-        heights = Heights.of(probabilities, saddles, others)
+        heights = Heights.of(probabilities, saddles, others, risen)
         shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(heights) if among is None else among)
         return np.asarray(sum(w * self._at(heights, shift) for shift, w in zip(shifts, weights, strict=True)))
 
@@ -206,18 +210,28 @@ class Calibration:
         return (low + high) / 2
 
     def distribution(
-        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None, others: ArrayLike | None = None
+        self,
+        probabilities: ArrayLike,
+        /,
+        saddles: ArrayLike | None = None,
+        others: ArrayLike | None = None,
+        risen: ArrayLike | None = None,
     ) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
-        existence, weights = self.at_nodes(probabilities, saddles, others)
+        existence, weights = self.at_nodes(probabilities, saddles, others, risen)
         members = [self._with_extra(PoissonBinomial(one)) for one in existence]
         return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
 
     def at_nodes(
-        self, probabilities: ArrayLike, /, saddles: ArrayLike | None = None, others: ArrayLike | None = None
+        self,
+        probabilities: ArrayLike,
+        /,
+        saddles: ArrayLike | None = None,
+        others: ArrayLike | None = None,
+        risen: ArrayLike | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
-        heights = Heights.of(probabilities, saddles, others)
+        heights = Heights.of(probabilities, saddles, others, risen)
         shifts, weights = self._nodes(n_nodes(self.spread, len(heights.peaks)), self.seeming_count(heights))
         return np.array([self._at(heights, shift) for shift in shifts]), weights
 
@@ -233,9 +247,9 @@ class Calibration:
         corrected = self._corrected(p, shift)
         below = np.where(d > 0, self._corrected(d, shift), 0.0) if d.any() else 0.0
         own = corrected - below
-        if heights.others is not None:
+        if heights.others is not None and heights.risen is not None:
             then = np.where(heights.others > 0, self._corrected(heights.others, shift), 0.0)
-            changed = only_now(corrected, below, then, self.coupling)
+            changed = only_now(self._corrected(heights.risen, shift), below, then, self.coupling)
             own = own - changed if self.counted == "persisting" else changed
         return np.where(stands_out(p, d, self.ripple), np.maximum(own, 0.0), 0.0)
 
@@ -294,6 +308,8 @@ class Calibration:
             parts.append(f"spread {self.spread:.3g} between scans")
         if abs(self.crowding) >= _WORTH_A_WORD:
             parts.append(f"crowding {self.crowding:+.2g} around {self.typical_count:.2g} lesions")
+        if self.counted != "lesions":
+            parts.append(f"coupling {self.coupling:.3g} between the times")
         if self.ripple:
             parts.append(f"peaks that rise by less than {self.ripple:.2g} left out")
         if self.has_extra:

@@ -16,28 +16,44 @@ Counted = Literal["lesions", "new", "gone", "persisting"]
 
 @dataclass(frozen=True, eq=False)
 class Heights:
-    """What a map says of the candidates of a scan: their peaks, their saddles (0 for none), and the other time."""
+    """What maps say of the candidates of a scan.
+
+    Attributes
+    ----------
+    peaks, saddles : ndarray of float64
+        Their heights; 0 for those without a saddle.
+    others, risen : ndarray of float64, or None
+        Of changes: the probability at the other time where a candidate rises most above it, and its own there.
+    """
 
     peaks: NDArray[np.float64]
     saddles: NDArray[np.float64]
     others: NDArray[np.float64] | None = None
+    risen: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(cls, peaks: ArrayLike, saddles: ArrayLike | None = None, others: ArrayLike | None = None) -> Self:
-        """As arrays."""
-        return cls(
-            np.asarray(peaks, dtype=np.float64),
-            np.asarray(0.0 if saddles is None else saddles, dtype=np.float64),
-            None if others is None else np.asarray(others, dtype=np.float64),
-        )
+    def of(
+        cls,
+        peaks: ArrayLike,
+        saddles: ArrayLike | None = None,
+        others: ArrayLike | None = None,
+        risen: ArrayLike | None = None,
+    ) -> Self:
+        """As arrays. A candidate that rises less than its saddle has nothing of its own there."""
+        heights = np.asarray(peaks, dtype=np.float64)
+        below = np.asarray(0.0 if saddles is None else saddles, dtype=np.float64)
+        if others is None:
+            return cls(heights, below)
+        there = heights if risen is None else np.maximum(np.asarray(risen, dtype=np.float64), below)
+        return cls(heights, below, np.asarray(others, dtype=np.float64), there)
 
 
 def uncorrected(heights: Heights, counted: Counted, coupling: float) -> NDArray[np.float64]:
     """Existence as the maps have it."""
     own = heights.peaks - heights.saddles
-    if heights.others is None:
+    if heights.others is None or heights.risen is None:
         return own
-    changed = only_now(heights.peaks, heights.saddles, heights.others, coupling)
+    changed = only_now(heights.risen, heights.saddles, heights.others, coupling)
     return np.asarray(own - changed if counted == "persisting" else changed)
 
 

@@ -101,8 +101,8 @@ class TestWhatIsWritten:
         results = compare_batch([dataset(tmp_path / "data", ("1", "2", "3"))], out)
         first, middle, last = results.record("sub-p1").sessions
         assert all(one.p_gone is not None and one.p_new is not None for one in middle.lesions)
-        assert all(one.p_new is None and one.highest_before is None for one in first.lesions)
-        assert all(one.p_gone is None and one.highest_after is None for one in last.lesions)
+        assert all(one.p_new is None and one.new_before is None and one.new_at is None for one in first.lesions)
+        assert all(one.p_gone is None and one.gone_after is None and one.gone_at is None for one in last.lesions)
 
     def test_what_is_read_back_is_what_was_written(self, times, out):
         results = compare_batch(times, out)

@@ -157,7 +157,7 @@ def test_arrays_without_a_place_must_have_one_shape(tmp_path):
     for name, shape in (("a", (8, 9, 10)), ("b", (8, 9, 10)), ("c", (8, 9, 11))):
         np.save(tmp_path / f"{name}.npy", np.full(shape, 0.3, np.float32))
     assert compare_files(tmp_path / "a.npy", tmp_path / "b.npy").persisting.mean() == pytest.approx(0.3)
-    with pytest.raises(ShapeError, match=r"map of the other session.*\(8, 9, 11\)"):
+    with pytest.raises(ShapeError, match=r"map of an earlier session.*\(8, 9, 11\)"):
         compare_files(tmp_path / "c.npy", tmp_path / "a.npy")
 
 

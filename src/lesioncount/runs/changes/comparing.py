@@ -61,11 +61,9 @@ def _around(steps: list[LesionChanges], place: int) -> list[Neighbour]:
     """What the sessions before and after say of the candidates of a session."""
     found = []
     if place > 0:
-        step = steps[place - 1]
-        columns = {"highest_before": step.highest_before, "p_new": step.p_new, "p_persisting": step.p_persisting}
-        found.append(Neighbour(columns))
+        found.append(Neighbour.before(steps[place - 1]))
     if place < len(steps):
-        found.append(Neighbour({"highest_after": steps[place].highest_after, "p_gone": steps[place].p_gone}))
+        found.append(Neighbour.after(steps[place]))
     return found
 
 
@@ -93,8 +91,8 @@ def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSetting
 def _count(
     kind: Counted, raw: PoissonBinomial, step: LesionChanges, components: tuple[int, ...], settings: ChangeSettings
 ) -> ChangeCount:
-    of, others = (step.before, step.highest_after) if kind == "gone" else (step.after, step.highest_before)
-    heights = of.candidates.peak_probability, of.candidates.saddle_probability, others
+    of, rises = (step.before, step.fallen) if kind == "gone" else (step.after, step.risen)
+    heights = of.candidates.peak_probability, of.candidates.saddle_probability, rises.others, rises.heights
     fit = settings.fit(kind)
     corrected = None if fit is None else fit.calibration.distribution(*heights)
     guaranteed = None

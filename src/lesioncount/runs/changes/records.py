@@ -206,11 +206,13 @@ class CourseRecord:
         """What the maps say of the candidates that may be new, gone or persisting."""
         is_gone = kind == "gone"
         lesions = self.sessions[pair.before if is_gone else pair.after].lesions
-        others = [(one.highest_after if is_gone else one.highest_before) or 0.0 for one in lesions]
-        return Heights(
+        others = [(one.gone_after if is_gone else one.new_before) or 0.0 for one in lesions]
+        risen = [(one.gone_height if is_gone else one.new_height) or 0.0 for one in lesions]
+        return Heights.of(
             _array([one.height for one in lesions]),
             _array([one.saddle_probability or 0.0 for one in lesions]),
             _array(others),
+            _array(risen),
         )
 
     def to_json(self) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.changes import LesionChanges
+from lesioncount.rises import Rises
 from lesioncount.runs.lesion_rows import LesionRow
 
 
@@ -20,8 +22,13 @@ class FollowedLesion(LesionRow):
     ----------
     lineage : int
         The number that all candidates of the same lesion have, in all sessions of the course.
-    highest_before, highest_after : float or None
-        The highest probability within the tolerance of its peak, one session before and one after; None at the ends.
+    new_at, gone_at : str or None
+        Index of the voxel at which it rises most above the session before, and above the one after, with blanks
+        between numbers; None at the ends of the course.
+    new_height, gone_height : float or None
+        The probability there.
+    new_before, gone_after : float or None
+        The highest probability within the tolerance of it, one session before and one after.
     p_new, p_persisting : float or None
         That it is a lesion that was not, and that was, there one session before.
     p_gone : float or None
@@ -29,8 +36,12 @@ class FollowedLesion(LesionRow):
     """
 
     lineage: int
-    highest_before: float | None = None
-    highest_after: float | None = None
+    new_at: str | None = None
+    new_height: float | None = None
+    new_before: float | None = None
+    gone_at: str | None = None
+    gone_height: float | None = None
+    gone_after: float | None = None
     p_new: float | None = None
     p_persisting: float | None = None
     p_gone: float | None = None
@@ -38,8 +49,8 @@ class FollowedLesion(LesionRow):
     @property
     def is_sound(self) -> bool:
         """Whether it has a lineage, its saddle lies below its peak, and all of its probabilities are some."""
-        others = (getattr(self, name) for name in FOLLOWED_COLUMNS[1:])
-        if not all(value is None or 0 <= value <= 1 for value in others):
+        probabilities = (getattr(self, name) for name in _PROBABILITIES)
+        if not all(value is None or 0 <= value <= 1 for value in probabilities):
             return False
         return self.lineage > 0 and 0 <= (self.saddle_probability or 0.0) <= self.height <= 1
 
@@ -52,21 +63,41 @@ class FollowedLesion(LesionRow):
         }
 
 
-FOLLOWED_COLUMNS = ("lineage", "highest_before", "highest_after", "p_new", "p_persisting", "p_gone")
+FOLLOWED_COLUMNS = (
+    "lineage", "new_at", "new_height", "new_before", "gone_at", "gone_height", "gone_after", "p_new", "p_persisting",
+    "p_gone",
+)  # fmt: skip
+_PROBABILITIES = ("new_height", "new_before", "gone_height", "gone_after", "p_new", "p_persisting", "p_gone")
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbour:
-    """What another session says of the candidates of this one: values of `FollowedLesion`, a number for each."""
+    """What another session says of the candidates of this one: values of `FollowedLesion`, one for each."""
 
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, list[Any]]
+
+    @classmethod
+    def before(cls, step: LesionChanges) -> Neighbour:
+        """What the session before says."""
+        columns = {"p_new": step.p_new.tolist(), "p_persisting": step.p_persisting.tolist()}
+        return cls(columns | _rises(step.risen, "new_at", "new_height", "new_before"))
+
+    @classmethod
+    def after(cls, step: LesionChanges) -> Neighbour:
+        """What the session after says."""
+        return cls({"p_gone": step.p_gone.tolist()} | _rises(step.fallen, "gone_at", "gone_height", "gone_after"))
+
+
+def _rises(rises: Rises, at: str, height: str, other: str) -> dict[str, list[Any]]:
+    places = [" ".join(map(str, index)) for index in rises.index.tolist()]
+    return {at: places, height: rises.heights.tolist(), other: rises.others.tolist()}
 
 
 def followed(
     rows: Sequence[LesionRow], lineages: NDArray[np.int64], neighbours: Sequence[Neighbour]
 ) -> tuple[FollowedLesion, ...]:
     """Rows of candidates, with their lineages and what neighbouring sessions say of them."""
-    columns = {name: values.tolist() for one in neighbours for name, values in one.columns.items()}
+    columns = {name: values for one in neighbours for name, values in one.columns.items()}
     return tuple(
         FollowedLesion(
             **{name: getattr(row, name) for name in LesionRow.__slots__},

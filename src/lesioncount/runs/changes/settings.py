@@ -99,7 +99,7 @@ class ChangeSettings:
     channel, scale, logits
         As in `open_map`.
     tolerance_mm : float, optional
-        How far from the peak of a candidate the other map is searched. Default: 2 mm, or a voxel if that is larger.
+        How far around the voxels of a candidate the other map is searched. Default: 2 mm, or a voxel if that is larger.
     coupling : float
         How the doubt about a place belongs together at both times, see `lesioncount.coupling.only_now`.
     calibrations : tuple of CalibrationFit

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.runs.comparison import Compared
-from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.scores.predictions import Predictions
 
@@ -18,7 +17,7 @@ N_FOLDS = 5
 def methods_of(compared: Compared, seed: int, bins: int | None = None) -> dict[str, Predictions]:
     """What each method predicts, by its key; with ``bins``, counts from there on are one class."""
     scans, truth = compared.scans, true_counts(compared)
-    raw = [scan.distribution(Calibration()) for scan in scans]
+    raw = [scan.distribution(compared.results.as_it_is) for scan in scans]
     methods = {"raw": Predictions.of_distributions(raw, truth, bins=bins)}
     applied = compared.results.calibration
     if applied is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.runs.changes.as_counts import read_countable
 from lesioncount.runs.comparison import Compared, TruthOptions, compare
 from lesioncount.runs.evaluation.agreement import agreement_of, guaranteed_of
 from lesioncount.runs.evaluation.compared_methods import methods_of
@@ -16,8 +17,8 @@ from lesioncount.runs.evaluation.lesion_level import LesionLevel
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.runs.evaluation.notes import notes_on
 from lesioncount.runs.evaluation.scan_row import scan_rows
-from lesioncount.runs.results import read_counted
 from lesioncount.trust.fitting import KnownTruth
+from lesioncount.trust.heights import Counted
 from lesioncount.trust.scores.summary import score_all
 
 _OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
@@ -30,6 +31,7 @@ def evaluate(
     truth: TruthOptions,
     /,
     *,
+    of: Counted | None = None,
     bins: int | None = None,
     counts_only: bool = False,
     jobs: int = 1,
@@ -41,11 +43,13 @@ def evaluate(
     Parameters
     ----------
     results : Path
-        Folder that `count_batch` wrote.
+        Folder that `count_batch` or `compare_batch` wrote.
     out : Path
         Folder for the evaluation; made if it is not there.
     truth : TruthOptions
         Masks, or a table of counts.
+    of : {"new", "gone", "persisting"}, optional
+        Of a folder that `compare_batch` wrote: which changes. Default: new ones.
     bins : int, optional
         Score classes 0, 1, … ``bins`` or more, as the paper does with 4. Default: score counts as what they are.
     counts_only : bool, default False
@@ -65,7 +69,7 @@ def evaluate(
     """
     folder = OutputFolder(out)
     check_folder(folder, overwrite=overwrite)
-    compared = compare(read_counted(results), truth, read_maps=not counts_only, jobs=jobs)
+    compared = compare(read_countable(results, of), truth, read_maps=not counts_only, jobs=jobs)
     methods = methods_of(compared, seed, bins)
     ours = methods.get("calibrated", methods["raw"])
     scores, differences = score_all(methods, groups=compared.groups, seed=seed)
@@ -77,7 +81,10 @@ def evaluate(
         group_by=truth.group_by,
         protocol=compared.results.protocol,
         seed=seed,
-        methods={key: EvaluatedMethod.of(key, methods[key], scores[key], seed=seed) for key in methods},
+        methods={
+            key: EvaluatedMethod.of(key, methods[key], scores[key], seed=seed, counted=compared.results.of)
+            for key in methods
+        },
         differences={pair: differences[pair] for pair in _PAIRS if pair in differences},
         agreement=agreement_of(compared, ours, seed=seed),
         guaranteed=guaranteed_of(compared, ours, seed=seed),
@@ -86,13 +93,14 @@ def evaluate(
         notes=notes_on(compared, methods["raw"]),
         scans=scan_rows(compared, ours),
         bins=bins,
+        of=compared.results.of,
     )
     write_evaluation(evaluation, folder)
     return evaluation
 
 
 def known_truth(
-    results: Path, truth: TruthOptions, /, *, from_lesions: bool = False, jobs: int = 1
+    results: Path, truth: TruthOptions, /, *, of: Counted | None = None, from_lesions: bool = False, jobs: int = 1
 ) -> tuple[KnownTruth, Compared]:
     """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
     if from_lesions and truth.masks is None and truth.reviews is None:
@@ -104,7 +112,9 @@ def known_truth(
             "To calibrate from lesions, leave the table out (--truth-counts): lesions and counts must be of the same "
             "masks."
         )
-    counted = read_counted(results)
+    counted = read_countable(results, of)
+    if from_lesions and counted.of != "lesions":
+        raise CalibrationError("Changes are calibrated from counts: leave --fit-from lesions out.")
     if counted.has_members:
         raise MapFileError(
             f"{results} holds the counts of an ensemble. Calibrate the counts of a single member, then count the "
@@ -119,6 +129,10 @@ def known_truth(
             owns=owns if from_lesions else None,
             groups=compared.groups,
             saddles=[scan.saddle_probability[0] for scan in compared.scans],
+            others=None if counted.of == "lesions" else [scan.others[0] for scan in compared.scans],
+            risen=None if counted.of == "lesions" else [scan.risen[0] for scan in compared.scans],
+            counted=counted.of,
+            coupling=counted.coupling,
         ),
         compared,
     )

@@ -12,6 +12,7 @@ from lesioncount.runs.evaluation.lesion_level import LesionLevel
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.runs.evaluation.scan_row import ScanRow
 from lesioncount.runs.plain import estimates_of, number_of, typed
+from lesioncount.trust.heights import Counted
 from lesioncount.trust.scores.agreement import Agreement, Tercile
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
 from lesioncount.trust.scores.estimate import Estimate
@@ -73,6 +74,8 @@ class Evaluation:
     scans : tuple of ScanRow
     bins : int or None
         Counts from here on were scored as one class; None if each count was scored as what it is.
+    of : str
+        What was counted: "lesions", or "new", "gone" or "persisting" ones.
     n_resamples, confidence, nll_floor, version
         What it was made with.
     """
@@ -93,6 +96,7 @@ class Evaluation:
     notes: tuple[str, ...]
     scans: tuple[ScanRow, ...]
     bins: int | None = None
+    of: Counted = "lesions"
     n_resamples: int = N_RESAMPLES
     confidence: float = CONFIDENCE
     nll_floor: float = NLL_FLOOR
@@ -128,6 +132,7 @@ class Evaluation:
             "group_by": self.group_by,
             "protocol": self.protocol.to_dict(),
             "bins": self.bins,
+            "of": self.of,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
             "confidence": self.confidence,
@@ -179,6 +184,7 @@ class Evaluation:
             notes=tuple(typed(note, str) for note in typed(content["notes"], list[Any])),
             scans=tuple(ScanRow.from_dict(typed(scan, dict[str, Any])) for scan in typed(content["scans"], list[Any])),
             bins=None if bins is None else typed(bins, int),
+            of=typed(content.get("of", "lesions"), Counted),
             n_resamples=typed(content["n_resamples"], int),
             confidence=number_of(content["confidence"]),
             nll_floor=number_of(content["nll_floor"]),

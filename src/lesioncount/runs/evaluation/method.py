@@ -10,6 +10,7 @@ import numpy as np
 
 from lesioncount.runs.evaluation.curves import CertaintyCurve
 from lesioncount.runs.plain import estimates_of, typed
+from lesioncount.trust.heights import Counted
 from lesioncount.trust.scores.classification import Confusion
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.pit import CoverageCurve, PitHistogram, randomised_pit
@@ -17,6 +18,13 @@ from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.reliability import Reliability
 
 T = TypeVar("T")
+
+# Of changes, the usual ways are others.
+_OF_CHANGES = {
+    "cc": ("subtracted at 0.5", "components above 0.5 at one time and not at the other, the usual count of changes"),
+    "cc_tuned": ("subtracted, tuned", "the same above the threshold that works best on the other folds"),
+    "all_zero": ("no change", "no change in any pair"),
+}
 
 _ABOUT = {
     "raw": ("lesioncount", "the distribution of the count, straight from the maps"),
@@ -70,13 +78,22 @@ class EvaluatedMethod:
         return self.scores.get(name, Estimate())
 
     @classmethod
-    def of(cls, key: str, predictions: Predictions, scores: Mapping[str, Estimate], *, seed: int = 0) -> Self:
+    def of(
+        cls,
+        key: str,
+        predictions: Predictions,
+        scores: Mapping[str, Estimate],
+        *,
+        seed: int = 0,
+        counted: Counted = "lesions",
+    ) -> Self:
         """From what it predicted, and the scores of that; the seed is that of the randomised transform."""
+        about = _ABOUT if counted == "lesions" else _ABOUT | _OF_CHANGES
         # What bins hide, P(C < truth) among "4 or more", is known here: the transform is that of the whole support.
         pit = None if predictions.entropy is None else randomised_pit(predictions.below, predictions.p_truth, seed=seed)
         return cls(
             key,
-            *_ABOUT[key],
+            *about[key],
             scores,
             None if pit is None else PitHistogram.of(pit),
             None if pit is None else CoverageCurve.of(pit),

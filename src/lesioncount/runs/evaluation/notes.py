@@ -18,6 +18,7 @@ _POLARISED_SHARE, _NEAR_CERTAIN = 0.8, 0.02
 def notes_on(compared: Compared, raw: Predictions) -> tuple[str, ...]:
     """All notes that apply; ``raw`` is what the maps predict without calibration."""
     return (
+        *_changes(compared),
         *_left_out(compared),
         *compared.notes,
         *_polarised(compared),
@@ -26,6 +27,12 @@ def notes_on(compared: Compared, raw: Predictions) -> tuple[str, ...]:
         *_not_read(compared),
         *_few(compared),
     )
+
+
+def _changes(compared: Compared) -> Iterator[str]:
+    of = compared.results.of
+    if of != "lesions":
+        yield f"Counted are {of} lesions between two sessions of a patient: each such pair is one scan here."
 
 
 def _left_out(compared: Compared) -> Iterator[str]:

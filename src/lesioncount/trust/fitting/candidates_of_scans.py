@@ -88,6 +88,7 @@ class CandidatesOfScans:
         self._saddles = logit(saddles[self._with_saddle])
         others = [one.others for one in heights if one.others is not None]
         self._others = np.concatenate(others) if others else None
+        self._risen = logit(np.concatenate([np.empty(0), *(one.risen for one in heights if one.risen is not None)]))
         self.begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.n_of = np.array(sizes, dtype=np.int64)
         self._scan = np.repeat(np.arange(len(sizes)), sizes)
@@ -116,7 +117,7 @@ class CandidatesOfScans:
             return peak - saddle
         coupling = self._evidence.coupling
         other = Height.of(logit(self._others), slope, shift + margin_of(coupling)).where(self._others > 0)
-        changed = only_now(peak, saddle, other, coupling)
+        changed = only_now(Height.of(self._risen, slope, shift), saddle, other, coupling)
         return peak - saddle - changed if self._evidence.counted == "persisting" else changed
 
     def _at_saddles(self, slope: float, shift: NDArray[np.float64]) -> Height:

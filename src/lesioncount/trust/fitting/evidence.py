@@ -108,10 +108,11 @@ class ConformalFit:
     conformal: ConformalCounts
 
     def interval(
-        self, probabilities: Any, confidence: float, saddles: Any = None, others: Any = None
+        self, probabilities: Any, confidence: float, saddles: Any = None, others: Any = None, risen: Any = None
     ) -> tuple[int, int]:
         """Lowest and highest count, from what `Calibration.distribution` takes."""
-        return self.conformal.interval(self.calibration.distribution(probabilities, saddles, others), confidence)
+        distribution = self.calibration.distribution(probabilities, saddles, others, risen)
+        return self.conformal.interval(distribution, confidence)
 
 
 @dataclass(frozen=True, eq=False)

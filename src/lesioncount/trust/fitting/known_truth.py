@@ -33,7 +33,9 @@ class KnownTruth:
     saddles : sequence of array_like, optional
         Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
     others : sequence of array_like of float, optional
-        Of changes between two scans: the highest probability near each candidate at the other time.
+        Of changes between two scans: the probability at the other time where each candidate rises most above it.
+    risen : sequence of array_like of float, optional
+        Of changes: the probability of the candidate there. Default: that of its peak.
     counted : {"lesions", "new", "gone", "persisting"}
         What the counts are of. All but the first need ``others``.
     coupling : float
@@ -48,6 +50,7 @@ class KnownTruth:
     others: tuple[NDArray[np.float64], ...] | None = None
     counted: Counted = "lesions"
     coupling: float = DEFAULT_COUPLING
+    risen: tuple[NDArray[np.float64], ...] | None = None
 
     @classmethod
     def of(
@@ -61,13 +64,14 @@ class KnownTruth:
         others: Sequence[ArrayLike] | None = None,
         counted: Counted = "lesions",
         coupling: float = DEFAULT_COUPLING,
+        risen: Sequence[ArrayLike] | None = None,
     ) -> Self:
         """Check, and bring into shape."""
         try:
             arrays = tuple(np.asarray(p, dtype=np.float64) for p in peaks)
-            below, near = (
+            below, near, there = (
                 None if given is None else tuple(np.asarray(d, dtype=np.float64) for d in given)
-                for given in (saddles, others)
+                for given in (saddles, others, risen)
             )
             truth = np.asarray(counts, dtype=np.float64)
         except (TypeError, ValueError):
@@ -85,12 +89,12 @@ class KnownTruth:
             raise CalibrationError("Expected a saddle from 0 up to its peak for each candidate.")
         if (counted == "lesions") != (near is None):
             raise CalibrationError("Changes, and only they, need the probabilities at the other time.")
-        if near is not None and [u.shape for u in near] != [p.shape for p in arrays]:
-            raise CalibrationError("Expected the probability at the other time for each candidate.")
+        if any(one is not None and [u.shape for u in one] != [p.shape for p in arrays] for one in (near, there)):
+            raise CalibrationError("Expected the probabilities at both times for each candidate.")
         names = tuple(range(len(arrays))) if groups is None else tuple(groups)
         if len(names) != len(arrays):
             raise CalibrationError(f"Expected a group for each of {len(arrays)} scans, but got {len(names)}.")
-        return cls(arrays, truth.astype(np.int64), held, names, below, near, counted, coupling)
+        return cls(arrays, truth.astype(np.int64), held, names, below, near, counted, coupling, there)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -104,8 +108,8 @@ class KnownTruth:
     def heights(self) -> list[Heights]:
         """What the maps say of the candidates of each scan."""
         none = [None] * len(self)
-        parts = self.peaks, self.saddles or none, self.others or none
-        return [Heights.of(p, d, u) for p, d, u in zip(*parts, strict=True)]
+        parts = self.peaks, self.saddles or none, self.others or none, self.risen or none
+        return [Heights.of(*one) for one in zip(*parts, strict=True)]
 
     @property
     def as_it_is(self) -> Calibration:
@@ -114,7 +118,7 @@ class KnownTruth:
 
     def distributions(self, calibration: Calibration) -> list[CountDistribution]:
         """The count of each scan, after a calibration."""
-        return [calibration.distribution(one.peaks, one.saddles, one.others) for one in self.heights]
+        return [calibration.distribution(one.peaks, one.saddles, one.others, one.risen) for one in self.heights]
 
     def __getitem__(self, rows: Sequence[int]) -> KnownTruth:
         """Some of the scans."""
@@ -127,6 +131,7 @@ class KnownTruth:
             None if self.others is None else tuple(self.others[i] for i in rows),
             self.counted,
             self.coupling,
+            None if self.risen is None else tuple(self.risen[i] for i in rows),
         )
 
     def without_ripples(self, ripple: float) -> KnownTruth:
@@ -140,6 +145,7 @@ class KnownTruth:
             saddles=tuple(d[k] for d, k in zip(self.saddles, kept, strict=True)),
             owns=None if self.owns is None else tuple(o[k] for o, k in zip(self.owns, kept, strict=True)),
             others=None if self.others is None else tuple(u[k] for u, k in zip(self.others, kept, strict=True)),
+            risen=None if self.risen is None else tuple(r[k] for r, k in zip(self.risen, kept, strict=True)),
         )
 
     def one_per_group(self, *, seed: int) -> list[int]:

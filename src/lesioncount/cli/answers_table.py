@@ -1,0 +1,70 @@
+"""Answers to questions, as ``lesioncount count`` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from lesioncount.runs import RunResults
+    from lesioncount.runs.answers import Answer
+    from lesioncount.runs.records import ScanSummary
+
+# Questions of more letters have a number as the head of their column.
+_SHORT = 28
+
+
+def print_answers(console: Console, result: RunResults, *, shown: int) -> None:
+    """A line for each scan, with a column for each question; then what was missing."""
+    answered = [scan for scan in result.counted if scan.answers]
+    if not answered:
+        return
+    asked = answered[0].answers
+    for number, answer in enumerate(asked, start=1):
+        if _head(answer, number) != answer.question:
+            console.print(f"{_head(answer, number)}: {answer.question}", markup=False, highlight=False)
+    console.print(_table(answered[:shown], asked, is_calibrated=result.calibration is not None))
+    for name, missing in _missing(answered).items():
+        console.print(
+            f"note: {name} was asked without {', '.join(missing)}, which no region is called here: the probability is "
+            "a lower bound.",
+            markup=False,
+            highlight=False,
+        )
+
+
+def _missing(scans: Sequence[ScanSummary]) -> dict[str | None, dict[str, None]]:
+    """What is missing in some scan, by the name of the question that asks for it."""
+    found: dict[str | None, dict[str, None]] = {}
+    for answer in (answer for scan in scans for answer in scan.answers if answer.missing):
+        found.setdefault(answer.name, {}).update(dict.fromkeys(answer.missing))
+    return found
+
+
+def _table(scans: Sequence[ScanSummary], asked: Sequence[Answer], *, is_calibrated: bool) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("calibrated probability of" if is_calibrated else "probability of", no_wrap=True)
+    for number, answer in enumerate(asked, start=1):
+        table.add_column(escape(_head(answer, number)), justify="right", no_wrap=True)
+    for scan in scans:
+        table.add_row(escape(scan.name), *(_shown(answer.best) for answer in scan.answers))
+    return table
+
+
+def _shown(probability: float) -> str:
+    """Three digits, but 0 and 1 only where it is certain."""
+    if 0 < probability < 0.0005:
+        return "< 0.001"
+    return "> 0.999" if 0.9995 <= probability < 1 else f"{probability:.3f}"
+
+
+def _head(answer: Answer, number: int) -> str:
+    if answer.name is not None:
+        return answer.name
+    return answer.question if len(answer.question) <= _SHORT else f"question {number}"

@@ -1,0 +1,130 @@
+"""Groups of patients → figures: their means, their rate ratios, and the total of each."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lesioncount.distributions.shown_counts import grouped
+from lesioncount.report.drawing import MARK, OURS, USUAL, Figure, count_axis, legend, ratio_axis, svg, whole_numbers
+from lesioncount.runs.groups import TrialSummary
+from lesioncount.runs.groups.group_row import GroupRow, RatioRow
+
+# Letters of the name of a group that fit beside its row, and its rows.
+_LINE, _MOST_LINES = 18, 2
+
+# Means further apart than this factor, or patients with more lesions, are shown by their logarithms.
+_MANY_LESIONS = 30
+
+# Points of patients, which lie above and below each other where there are many.
+_SPREAD = 0.32
+_MOST_POINTS = 300
+
+_MOST_BARS = 60
+_PALE = 0.35
+
+
+def figures_of(summary: TrialSummary) -> dict[str, Figure]:
+    """All figures that have something to show, by name."""
+    drawn = [_means(summary), _ratios(summary)]
+    drawn += [_total(number, group) for number, group in enumerate(summary.groups, start=1)]
+    return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def _means(summary: TrialSummary) -> Figure:
+    """Each group in a row: its patients as points, and the mean per scan with its interval."""
+    groups = summary.groups
+    largest = max(max(group.expected, default=0.0) for group in groups)
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for row, group in enumerate(groups):
+            points = _some(group.expected)
+            label = "a patient: expected lesions per scan" if row == 0 else None
+            axes.plot(points, row + _scattered(len(points)), "o", color=USUAL, markersize=3.5, alpha=0.7, label=label)
+            _draw_mean(axes, row, group, is_first=row == 0)
+        axes.set(xlabel="lesions per scan", xlim=(-0.04 * max(largest, 1.0), 1.05 * max(largest, 1.0)))
+        count_axis(axes, "x", is_log=largest > _MANY_LESIONS)
+        _name_rows(axes, [group.name for group in groups])
+        legend(figure)
+
+    label = "Lesions per scan of the patients of each group, and the mean of each with its 95 % interval."
+    return Figure("group-means", label, svg(draw, height_inch=1.5 + 0.55 * len(groups)))
+
+
+def _draw_mean(axes: Any, row: int, group: GroupRow, *, is_first: bool) -> None:
+    mean = group.per_scan.estimate
+    if mean.has_interval:
+        axes.hlines([row], mean.low, mean.high, color=OURS, linewidth=4, alpha=0.6)
+    label = "mean per scan, with its 95 % interval" if is_first else None
+    axes.plot([mean.value], [row], "D", color=OURS, markersize=7, label=label)
+
+
+def _ratios(summary: TrialSummary) -> Figure | None:
+    """The ratio of each group to the reference with its interval, on a scale where a half and twice are as far."""
+    known = [ratio for ratio in summary.ratios if ratio.is_known]
+    if not known:
+        return None
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        axes.axvline(0, color=USUAL, linewidth=1, linestyle=(0, (2, 2)))
+        for row, ratio in enumerate(known):
+            _draw_ratio(axes, row, ratio)
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(low, -np.log(2.2)), max(high, np.log(2.2)))
+        ratio_axis(axes.xaxis)
+        axes.set_xlabel(f"rate, as a multiple of that of {summary.reference.name[:40]}")
+        _name_rows(axes, [ratio.name for ratio in known])
+
+    label = "Rate ratios to the reference with their 95 % intervals; at ×1 there is no difference."
+    return Figure("group-ratios", label, svg(draw, height_inch=1.0 + 0.45 * len(known)))
+
+
+def _draw_ratio(axes: Any, row: int, ratio: RatioRow) -> None:
+    is_clear = not ratio.ratio.low <= 1 <= ratio.ratio.high
+    value, low, high = np.log([ratio.ratio.value, ratio.ratio.low, ratio.ratio.high])
+    axes.hlines([row], low, high, color=OURS, linewidth=2)
+    axes.plot([value], [row], "D", color=OURS, markersize=8, markerfacecolor=OURS if is_clear else "none")
+
+
+def _total(number: int, group: GroupRow) -> Figure:
+    """How probable each total is; paler outside of the 95 % interval."""
+    edges, p = grouped(group.total, _MOST_BARS)
+    low, high = group.total_interval
+    width = int(edges[1] - edges[0])
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        bars = axes.bar(edges[:-1] + (width - 1) / 2, p, width=0.9 * width, color=OURS)
+        for begin, bar in zip(edges[:-1].tolist(), bars, strict=True):
+            bar.set_alpha(1.0 if begin + width > low and begin <= high else _PALE)
+        axes.axvline(group.total.mean(), color=MARK, linewidth=1.5)
+        axes.set(xlabel=f"lesions in its {group.n_scans} scans together", ylabel="probability")
+        axes.set_title(textwrap.shorten(group.name, 40, placeholder=" …"), fontsize=10, loc="left")
+        whole_numbers(axes)
+
+    label = f"How many lesions all scans of {group.name} have together, and how probable each total is."
+    return Figure(f"group-total-{number}", label, svg(draw, height_inch=2.4, width_inch=3.6))
+
+
+def _name_rows(axes: Any, names: Sequence[str]) -> None:
+    folded = [textwrap.fill(name, _LINE, max_lines=_MOST_LINES, placeholder=" …") for name in names]
+    axes.set_yticks(range(len(names)), folded)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def _scattered(n: int) -> Any:
+    """Shifts up and down that keep points apart, the same every time: by the golden section, no two are close."""
+    return _SPREAD * (2 * ((np.arange(n) * 0.618034) % 1) - 1)
+
+
+def _some(values: Sequence[float]) -> Sequence[float]:
+    """All points or, of very many, some from all over the list."""
+    if len(values) <= _MOST_POINTS:
+        return values
+    return [values[i] for i in np.linspace(0, len(values) - 1, _MOST_POINTS).astype(int)]

@@ -1,0 +1,138 @@
+"""Counts by region and answers → what the page shows of them: the fullest regions first, the others folded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lesioncount.regions import Within
+from lesioncount.runs.answers import Answer
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.region_numbers import RegionNumbers
+from lesioncount.runs.settings import CountedWith
+
+# Regions that are seen at once: an atlas has a hundred, and most of them are empty.
+FIRST = 12
+
+# From here on an answer is nearly yes or nearly no.
+_LIKELY, _UNLIKELY = 0.9, 0.1
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class RegionTable(Generic[Row]):
+    """The regions of a scan, or of all scans.
+
+    Attributes
+    ----------
+    first, others : list
+        Regions by distance, which somebody has asked for, and those with candidates, the fullest first.
+    empty : list of str
+        The names of those without.
+    near : frozenset of str
+        Names of regions by distance.
+    """
+
+    first: list[Row]
+    others: list[Row]
+    empty: list[str]
+    near: frozenset[str]
+
+    @property
+    def n_filled(self) -> int:
+        """Regions of the label map with candidates."""
+        return len(self.first) + len(self.others) - len(self.near)
+
+    @property
+    def n_regions(self) -> int:
+        """All regions of the label map."""
+        return self.n_filled + len(self.empty)
+
+
+def regions_of_scan(scan: ScanSummary, counted_with: CountedWith) -> RegionTable[RegionNumbers] | None:
+    """The regions of a scan; None where there are none."""
+    if not scan.regions:
+        return None
+    return _table({one.region: (one.best.count_mean, one) for one in scan.regions}, _near(counted_with))
+
+
+def _table(regions: Mapping[str, tuple[float, Row]], near: frozenset[str]) -> RegionTable[Row]:
+    """From the expected number of lesions in each region, and its row."""
+    by_distance = [row for name, (_, row) in regions.items() if name in near]
+    filled = [one for name, one in regions.items() if name not in near and one[0] > 0]
+    rows = [row for _, row in sorted(filled, key=lambda one: -one[0])]
+    empty = [name for name, (expected, _) in regions.items() if name not in near and expected == 0]
+    return RegionTable(by_distance + rows[:FIRST], rows[FIRST:], empty, near)
+
+
+@dataclass(frozen=True)
+class CohortRegion:
+    """A region over all scans: expected lesions, scans that have candidates there, and how many have a lesion."""
+
+    region: str
+    n_scans: int
+    expected: float
+    n_with_candidates: int
+    n_with_lesions: float
+
+
+def regions_of_cohort(scans: Sequence[ScanSummary], counted_with: CountedWith) -> RegionTable[CohortRegion] | None:
+    """The regions of all scans; None where there are none."""
+    found: dict[str, list[RegionNumbers]] = {}
+    for scan in scans:
+        for region in scan.regions:
+            found.setdefault(region.region, []).append(region)
+    if not found:
+        return None
+    rows = {name: _over_scans(name, regions) for name, regions in found.items()}
+    return _table({name: (row.expected, row) for name, row in rows.items()}, _near(counted_with))
+
+
+def _over_scans(name: str, regions: Sequence[RegionNumbers]) -> CohortRegion:
+    return CohortRegion(
+        name,
+        len(regions),
+        sum(one.best.count_mean for one in regions),
+        sum(one.n_candidates > 0 for one in regions),
+        sum(one.best.p_1plus for one in regions),
+    )
+
+
+@dataclass(frozen=True)
+class CohortQuestion:
+    """A question over all scans: how many are expected to fulfil it, and how clear that is."""
+
+    question: str
+    name: str | None
+    missing: tuple[str, ...]
+    n_scans: int
+    expected: float
+    n_likely: int
+    n_open: int
+    n_unlikely: int
+
+
+def questions_of_cohort(scans: Sequence[ScanSummary]) -> list[CohortQuestion]:
+    """What was asked of all scans."""
+    found: dict[tuple[str | None, str], list[Answer]] = {}
+    for scan in scans:
+        for answer in scan.answers:
+            found.setdefault((answer.name, answer.question), []).append(answer)
+    return [_question(*key, answers) for key, answers in found.items()]
+
+
+def _question(name: str | None, question: str, answers: Sequence[Answer]) -> CohortQuestion:
+    likely = sum(one.best > _LIKELY for one in answers)
+    unlikely = sum(one.best < _UNLIKELY for one in answers)
+    missing = tuple(dict.fromkeys(region for one in answers for region in one.missing))
+    n_open = len(answers) - likely - unlikely
+    return CohortQuestion(
+        question, name, missing, len(answers), sum(one.best for one in answers), likely, n_open, unlikely
+    )
+
+
+def _near(counted_with: CountedWith) -> frozenset[str]:
+    texts = () if counted_with.regions is None else counted_with.regions.within
+    return frozenset(Within.parse(text).name for text in texts)

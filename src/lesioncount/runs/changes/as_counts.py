@@ -1,0 +1,70 @@
+"""Changes of patients as counts of scans: what is evaluated and calibrated as any other count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lesioncount.errors import MapFileError
+from lesioncount.runs.changes.records import CourseRecord, PairRecord
+from lesioncount.runs.changes.results import ChangeResults, find_change_run, read_changes
+from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.results import RunResults, read_counted
+from lesioncount.runs.run_file import Run
+from lesioncount.runs.settings import CountedWith
+from lesioncount.trust.heights import Counted, uncorrected
+
+# What is meant where nobody says which changes.
+_DEFAULT: Counted = "new"
+
+
+def read_countable(out: Path, of: Counted | None = None) -> RunResults:
+    """The counts in a folder of results: of lesions, or of new, gone or persisting ones if it is of a comparison."""
+    if find_change_run(out) is None:
+        if of not in (None, "lesions"):
+            raise MapFileError(
+                f"{out} holds no comparison, so that there are no {of} lesions in it. Compare first: lesioncount "
+                f"compare BASELINE FOLLOWUP -o {out}"
+            )
+        return read_counted(out)
+    results = read_changes(out)
+    if not results.compared:
+        raise MapFileError(f"There is no patient in {out} that was compared.")
+    return counts_of(results, _DEFAULT if of is None else of)
+
+
+def counts_of(results: ChangeResults, kind: Counted, /) -> RunResults:
+    """The number of new, gone or persisting lesions, with a pair of sessions in the place of a scan."""
+    if kind == "lesions":
+        raise MapFileError(f"{results.out} holds changes: ask for new, gone or persisting lesions (--of).")
+    settings = results.run.compared_with
+    counted_with = CountedWith(
+        settings.protocol,
+        settings.reading,
+        conformal=settings.conformal,
+        calibration=settings.calibrations.get(kind),
+        fingerprint=settings.fingerprints.get(kind),
+    )
+    run = Run(counted_with, results.run.jobs, None, results.run.status, results.run.versions, results.run.started)
+    scans = [_summary(record, pair, kind, settings.coupling) for record in results.records() for pair in record.pairs]
+    failed = [ScanSummary(course.name, error=course.error) for course in results.failed]
+    return RunResults(results.out, run, (*scans, *failed), of=kind, coupling=settings.coupling)
+
+
+def _summary(record: CourseRecord, pair: PairRecord, kind: Counted, coupling: float) -> ScanSummary:
+    session = record.sessions[pair.before if kind == "gone" else pair.after]
+    count, heights = pair.counts[kind], record.heights(pair, kind)
+    assert heights.others is not None and heights.risen is not None  # noqa: S101, PT018 - for the type checker
+    return ScanSummary(
+        pair.name,
+        files=session.files,
+        map=session.map,
+        numbers=count.numbers,
+        existence=(uncorrected(heights, kind, coupling),),
+        peak_probability=(heights.peaks,),
+        saddle_probability=(heights.saddles,),
+        others=(heights.others,),
+        risen=(heights.risen,),
+        warnings=session.warnings,
+        n_dropped=session.n_dropped,
+        component_counts=count.component_counts,
+    )
