@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.nearby import Ball, spacing_of
+from lesioncount.nearby import Ball, axes_in_memory, spacing_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +76,10 @@ def _nearest(index: NDArray[np.int64], others: Candidates, ball: Ball) -> NDArra
     label_map = others.label_map()
     nearest: NDArray[np.int64] = label_map[tuple(index.T)].astype(np.int64)
     beside = np.flatnonzero(nearest == 0)  # of a lesion that stays, a few: the others need no search
-    axes = np.argsort([-step for step in label_map.strides], kind="stable")
-    in_memory = label_map.transpose(axes)
-    flat = in_memory.reshape(-1)  # no copy, in the order of NIfTI neither
-    for some, position in ball.along(axes).around(index[beside][:, axes], in_memory.shape):
+    axes = axes_in_memory(label_map)
+    ordered = label_map.transpose(axes)
+    flat = ordered.reshape(-1)
+    for some, position in ball.along(axes).around(index[beside][:, axes], ordered.shape):
         labels = flat[position]
         nearest[beside[some]] = labels[(labels > 0).argmax(axis=0), np.arange(labels.shape[1])]
     return nearest

@@ -66,22 +66,37 @@ class Ball:
         Steps that lead out of the map stay at its edge, which is no farther away.
         """
         at_once = max(1, _AT_ONCE // len(self.steps))
+        reach, sizes = self.steps.max(axis=0), np.array(shape)
+        per_step = np.cumprod([1, *shape[:0:-1]])[::-1]
         for begin in range(0, len(index), at_once):
             some = slice(begin, min(begin + at_once, len(index)))
-            position = np.zeros((len(self.steps), some.stop - begin), dtype=np.int64)
-            for axis, n in enumerate(shape):
-                position *= n
-                position += np.clip(index[some, axis] + self.steps[:, axis, None], 0, n - 1)
-            yield some, position
+            here = index[some]
+            if ((here >= reach) & (here < sizes - reach)).all():  # mostly: one addition instead of nine operations
+                yield some, (self.steps @ per_step)[:, None] + here @ per_step
+            else:
+                yield some, self._clipped(here, shape)
+
+    def _clipped(self, index: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
+        position = np.zeros((len(self.steps), len(index)), dtype=np.int64)
+        for axis, n in enumerate(shape):
+            position *= n
+            position += np.clip(index[:, axis] + self.steps[:, axis, None], 0, n - 1)
+        return position
 
 
 def highest_near(values: NDArray[Any], index: NDArray[np.int64], ball: Ball) -> NDArray[Any]:
     """The highest value of a map around each of some voxels, (n, ndim)."""
-    highest = np.empty(len(index), dtype=values.dtype)
-    for some, position in ball.around(index, values.shape):
-        # Not through a flat view: a map in the order of NIfTI would be copied for it.
-        highest[some] = values[np.unravel_index(position, values.shape)].max(axis=0)
+    highest, axes = np.empty(len(index), dtype=values.dtype), axes_in_memory(values)
+    ordered = values.transpose(axes)
+    flat = ordered.reshape(-1)
+    for some, position in ball.along(axes).around(index[:, axes], ordered.shape):
+        highest[some] = flat[position].max(axis=0)
     return highest
+
+
+def axes_in_memory(values: NDArray[Any]) -> NDArray[np.intp]:
+    """The axes of an array, the slowest first: so ordered, one of NIfTI is flattened without a copy, too."""
+    return np.argsort([-step for step in values.strides], kind="stable")
 
 
 def spacing_of(candidates: Candidates) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counted_map import CountedMap
+from lesioncount.nearby import axes_in_memory
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.heights import Counted
 
@@ -57,7 +58,7 @@ def _levels(counted: CountedMap, box: tuple[slice, ...], thresholds: Sequence[fl
     values: NDArray[np.floating] = counted.voxels[box]
     if counted.inside is not None:
         values = np.where(counted.inside[box], values, 0.0)
-    axes = np.argsort([-step for step in values.strides], kind="stable")
+    axes = axes_in_memory(values)
     in_memory = values.transpose(axes)
     above = in_memory > thresholds[0]
     levels = np.zeros(above.shape, dtype=np.uint8)
