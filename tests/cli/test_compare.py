@@ -1,6 +1,7 @@
 """``lesioncount compare``: what it prints, which exit code it has, and what a pipe or Ctrl-C does to it."""
 
 import csv
+import io
 import os
 import signal
 import subprocess
@@ -278,6 +279,23 @@ def wait_for_records(out, n):
 
 def contents(out):
     return {path.name: path.read_bytes() for path in Path(out).iterdir() if path.name != "run.json"}
+
+
+class Impatient(io.StringIO):
+    """A terminal at which somebody presses Ctrl-C when the second patient is done."""
+
+    def write(self, text):
+        if text.startswith("2/3"):
+            raise KeyboardInterrupt
+        return super().write(text)
+
+
+def test_who_interrupts_is_told_how_to_go_on(times, out, monkeypatch):
+    terminal = Impatient()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert compare(*times, "-o", out) == 130
+    assert "Interrupted. What was finished is written; --resume goes on from here." in terminal.getvalue()
+    assert [row["pair"] for row in rows(f"{out}/changes.tsv")] == ["p1", "p2"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")

@@ -167,10 +167,10 @@ def _count_all(
         tell(summary)
 
 
-def why_failed(error: Exception) -> str:
+def why_failed(error: Exception, *, done: str = "counted") -> str:
     """What to say of work that failed outside of our hands."""
     if isinstance(error, WorkerDiedError):
-        return "the process that counted it died, possibly for want of memory"
+        return f"the process that {done} it died, possibly for want of memory"
     if isinstance(error, CancelledError):
         return "the cluster was lost before it was counted: --resume continues the run"
     return f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ import nibabel
 import numpy as np
 import pytest
 from nifti_files import save
-from runs.changes.small_cohort import PATIENTS, dataset, folders, lesions
+from runs.changes.small_cohort import PATIENTS, dataset, die_of_p2, folders, lesions
 
 from lesioncount.changes import compare
 from lesioncount.errors import CalibrationError, MapError, MapFileError
@@ -452,6 +452,51 @@ class TestFailures:
         (out / "p2.json").mkdir()
         with pytest.raises(MapFileError, match=r"p2\.json is not a result"):
             compare_batch(times, out, resume=True)
+
+    def test_a_process_that_dies_takes_one_patient_with_it(self, times, out):
+        results = compare_batch(times, out, jobs=2, show=die_of_p2)
+        assert [course.name for course in results.compared] == ["p1", "p3"]
+        assert "the process that compared it died" in results.failed[0].error
+        assert results.failed[0].paths == tuple(str(time / "p2.nii.gz") for time in times)
+
+    def test_a_record_that_cannot_be_written_is_a_failure(self, times, out):
+        def be_in_the_way(record, _done, _total):
+            if record.name == "p1":
+                (out / "p2.json").mkdir()
+
+        results = compare_batch(times, out, progress=be_in_the_way)
+        assert [(one.name, "is not a result of an earlier run" in one.error) for one in results.failed] == [
+            ("p2", True)
+        ]
+        assert [row["status"] for row in rows(out / "changes.tsv")] == ["ok", "failed", "ok"]
+
+    def test_a_label_map_that_cannot_be_replaced_is_a_failure(self, times, out):
+        settings = ChangeSettings(save_labels=True)
+        compare_batch(times, out, settings=settings)
+        corrected = save(out / "p1_changes.nii.gz", np.ones(lesions().shape, np.uint8)).read_bytes()
+        save(times[1] / "p1.nii.gz", lesions(0.9, 0.3), AFFINE)
+        results = compare_batch(times, out, settings=settings, resume=True)
+        assert [(one.name, "p1_changes.nii.gz is not a result" in one.error) for one in results.failed] == [
+            ("p1", True)
+        ]
+        assert (out / "p1_changes.nii.gz").read_bytes() == corrected
+
+    def test_a_link_that_leads_nowhere_since(self, times, out):
+        compare_batch(times, out)
+        (times[1] / "p2.nii.gz").unlink()
+        (times[1] / "p2.nii.gz").symlink_to(times[1] / "gone.nii.gz")
+        assert [one.name for one in compare_batch(times, out, resume=True).failed] == ["p2"]
+
+    def test_an_interruption_keeps_what_was_finished(self, times, out):
+        def stop(record, _done, _total):
+            if record.name == "p2":
+                raise KeyboardInterrupt
+
+        results = compare_batch(times, out, progress=stop)
+        assert results.interrupted
+        assert [course.name for course in results.courses] == ["p1", "p2"]
+        assert read_changes(out).interrupted
+        assert not compare_batch(times, out, resume=True).interrupted
 
     def test_maps_of_one_patient_that_do_not_overlap(self, times, out):
         far = np.eye(4)

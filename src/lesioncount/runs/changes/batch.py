@@ -135,7 +135,7 @@ def _compare_all(
         try:
             record = future.result()
         except Exception as error:  # noqa: BLE001 - a process that died: the others are none the worse
-            record = failed(todo[place], why_failed(error))
+            record = failed(todo[place], why_failed(error, done="compared"))
         tell(record)
 
 
