@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,9 @@ from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.resampling import resampled, same_place
 from lesioncount.rises import Rises
 from lesioncount.voxels import sigmoid
+
+if TYPE_CHECKING:
+    from lesioncount.questions import Question
 
 # In millimetres, and in voxels where these are larger: registration is off by a millimetre or so, and the edge of a
 # lesion by a voxel. docs/over_time.md has what it costs, and gains.
@@ -88,6 +91,33 @@ class LesionChanges:
     def persisting(self) -> PoissonBinomial:
         """The number of lesions, as seen after, that were there before."""
         return PoissonBinomial(self.p_persisting)
+
+    def ask(self, question: Question | str, /) -> float:
+        """The probability that the numbers of changes fulfil a question.
+
+        Parameters
+        ----------
+        question : str or Question
+            About ``new``, ``gone`` and ``persisting`` lesions, and ``count``, those of the map after: such as
+            ``"new >= 1"`` or ``"new > gone"``.
+
+        Notes
+        -----
+        A candidate of the map after is new, or persists, or is no lesion. What is gone is taken as independent of that.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> changes = compare(np.array([[0.5, 0.0, 0.0, 0.0]]), np.array([[0.0, 0.0, 0.0, 0.75]]))
+        >>> changes.ask("new >= 1"), changes.ask("new = 1 and gone = 1")
+        (0.75, 0.375)
+        """
+        from lesioncount.questions import probability_of  # not at the top: only some ask
+        from lesioncount.questions.over_time import asked_over_time, trials_over_time
+
+        asked = asked_over_time(question)
+        found = {"new": self.p_new, "persisting": self.p_persisting, "gone": self.p_gone}
+        return probability_of(asked, trials_over_time(asked.names, found))
 
     def __str__(self) -> str:
         """A few readable lines."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lesioncount.cli import compare_arguments
 from lesioncount.cli.count import shortened
 from lesioncount.cli.map_arguments import protocol_of
+from lesioncount.cli.region_arguments import questions_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -85,6 +86,7 @@ def _settings(options: argparse.Namespace) -> Any:
         calibrations=tuple(fits),
         conformal=options.interval == "conformal",
         save_labels=options.save_labels,
+        questions=questions_of(options.ask),
     )
 
 
@@ -107,6 +109,8 @@ def _selection(options: argparse.Namespace) -> Any:
 def _print_summary(results: ChangeResults, *, shown: int) -> None:
     from rich.console import Console
 
+    from lesioncount.cli.answers_table import print_answers
+
     console = Console(soft_wrap=True)
     pairs = [(course, pair) for course in results.compared for pair in course.pairs]
     if pairs:
@@ -114,6 +118,7 @@ def _print_summary(results: ChangeResults, *, shown: int) -> None:
         if results.run.compared_with.calibrations:
             wide.print(f"Calibrated: numbers of {' and '.join(results.run.compared_with.calibrations)} lesions")
         wide.print(_table(pairs[:shown], longest=max(wide.width - _NUMBERS, _SHORTEST)))
+        print_answers(wide, {pair.name: pair.answers for _, pair in pairs if pair.answers}, shown=shown)
     if len(pairs) > shown:
         console.print(f"… and {len(pairs) - shown} more (-v lists all)")
     for note in _notes(results):
@@ -155,7 +160,7 @@ def _table(pairs: list[tuple[CourseRecord, PairRecord]], *, longest: int) -> Tab
 
 def _notes(results: ChangeResults) -> list[str]:
     alone = results.run.alone
-    notes = []
+    notes = _uncalibrated(results)
     if alone:
         more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
         have = "has" if len(alone) == 1 else "have"
@@ -171,3 +176,15 @@ def _notes(results: ChangeResults) -> list[str]:
 
 def _some(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _uncalibrated(results: ChangeResults) -> list[str]:
+    """Questions that are answered as the maps have it, though some numbers are calibrated."""
+    given = results.run.compared_with.calibrations
+    answers = results.compared[0].pairs[0].answers if results.compared and given else ()
+    return [
+        f"{answer.question!r} is answered as the maps have it: not all that it asks for was calibrated, only "
+        f"{', '.join(given)}"
+        for answer in answers
+        if answer.probability_calibrated is None
+    ]

@@ -6,15 +6,16 @@ import argparse
 
 from lesioncount.cli.arguments import named_path, processes
 from lesioncount.cli.map_arguments import add_definition, add_reading, add_whose
+from lesioncount.cli.region_arguments import add_ask
 from lesioncount.coupling import DEFAULT_COUPLING
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add them to the parser of the command."""
     parser.epilog = (
-        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient. Maps must be registered to each "
-        "other. Exit code: 0 if all patients were compared, 1 if some failed, 2 if nothing could be done, 130 if "
-        "interrupted. Research software: no diagnosis."
+        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient, and answers.tsv where something is "
+        "asked. Maps must be registered to each other. Exit code: 0 if all patients were compared, 1 if some failed, 2 "
+        "if nothing could be done, 130 if interrupted. Research software: no diagnosis."
     )
     parser.add_argument(
         "inputs",
@@ -95,4 +96,9 @@ def _add_coupling(parser: argparse.ArgumentParser) -> None:
         choices=("distribution", "conformal"),
         default="distribution",
         help="conformal: add a 90 %% interval that is guaranteed for pairs like those used for the calibration",
+    )
+    add_ask(
+        when,
+        "the probability that this is so, such as 'new >= 1' or 'new > gone': about new, gone and persisting lesions, "
+        "and count, those of the later map. May be repeated",
     )

@@ -18,10 +18,13 @@ from lesioncount.runs.changes.records import CourseRecord, read_course
 from lesioncount.runs.changes.results import ChangeResults, ChangeRun, find_change_run
 from lesioncount.runs.changes.settings import ChangeSettings
 from lesioncount.runs.changes.tables import (
+    ANSWER_COLUMNS,
     CHANGE_COLUMNS,
     LINEAGE_COLUMNS,
+    OPTIONAL_ANSWER_COLUMNS,
     OPTIONAL_CHANGE_COLUMNS,
     OPTIONAL_LINEAGE_COLUMNS,
+    answer_rows,
     change_rows,
     lineage_rows,
 )
@@ -34,7 +37,7 @@ from lesioncount.runs.workers import results_of
 
 Progress = Callable[[CourseRecord, int, int], None]
 
-TABLES = ("changes.tsv", "lineages.tsv")
+TABLES = ("changes.tsv", "lineages.tsv", "answers.tsv")
 
 # The page that shows a comparison.
 PAGE = "changes.html"
@@ -64,7 +67,7 @@ def compare_batch(
     out : path
         Folder of the results; made if it is not there.
     settings : ChangeSettings, optional
-        Protocol, tolerance, coupling, calibrations, and whether to write label maps.
+        Protocol, tolerance, coupling, calibrations, questions, and whether to write label maps.
     selection : CourseSelection, optional
         How maps are paired.
     mask : path, optional
@@ -198,3 +201,9 @@ def _write_tables(folder: OutputFolder, results: ChangeResults) -> None:
     )
     for name, rows, columns, optional in tables:
         folder.write_text(name, to_tsv(filled_columns(columns, rows, optional=optional), rows))
+    answers = [row for course in results.compared for row in answer_rows(course)]
+    if answers:
+        columns = filled_columns(ANSWER_COLUMNS, answers, optional=OPTIONAL_ANSWER_COLUMNS)
+        folder.write_text(TABLES[2], to_tsv(columns, answers))
+    else:  # not the answers of another time
+        folder.remove(TABLES[2])

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.runs.answers import Answer
 from lesioncount.runs.changes.session_rows import FollowedLesion
 from lesioncount.runs.changes.settings import KINDS, ComparedWith
 from lesioncount.runs.plain import present, read_json, to_json, typed
@@ -127,6 +128,8 @@ class PairRecord:
     tolerance_mm : float
     counts : mapping of str to ChangeCount
         Of new, gone and persisting lesions.
+    answers : tuple of Answer
+        To the questions that were asked.
     """
 
     name: str
@@ -134,16 +137,19 @@ class PairRecord:
     after: int
     tolerance_mm: float
     counts: Mapping[Counted, ChangeCount]
+    answers: tuple[Answer, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        counts = {kind: count.to_dict() for kind, count in self.counts.items()}
+        counts: dict[str, Any] = {kind: count.to_dict() for kind, count in self.counts.items()}
         return {
             "pair": self.name,
             "before": self.before,
             "after": self.after,
             "tolerance_mm": self.tolerance_mm,
-        } | counts
+            **counts,
+            **present({"answers": tuple(answer.to_dict() for answer in self.answers)}),
+        }
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Self:
@@ -154,6 +160,7 @@ class PairRecord:
             typed(content["after"], int),
             typed(content["tolerance_mm"], float),
             {kind: ChangeCount.from_plain(typed(content[kind], dict[str, Any])) for kind in KINDS},
+            typed(content.get("answers", ()), tuple[Answer, ...]),
         )
 
 

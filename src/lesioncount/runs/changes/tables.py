@@ -1,4 +1,4 @@
-"""Records of courses → the rows of ``changes.tsv`` and ``lineages.tsv``."""
+"""Records of courses → the rows of ``changes.tsv``, ``lineages.tsv`` and ``answers.tsv``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,13 @@ LINEAGE_COLUMNS = (
 )  # fmt: skip
 OPTIONAL_LINEAGE_COLUMNS = ("participant_id",)
 
+ANSWER_COLUMNS = ("pair", "patient", "participant_id", "question", "name", "probability", "probability_calibrated")
+OPTIONAL_ANSWER_COLUMNS = ("participant_id", "name", "probability_calibrated")
+
 
 def change_rows(record: CourseRecord) -> Iterator[dict[str, Any]]:
     """A row for each pair of sessions; one with the error, if the course could not be compared."""
-    whose = {"patient": record.name, **({"participant_id": record.participant} if record.participant else {})}
+    whose = _whose(record)
     if not record.is_compared:
         yield {"pair": record.name, **whose, "status": record.status, "error": record.error}
     for pair in record.pairs:
@@ -84,9 +87,20 @@ def summary_cells(numbers: CountNumbers) -> dict[str, Any]:
     }
 
 
+def answer_rows(record: CourseRecord) -> Iterator[dict[str, Any]]:
+    """A row for each pair of sessions and question."""
+    for pair in record.pairs:
+        for answer in pair.answers:
+            yield {"pair": pair.name, **_whose(record), **answer.row()}
+
+
+def _whose(record: CourseRecord) -> dict[str, Any]:
+    return {"patient": record.name, **({"participant_id": record.participant} if record.participant else {})}
+
+
 def lineage_rows(record: CourseRecord) -> Iterator[dict[str, Any]]:
     """A row for each lineage and session: what is there of a lesion, also where there is nothing."""
-    whose = {"patient": record.name, **({"participant_id": record.participant} if record.participant else {})}
+    whose = _whose(record)
     members: dict[int, list[list[FollowedLesion]]] = defaultdict(lambda: [[] for _ in record.sessions])
     for place, session in enumerate(record.sessions):
         for lesion in session.lesions:
