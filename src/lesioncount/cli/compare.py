@@ -143,8 +143,7 @@ def _print_summary(results: ChangeResults, *, shown: int) -> None:
     if pairs:
         wide = console if console.is_terminal else Console(width=_NO_LIMIT)
         if results.run.compared_with.calibrations:
-            kinds = ", ".join(results.run.compared_with.calibrations)
-            wide.print(f"Calibrated numbers of lesions: {kinds}")
+            wide.print(f"Calibrated: numbers of {' and '.join(results.run.compared_with.calibrations)} lesions")
         wide.print(_table(pairs[:shown], longest=max(wide.width - _NUMBERS, _SHORTEST)))
         print_answers(wide, {pair.name: pair.answers for _, pair in pairs if pair.answers}, shown=shown)
     if len(pairs) > shown:
@@ -152,7 +151,7 @@ def _print_summary(results: ChangeResults, *, shown: int) -> None:
     for note in _notes(results):
         console.print(f"note: {note}", markup=False, highlight=False)
     expected = sum(pair.counts["new"].numbers.best.count_mean for _, pair in pairs)
-    what = f"{len(pairs)} pair{'' if len(pairs) == 1 else 's'} of {len(results.compared)} patients compared"
+    what = f"{_some(len(pairs), 'pair')} of {_some(len(results.compared), 'patient')} compared"
     console.print(
         f"{what}, {expected:.1f} new lesions expected in total, {len(results.failed)} failed. Results: {results.out}",
         markup=False,
@@ -191,7 +190,8 @@ def _notes(results: ChangeResults) -> list[str]:
     notes = _uncalibrated(results)
     if alone:
         more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
-        notes.append(f"{len(alone)} patients have one map only: {', '.join(alone[:_NAMED])}{more}")
+        have = "has" if len(alone) == 1 else "have"
+        notes.append(f"{_some(len(alone), 'patient')} {have} one map only: {', '.join(alone[:_NAMED])}{more}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
         for note in course.notes:
@@ -199,6 +199,10 @@ def _notes(results: ChangeResults) -> list[str]:
     for note, names in about.items():
         notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")
     return notes
+
+
+def _some(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _uncalibrated(results: ChangeResults) -> list[str]:

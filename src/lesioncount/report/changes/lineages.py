@@ -101,13 +101,13 @@ class LineageChange:
 
     @property
     def nearby_before(self) -> float | None:
-        """The highest probability before, near the peaks after; None where there are none."""
-        return max((one.highest_before or 0.0 for one in self.after.candidates), default=None)
+        """The highest probability before, near where it rises most after; None where there is nothing after."""
+        return max((one.new_before or 0.0 for one in self.after.candidates), default=None)
 
     @property
     def nearby_after(self) -> float | None:
-        """The highest probability after, near the peaks before; None where there are none."""
-        return max((one.highest_after or 0.0 for one in self.before.candidates), default=None)
+        """The highest probability after, near where it rises most before; None where there was nothing before."""
+        return max((one.gone_after or 0.0 for one in self.before.candidates), default=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,11 +42,14 @@ class Pictured:
 
     @property
     def lesion(self) -> LesionRow:
-        """What a window is laid around: the peak, in a box around all candidates of both times."""
+        """What a window is laid around: where it is new or gone, in a box around all candidates of both times."""
         boxes = [one.bbox.split() for seen in (self.change.before, self.change.after) for one in seen.candidates]
         corners = np.array(boxes, dtype=int).reshape(len(boxes), 2, -1)
         around = [*corners[:, 0].min(axis=0), *corners[:, 1].max(axis=0)]
-        return replace(self.change.peak(self.kind), bbox=" ".join(map(str, around)))
+        lesion = self.change.peak(self.kind)
+        at = {"new": lesion.new_at, "gone": lesion.gone_at}.get(self.kind)
+        place = {} if at is None else dict(zip(("peak_i", "peak_j", "peak_k"), map(int, at.split()), strict=False))
+        return replace(lesion, **place, bbox=" ".join(map(str, around)))
 
 
 @dataclass(frozen=True)
