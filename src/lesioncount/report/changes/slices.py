@@ -48,8 +48,8 @@ class Pictured:
         around = [*corners[:, 0].min(axis=0), *corners[:, 1].max(axis=0)]
         lesion = self.change.peak(self.kind)
         at = {"new": lesion.new_at, "gone": lesion.gone_at}.get(self.kind)
-        place = {} if at is None else dict(zip(("peak_i", "peak_j", "peak_k"), map(int, at.split()), strict=False))
-        return replace(lesion, **place, bbox=" ".join(map(str, around)))
+        i, j, *k = lesion.peak if at is None else map(int, at.split())
+        return replace(lesion, peak_i=i, peak_j=j, peak_k=k[0] if k else None, bbox=" ".join(map(str, around)))
 
 
 @dataclass(frozen=True)
