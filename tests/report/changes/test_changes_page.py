@@ -72,7 +72,7 @@ def test_first_screen_says_how_many_and_how_it_was_compared(maps, out):
     assert "0.6 gone lesions expected in total, 90 % interval 0 to 1" in text
     assert "1.6 persisting lesions expected in total, 90 % interval 1 to 2" in text
     assert "voxels above 0.1, connected through edges" in text
-    assert "within 3 mm of the peak of a candidate (tolerance)" in text  # a voxel, which is more than 2 mm
+    assert "within 3 mm of each voxel of a candidate (tolerance)" in text  # a voxel, which is more than 2 mm
     assert "with coupling 2 (0: they are independent" in text
     assert "Numbers are not calibrated" in text
 
@@ -110,7 +110,7 @@ def test_new_lesions_come_before_gone_ones_and_those_before_persisting_ones(maps
 def test_captions_say_what_is_known_at_both_times(maps, out):
     text = page_of(maps, out).text
     assert (
-        "Existence before no candidate; at most 0.000 within 3 mm of its peak Existence after 0.800, 27 voxels, 81 mm³ "
+        "Existence before no candidate; at most 0.000 within 3 mm of where it is seen Existence after 0.800, 27 voxels, 81 mm³ "
         "New, gone, persisting 0.800, 0.000, 0.000 Peak in RAS mm 33.0, 30.0, 8.0" in text
     )
     assert "Existence before 0.600, 27 voxels, 81 mm³ Existence after no candidate; at most 0.000 within 3 mm" in text
