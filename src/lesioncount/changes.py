@@ -46,8 +46,6 @@ class LesionChanges:
         Of each candidate of the map after: where it rises most above the map before.
     fallen : Rises
         Of each candidate of the map before: where it rises most above the map after.
-    lineages : Lineages
-        Which candidates of the two are the same lesion.
     tolerance_mm : float
     coupling : float
     """
@@ -56,9 +54,13 @@ class LesionChanges:
     after: LesionCount
     risen: Rises
     fallen: Rises
-    lineages: Lineages
     tolerance_mm: float
     coupling: float = DEFAULT_COUPLING
+
+    @cached_property
+    def lineages(self) -> Lineages:
+        """Which candidates of the two maps are the same lesion."""
+        return Lineages.follow([self.before.candidates, self.after.candidates], self.tolerance_mm)
 
     @cached_property
     def p_new(self) -> NDArray[np.float64]:
@@ -119,12 +121,13 @@ class LesionChanges:
 
     def __str__(self) -> str:
         """A few readable lines."""
+        unit = "voxels" if self.after.candidates.spacing_mm is None else "mm"
         lines = [
             _line("new", self.new),
             _line("gone", self.gone),
             _line("persisting", self.persisting),
             f"candidates   {len(self.before.candidates)} before, {len(self.after.candidates)} after "
-            f"({self.after.protocol}), searched for within {self.tolerance_mm:g} mm",
+            f"({self.after.protocol}), searched for within {self.tolerance_mm:g} {unit}",
         ]
         likely = np.argsort(-self.p_new, kind="stable")[:_PRINTED]
         lines += [self._candidate_line(int(row)) for row in likely if self.p_new[row] > 0]
@@ -239,14 +242,13 @@ def changes_between(
             f"Expected a coupling from 0 (independent) over 1 (the same doubt) to {STRONGEST_COUPLING:g}, but got "
             f"{coupling!r}."
         )
-    then, now = before.count.candidates, after.count.candidates
-    tolerance = default_tolerance_mm(spacing_of(now)) if tolerance_mm is None else tolerance_mm
+    spacing = spacing_of(after.count.candidates)
+    tolerance = default_tolerance_mm(spacing) if tolerance_mm is None else tolerance_mm
     return LesionChanges(
         before.count,
         after.count,
         Rises.of(after, before, within_mm=tolerance, coupling=coupling),
         Rises.of(before, after, within_mm=tolerance, coupling=coupling),
-        Lineages.follow([then, now], tolerance),
         float(tolerance),
         float(coupling),
     )

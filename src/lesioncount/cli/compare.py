@@ -41,6 +41,12 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.cli.progress import progress_on
     from lesioncount.runs.changes import compare_batch
 
+    show = None
+    if options.report:
+        from lesioncount.report import CourseSectionWriter, check_can_report
+
+        check_can_report()  # before anything is compared
+        show = CourseSectionWriter(options.images)
     with progress_on(
         sys.stderr, quiet=options.quiet, verbose=options.verbose, doing="comparing", what="patients"
     ) as progress:
@@ -54,10 +60,13 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             overwrite=options.overwrite,
             progress=progress,
+            show=show,
         )
     shown = len(results.courses) if options.verbose else _SHOWN
     if not options.quiet:
         _print_summary(results, shown=shown)
+    if options.report:
+        _write_page(results, options)
     for course in results.failed[:shown]:
         print(f"failed: {course.name}: {course.error}", file=sys.stderr)
     if len(results.failed) > shown:
@@ -66,6 +75,22 @@ def run(options: argparse.Namespace) -> int:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
     return 1 if results.failed else 0
+
+
+def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
+    from lesioncount.cli.progress import report_progress_on
+    from lesioncount.report import write_changes_page
+
+    with report_progress_on(sys.stderr, quiet=options.quiet) as sections:
+        page = write_changes_page(
+            results,
+            images=options.images,
+            images_suffix=options.images_suffix,
+            jobs=options.jobs,
+            progress=sections,
+        )
+    if not options.quiet:
+        print(f"Report: {page}")
 
 
 def _settings(options: argparse.Namespace) -> Any:
@@ -100,6 +125,8 @@ def _selection(options: argparse.Namespace) -> Any:
             root=options.root,
             name_pattern=options.name_pattern,
             mask_suffix=options.mask_suffix,
+            images=options.images,
+            images_suffix=options.images_suffix,
         ),
         pairs=options.pairs,
         sessions=options.sessions or (),
@@ -116,8 +143,7 @@ def _print_summary(results: ChangeResults, *, shown: int) -> None:
     if pairs:
         wide = console if console.is_terminal else Console(width=_NO_LIMIT)
         if results.run.compared_with.calibrations:
-            kinds = ", ".join(results.run.compared_with.calibrations)
-            wide.print(f"Calibrated numbers of lesions: {kinds}")
+            wide.print(f"Calibrated: numbers of {' and '.join(results.run.compared_with.calibrations)} lesions")
         wide.print(_table(pairs[:shown], longest=max(wide.width - _NUMBERS, _SHORTEST)))
         print_answers(wide, {pair.name: pair.answers for _, pair in pairs if pair.answers}, shown=shown)
     if len(pairs) > shown:
@@ -125,7 +151,7 @@ def _print_summary(results: ChangeResults, *, shown: int) -> None:
     for note in _notes(results):
         console.print(f"note: {note}", markup=False, highlight=False)
     expected = sum(pair.counts["new"].numbers.best.count_mean for _, pair in pairs)
-    what = f"{len(pairs)} pair{'' if len(pairs) == 1 else 's'} of {len(results.compared)} patients compared"
+    what = f"{_some(len(pairs), 'pair')} of {_some(len(results.compared), 'patient')} compared"
     console.print(
         f"{what}, {expected:.1f} new lesions expected in total, {len(results.failed)} failed. Results: {results.out}",
         markup=False,
@@ -164,7 +190,8 @@ def _notes(results: ChangeResults) -> list[str]:
     notes = _uncalibrated(results)
     if alone:
         more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
-        notes.append(f"{len(alone)} patients have one map only: {', '.join(alone[:_NAMED])}{more}")
+        have = "has" if len(alone) == 1 else "have"
+        notes.append(f"{_some(len(alone), 'patient')} {have} one map only: {', '.join(alone[:_NAMED])}{more}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
         for note in course.notes:
@@ -172,6 +199,10 @@ def _notes(results: ChangeResults) -> list[str]:
     for note, names in about.items():
         notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")
     return notes
+
+
+def _some(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _uncalibrated(results: ChangeResults) -> list[str]:

@@ -263,13 +263,14 @@ class CourseRecord:
     def check(self) -> None:
         """Raise ValueError unless its parts fit together."""
         n = len(self.sessions)
-        if self.is_compared != (n > 1) or self.is_compared != bool(self.pairs):
+        has_results = n > 1 and bool(self.pairs) and self.compared_with is not None
+        if self.is_compared != has_results or (not has_results and (n > 0 or self.pairs)):
             raise ValueError("expected two sessions or more, and what has changed between them; or an error")
         if any(not 0 <= pair.before < pair.after < n for pair in self.pairs):
             raise ValueError("expected pairs of sessions that are there")
         for session in self.sessions:
-            if not all(lesion.lies_in(session.map.shape) and lesion.lineage > 0 for lesion in session.lesions):
-                raise ValueError("expected candidates inside of the map, each with a lineage")
+            if not all(lesion.lies_in(session.map.shape) and lesion.is_sound for lesion in session.lesions):
+                raise ValueError("expected candidates inside of the map, with lineages and probabilities")
 
 
 def read_course(out: Path, name: str) -> CourseRecord | None:
