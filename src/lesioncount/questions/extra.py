@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,19 +36,21 @@ def numbers_of_extra(extra: ExtraLesions, n_nodes: int) -> NDArray[np.float64]:
     return pmf
 
 
-def holding_with_extra(
+def holding_by_number(
     holding: NDArray[np.float64],
     numbers: NDArray[np.float64],
     share: NDArray[np.float64],
     steps: NDArray[np.int64],
     states: States,
-) -> NDArray[np.float64]:
-    """How probably the question holds in the end, from each state at each node that candidates lead to, shape (M, S).
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """How probable each number of extra lesions is, shape (M,), and how probably the question holds after so many.
+
+    The latter is given for each state that candidates lead to, in the shape of `holding`.
 
     Parameters
     ----------
     holding : ndarray of float, shape (S,) or (M, S)
-        The same without these extra lesions.
+        The same without these extra lesions; of all nodes alike, or of each.
     numbers : ndarray of float, shape (M, J)
         Probabilities of their number at each node.
     share : ndarray of float, shape (C,)
@@ -57,19 +61,19 @@ def holding_with_extra(
 
     Notes
     -----
-    With E the change of state by one extra lesion and h what is given, it is Σ_j P(j) E^j·h. E is the same at all
-    nodes, so E^j·h is, too, if h is: it is made once for all of them, by looking up where each state would go.
+    With E the change of state by one extra lesion and h what is given, the question holds with Σ_j P(j) E^j·h. E is the
+    same at all nodes, so E^j·h is, too, if h is: it is made once for all of them, by looking up where each state would
+    go.
     """
     steps, kind = np.unique(steps, axis=0, return_inverse=True)
     shares = np.bincount(kind.ravel(), weights=share, minlength=len(steps))
     to = states.moved(steps)
     stays = max(1 - shares.sum(), 0.0)
     left = 1 - np.cumsum(numbers, axis=1)
-    total = np.zeros((len(numbers), states.size))
     for j in range(numbers.shape[1]):
-        total += numbers[:, j, np.newaxis] * holding
-        then = shares @ holding[..., to] + stays * holding
+        then = shares @ np.take(holding, to, axis=-1) + stays * holding
         if j % _STEPS == 0 and np.abs(then - holding).max() <= _NO_CHANGE:
-            return total + left[:, j, np.newaxis] * holding
+            yield numbers[:, j] + left[:, j], holding
+            return
+        yield numbers[:, j], holding
         holding = then
-    return total

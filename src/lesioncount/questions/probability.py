@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.questions.extra import holding_with_extra, numbers_of_extra
+from lesioncount.questions.extra import holding_by_number, numbers_of_extra
 from lesioncount.questions.parts import joint_of
 from lesioncount.questions.question import Question
 from lesioncount.questions.refusals import unknown
 from lesioncount.questions.states import States
-from lesioncount.questions.trials import Trials
+from lesioncount.questions.trials import ExtraLesions, Trials
 
 # Nodes are worked through together as long as all their states fit into so many numbers.
 _AT_ONCE = 1_000_000
@@ -65,14 +65,31 @@ def _at_nodes(
     question: Question, trials: Trials, states: States, numbers: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """The probability at each node."""
-    holds = states.holding(question.condition)
+    holding = states.holding(question.condition)
     at_once = max(_AT_ONCE // states.size, 1)
     parts = []
     for first in range(0, len(trials.weights), at_once):
         nodes = slice(first, first + at_once)
         joint = joint_of(trials.probability[nodes], trials.trial, states)
-        holding = holds
-        for extra, steps, of in zip(trials.extras, states.extra_steps, numbers, strict=True):
-            holding = holding_with_extra(holding, of[nodes], extra.share, steps, states)
-        parts.append((joint * holding).sum(axis=1))
+        parts.append(_with_extra(joint, holding, trials.extras, [one[nodes] for one in numbers], states))
     return np.concatenate(parts)
+
+
+def _with_extra(
+    joint: NDArray[np.float64],
+    holding: NDArray[np.float64],
+    extras: Sequence[ExtraLesions],
+    numbers: Sequence[NDArray[np.float64]],
+    states: States,
+) -> NDArray[np.float64]:
+    """The probability at each node, from that of each state; kinds of extra lesions come one after the other."""
+    kinds = list(zip(numbers, [one.share for one in extras], states.extra_steps, strict=True))
+    for kind in kinds[:-1]:
+        holding = np.asarray(sum(p[:, np.newaxis] * held for p, held in holding_by_number(holding, *kind, states)))
+    if not kinds:
+        return _mean(joint, holding)
+    return np.asarray(sum(p * _mean(joint, held) for p, held in holding_by_number(holding, *kinds[-1], states)))
+
+
+def _mean(joint: NDArray[np.float64], holding: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(joint @ holding if holding.ndim == 1 else (joint * holding).sum(axis=1))

@@ -138,7 +138,7 @@ def test_a_comparison_of_nobody_has_no_groups(tmp_path):
     maps = write_visits(tmp_path, {"sub-01": ((0.9, 0.0), (0.9, 0.8))})
     (tmp_path / "before" / "sub-01.nii.gz").write_bytes(b"no map")
     compare_batch(maps, tmp_path / "out")
-    with pytest.raises(MapFileError, match="There is no patient in .*out that was compared"):
+    with pytest.raises(MapFileError, match=r"There is no patient in .*out that was compared"):
         summarize(tmp_path / "out", by="arm")
 
 
