@@ -41,6 +41,12 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.cli.progress import progress_on
     from lesioncount.runs.changes import compare_batch
 
+    show = None
+    if options.report:
+        from lesioncount.report import CourseSectionWriter, check_can_report
+
+        check_can_report()  # before anything is compared
+        show = CourseSectionWriter(options.images)
     with progress_on(
         sys.stderr, quiet=options.quiet, verbose=options.verbose, doing="comparing", what="patients"
     ) as progress:
@@ -54,10 +60,13 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             overwrite=options.overwrite,
             progress=progress,
+            show=show,
         )
     shown = len(results.courses) if options.verbose else _SHOWN
     if not options.quiet:
         _print_summary(results, shown=shown)
+    if options.report:
+        _write_page(results, options)
     for course in results.failed[:shown]:
         print(f"failed: {course.name}: {course.error}", file=sys.stderr)
     if len(results.failed) > shown:
@@ -66,6 +75,22 @@ def run(options: argparse.Namespace) -> int:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
     return 1 if results.failed else 0
+
+
+def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
+    from lesioncount.cli.progress import report_progress_on
+    from lesioncount.report import write_changes_page
+
+    with report_progress_on(sys.stderr, quiet=options.quiet) as sections:
+        page = write_changes_page(
+            results,
+            images=options.images,
+            images_suffix=options.images_suffix,
+            jobs=options.jobs,
+            progress=sections,
+        )
+    if not options.quiet:
+        print(f"Report: {page}")
 
 
 def _settings(options: argparse.Namespace) -> Any:
@@ -100,6 +125,8 @@ def _selection(options: argparse.Namespace) -> Any:
             root=options.root,
             name_pattern=options.name_pattern,
             mask_suffix=options.mask_suffix,
+            images=options.images,
+            images_suffix=options.images_suffix,
         ),
         pairs=options.pairs,
         sessions=options.sessions or (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lesioncount.cli.arguments import named_path, processes
-from lesioncount.cli.map_arguments import add_definition, add_reading, add_whose
+from lesioncount.cli.map_arguments import SUFFIX, add_definition, add_reading, add_whose
 from lesioncount.cli.region_arguments import add_ask
 from lesioncount.coupling import DEFAULT_COUPLING
 
@@ -47,6 +47,20 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="also write label maps: PATIENT__SESSION_lineages.nii.gz, in which a lesion has the same number in all "
         "sessions, and PAIR_changes.nii.gz (1 new, 2 persisting, 3 gone)",
     )
+    work.add_argument(
+        "--report",
+        action="store_true",
+        help="also write changes.html, with both scans side by side: one page, or of more than 40 patients a page with "
+        "the folder changes/ beside it",
+    )
+    work.add_argument(
+        "--images",
+        type=named_path,
+        metavar="FOLDER|PATTERN",
+        help="show candidates on these images: a folder, in which they have the names or BIDS entities of the maps, or "
+        "a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz' or 'flair/{folder}/{name}.nii.gz'",
+    )
+    work.add_argument("--images-suffix", default="", metavar="TEXT", help=SUFFIX.format("an image", "_FLAIR"))
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
 

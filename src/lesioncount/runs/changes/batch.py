@@ -39,8 +39,8 @@ Progress = Callable[[CourseRecord, int, int], None]
 
 TABLES = ("changes.tsv", "lineages.tsv", "answers.tsv")
 
-# The page that shows a comparison.
-PAGE = "changes.html"
+# The page that shows a comparison, and the folder of its parts.
+PAGE, SECTIONS = "changes.html", "changes"
 
 
 def compare_batch(
@@ -82,7 +82,8 @@ def compare_batch(
     progress : callable, optional
         Called with the record of a patient, the number of patients done, and the number of all.
     show : callable, optional
-        Called, in the process that compared it, with the folder, the course, its record and its maps.
+        Called, in the process that compared it, with the folder, the course, its record and its maps:
+        `lesioncount.report.CourseSectionWriter` makes pictures for the page while the maps are at hand.
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
     before = _earlier(folder, may_be=resume or overwrite)
@@ -94,6 +95,8 @@ def compare_batch(
     with folder.alone(listed_in=RUN_FILE):
         began, run = time.monotonic(), ChangeRun(settings.recorded, jobs, alone=found.alone)
         folder.write_text(RUN_FILE, run.to_json(files=folder.listed()))
+        if overwrite:  # also if this run is interrupted, what the page shows is no longer what is there
+            _remove_page(folder)
         done: dict[str, CourseRecord] = {}
 
         def tell(record: CourseRecord) -> None:
@@ -190,6 +193,14 @@ def _remove_stale(folder: OutputFolder, before: ChangeRun | None, courses: Seque
     labels = {name for name in folder.names() if name.endswith(LABEL_ENDINGS)}
     for name in labels - {name for course in courses for name in label_names(course)}:
         folder.remove(name)
+
+
+def _remove_page(folder: OutputFolder) -> None:
+    """Remove the page of an earlier run, and its parts."""
+    folder.remove(PAGE)
+    for path in (folder.path / SECTIONS).glob("*.js"):
+        folder.remove(f"{SECTIONS}/{path.name}")
+    folder.remove_empty(SECTIONS)
 
 
 def _write_tables(folder: OutputFolder, results: ChangeResults) -> None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError
+from lesioncount.runs.changes.images import session_images
 from lesioncount.runs.changes.pair_table import read_pairs
 from lesioncount.runs.names import name_of
-from lesioncount.runs.scan_files import ScanFiles
+from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.whose import label_of
 
@@ -75,6 +76,12 @@ class Courses:
     courses: tuple[Course, ...]
     alone: tuple[str, ...] = ()
 
+    def with_images(self, images: Path, *, suffix: str) -> Courses:
+        """The same, with the image of each session."""
+        maps = [[FileFacts.unread(scan) for scan in course.scans] for course in self.courses]
+        found = session_images(maps, images, suffix=suffix)
+        return replace(self, courses=tuple(map(_with_images, self.courses, found)))
+
 
 @dataclass(frozen=True)
 class CourseSelection:
@@ -106,6 +113,11 @@ class CourseSelection:
         mask : path, optional
             As for a count: a mask for all maps, a folder, or a pattern.
         """
+        images = self.selection.images
+        if images is not None:  # looked for when it is known which maps are compared
+            plain = replace(self, selection=replace(self.selection, images=None))
+            found = plain.find(inputs, out, mask=mask)
+            return found.with_images(Path(images), suffix=self.selection.images_suffix)
         found = self._courses(inputs, out, mask)
         _check_apart(found.courses)
         if not found.courses:
@@ -186,6 +198,11 @@ def _told_apart(courses: Sequence[Course]) -> Iterator[Course]:
             yield replace(course, name=f"{course.name}__{_joined(course.sessions)}")
         else:
             yield replace(course, name=course.scans[-1].name)
+
+
+def _with_images(course: Course, images: Sequence[Path | None]) -> Course:
+    scans = zip(course.scans, images, strict=True)
+    return replace(course, scans=tuple(replace(scan, image=image) for scan, image in scans))
 
 
 def _of_files(scans: Sequence[ScanFiles], participant: str | None = None) -> Course:

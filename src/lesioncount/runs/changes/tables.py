@@ -126,24 +126,25 @@ def _lineage_cells(lesions: Sequence[FollowedLesion]) -> dict[str, Any]:
     cells: dict[str, Any] = {
         "n_candidates": len(lesions),
         "labels": " ".join(str(one.label) for one in lesions),
-        "existence": _any_of([one.existence for one in lesions]),
+        "existence": any_of([one.existence for one in lesions]),
         "expected": float(sum(one.existence for one in lesions)),
         "n_voxels": sum(one.n_voxels for one in lesions),
-        "volume_mm3": _total([one.volume_mm3 for one in lesions]),
+        "volume_mm3": total_of([one.volume_mm3 for one in lesions]),
     }
     if lesions:
         highest = max(lesions, key=lambda one: one.height)
         cells |= {name: getattr(highest, name) for name in ("peak_x_mm", "peak_y_mm", "peak_z_mm")}
     for name in ("p_new", "p_persisting", "p_gone"):
         known = [value for one in lesions if (value := getattr(one, name)) is not None]
-        cells[name] = _any_of(known) if known else None
+        cells[name] = any_of(known) if known else None
     return cells
 
 
-def _any_of(probabilities: Sequence[float]) -> float:
+def any_of(probabilities: Sequence[float]) -> float:
     """That at least one of several is true."""
     return float(1 - np.prod([1 - p for p in probabilities]))
 
 
-def _total(volumes: Sequence[float | None]) -> float | None:
+def total_of(volumes: Sequence[float | None]) -> float | None:
+    """The sum of volumes; None if one is not known."""
     return None if None in volumes else float(sum(one for one in volumes if one is not None))
