@@ -94,8 +94,8 @@ def _add_coupling(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=DEFAULT_COUPLING,
         metavar="C",
-        help="how doubts at both times belong together: 0 independent, 1 the same, above 1 an earlier sign counts for "
-        f"more (default: {DEFAULT_COUPLING:g}; a calibration brings its own)",
+        help="how the doubts about a place at both times go together: 0 independent, 1 the same, above 1 a faint sign "
+        f"at the other time counts for more (default: {DEFAULT_COUPLING:g}; a calibration brings its own)",
     )
     when.add_argument(
         "--calibration",
@@ -103,7 +103,7 @@ def _add_coupling(parser: argparse.ArgumentParser) -> None:
         type=named_path,
         metavar="FILE",
         help="correct the numbers with this calibration of new, gone or persisting lesions, made by lesioncount "
-        "calibrate; may be given for each of them",
+        "calibrate; repeat the option for each of them",
     )
     when.add_argument(
         "--interval",
