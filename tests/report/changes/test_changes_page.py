@@ -110,7 +110,8 @@ def test_new_lesions_come_before_gone_ones_and_those_before_persisting_ones(maps
 def test_captions_say_what_is_known_at_both_times(maps, out):
     text = page_of(maps, out).text
     assert (
-        "Existence before no candidate; at most 0.000 within 3 mm of where it is seen Existence after 0.800, 27 voxels, 81 mm³ "
+        "Existence before no candidate; at most 0.000 within 3 mm of where it is seen "
+        "Existence after 0.800, 27 voxels, 81 mm³ "
         "New, gone, persisting 0.800, 0.000, 0.000 Peak in RAS mm 33.0, 30.0, 8.0" in text
     )
     assert "Existence before 0.600, 27 voxels, 81 mm³ Existence after no candidate; at most 0.000 within 3 mm" in text
