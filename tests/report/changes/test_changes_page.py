@@ -73,7 +73,7 @@ def test_first_screen_says_how_many_and_how_it_was_compared(maps, out):
     assert "1.6 persisting lesions expected in total, 90 % interval 1 to 2" in text
     assert "voxels above 0.1, connected through edges" in text
     assert "within 3 mm of each voxel of a candidate (tolerance)" in text  # a voxel, which is more than 2 mm
-    assert "with coupling 2 (0: they are independent" in text
+    assert "with coupling 2.5 (0: they are independent" in text
     assert "Numbers are not calibrated" in text
 
 
