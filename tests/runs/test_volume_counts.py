@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 import lesioncount as lc
+from lesioncount.cli import main
 from lesioncount.errors import ChannelError, MapError, MapFileError, NonFiniteError, RunsNotKeptError, ShapeError
+from lesioncount.files import volumes
 from lesioncount.runs import volume_sweep
 
 zarr = pytest.importorskip("zarr")
@@ -21,7 +23,7 @@ def probabilities(rng):
     noise = rng.random((40, 50, 60)) ** 3
     smooth = sum(np.roll(noise, step, axis) for step in (-1, 0, 1) for axis in range(3)) / 9
     smooth[:20, 20:, :] = 0
-    return smooth.astype(np.float32)
+    return np.clip((smooth - 0.35) * 4, 0, 1).astype(np.float32)
 
 
 def stored(path, data, chunks=(8, 16, 16), **options):
@@ -67,7 +69,7 @@ def test_bytes_and_logits(tmp_path, probabilities):
     array = stored(tmp_path / "b.zarr", bytes_)
     assert_same(lc.count_volume(array, scale=1 / 255), lc.count_lesions(bytes_, scale=1 / 255))
     with np.errstate(divide="ignore"):
-        logits = np.maximum(np.log(probabilities / (1 - probabilities)), -30).astype(np.float32)
+        logits = np.clip(np.log(probabilities / (1 - probabilities)), -30, 30).astype(np.float32)
     array = stored(tmp_path / "l.zarr", logits)
     assert_same(lc.count_volume(array, logits=True), lc.count_lesions(logits, logits=True))
 
@@ -88,7 +90,7 @@ def spy(monkeypatch):
 @pytest.mark.parametrize(("fill", "is_read"), [(0.0, False), (0.05, False), (0.2, True)])
 def test_chunks_that_are_not_stored_are_read_only_above_the_threshold(tmp_path, monkeypatch, fill, is_read):
     array = stored(tmp_path / "v.zarr", np.zeros((32, 32, 32), np.float32), (8, 8, 8), fill_value=fill)
-    array[8:16, 8:16, 8:16] = 0.9
+    array[8:16, 8:16, 8:16] = np.linspace(0.3, 0.9, 512).reshape(8, 8, 8)
     boxes = spy(monkeypatch)
     result = lc.count_volume(array)
     assert (sum(box.n_voxels for box in boxes) > 8**3) == is_read
@@ -186,7 +188,7 @@ def test_blocks_of_labels_of_a_map_in_any_order(probabilities):
 
 def test_processes_give_the_same(tmp_path, probabilities):
     array = stored(tmp_path / "v.zarr", probabilities)
-    mask = probabilities > 0.05
+    mask = probabilities < 0.6
     for options in ({}, {"protocol": "peaks", "mask": mask}):
         assert_same(lc.count_volume(array, jobs=2, **options), lc.count_lesions(probabilities, **options))
     empty = zarr.create_array(str(tmp_path / "e.zarr"), shape=(64, 64, 64), chunks=(16, 16, 16), dtype="f4")
@@ -211,3 +213,67 @@ def test_bad_voxels_and_damaged_chunks(tmp_path, probabilities):
     (tmp_path / "v.zarr" / "c" / "4" / "2" / "3").write_bytes(b"damaged")
     with pytest.raises(MapFileError, match="a chunk is damaged"):
         lc.count_volume(array)
+
+
+@pytest.fixture
+def large(monkeypatch, tmp_path, probabilities):
+    """A volume that is too large to be held."""
+    monkeypatch.setattr(volumes, "LARGE_VOLUME", 1000)
+    stored(tmp_path / "v.zarr", probabilities)
+    return tmp_path / "v.zarr"
+
+
+def test_files_of_large_volumes_are_counted_in_boxes(large, monkeypatch, tmp_path, probabilities):
+    boxes = spy(monkeypatch)
+    count = lc.count_file(large, thresholds=[0.3], keep_runs=True, keep_shades=True)
+    assert len(boxes) > 4
+    np.save(tmp_path / "v.npy", probabilities)
+    expected = lc.count_file(tmp_path / "v.npy", thresholds=[0.3], keep_runs=True)
+    assert_same(count.result, expected.result)
+    assert (count.component_count, count.counts_at) == (expected.component_count, expected.counts_at)
+    assert count.warnings == expected.warnings
+    np.testing.assert_array_equal(count.result.candidates.label_map(), expected.result.candidates.label_map())
+
+
+def test_labels_of_large_volumes_are_zarr(large, tmp_path, probabilities, capsys):
+    out = tmp_path / "out"
+    command = ["count", str(large), "-o", str(out), "--quiet"]
+    assert main([*command, "--save-labels"]) == 0
+    labels = out / "v_lesions.zarr"
+    np.testing.assert_array_equal(zarr.open_array(str(labels))[...], lc.find_candidates(probabilities).label_map())
+    before = {path.name: path.stat().st_mtime_ns for path in labels.iterdir()}
+    assert main([*command, "--save-labels", "--resume"]) == 0
+    assert before == {path.name: path.stat().st_mtime_ns for path in labels.iterdir()}
+    assert main([*command, "--save-labels", "--overwrite", "--threshold", "0.8"]) == 0
+    expected = lc.find_candidates(probabilities, threshold=0.8).label_map()
+    np.testing.assert_array_equal(zarr.open_array(str(labels))[...], expected)
+    assert len(before) > len(list(labels.iterdir()))
+    (labels / ".zarray").unlink()
+    assert main([*command, "--save-labels", "--resume", "--threshold", "0.8"]) == 0
+    np.testing.assert_array_equal(zarr.open_array(str(labels))[...], expected)
+    assert main([*command, "--overwrite"]) == 0
+    assert not labels.exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_others_have_put_into_a_label_map_stays(large, tmp_path, capsys):
+    labels = tmp_path / "out" / "v_lesions.zarr"
+    labels.mkdir(parents=True)
+    (labels / ".zarray").write_text("mine")
+    command = ["count", str(large), "-o", str(tmp_path / "out"), "--quiet", "--save-labels"]
+    assert main(command) == 2
+    assert "would be replaced" in capsys.readouterr().err
+    assert (labels / ".zarray").read_text() == "mine"
+
+
+@pytest.mark.parametrize("option", ["--save-existence", "--bids"])
+def test_what_is_written_as_a_whole_is_refused_for_large_volumes(large, tmp_path, option, capsys):
+    large = large.rename(tmp_path / "sub-1_v.zarr")
+    assert main(["count", str(large), "-o", str(tmp_path / "out"), "--quiet", option]) == 1
+    assert f"too many voxels for {option}" in capsys.readouterr().err
+
+
+def test_large_volumes_that_cannot_be_opened_are_failures(large, tmp_path, capsys):
+    (large / "zarr.json").write_text("{")
+    assert main(["count", str(large), "-o", str(tmp_path / "out"), "--quiet"]) == 1
+    assert "not the description of an array" in capsys.readouterr().err

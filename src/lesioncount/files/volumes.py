@@ -15,6 +15,9 @@ from lesioncount.boxes import Box, Triple
 from lesioncount.errors import MapFileError
 from lesioncount.optional import optional
 
+# Volumes of more voxels are counted in boxes, and no array of their shape is made: it would take some gigabytes.
+LARGE_VOLUME = 1 << 27
+
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
@@ -63,6 +66,11 @@ class ChunkedVolume:
     def shape(self) -> tuple[int, ...]:
         """Number of voxels along each axis of the map."""
         return tuple(map(int, self.array.shape))[len(self.leading) :]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is never held as a whole."""
+        return math.prod(self.shape) > LARGE_VOLUME
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:

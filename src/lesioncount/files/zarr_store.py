@@ -7,6 +7,7 @@ import math
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from lesioncount.boxes import Box
 from lesioncount.errors import MapError, MapFileError
+from lesioncount.files import volumes
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
@@ -103,6 +105,15 @@ def _checked_chunks(array: Any, path: Path) -> tuple[int, ...]:
     if np.dtype(array.dtype).kind not in "biuf":
         raise MapFileError(f"{path}: values of type {array.dtype} cannot be probabilities.")
     return chunks
+
+
+def is_large_volume(path: Path) -> bool:
+    """Whether a folder is an array that is never held as a whole. What is wrong with it is for others to say."""
+    if not any((path / name).is_file() for name in METADATA):
+        return False
+    with suppress(MapFileError):
+        return math.prod(map(int, _open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
+    return False
 
 
 def files_in(path: Path) -> dict[Path, int]:

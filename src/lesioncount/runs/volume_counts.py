@@ -85,13 +85,19 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     if labels is not None:
         check_new_volume(Path(labels))
     spacing = checked_spacing(source.spacing_mm if spacing_mm is None else spacing_mm, len(source.shape), protocol)
-    sum_up = partial(sum_here, jobs=jobs) if client is None else partial(sum_on_cluster, client=client)
     keep = keep_runs or labels is not None
-    (candidates,), _ = volume_candidates(source, [protocol], _mask(mask, source), spacing, sum_up, keep_runs=keep)
+    (candidates,), _ = volume_candidates(
+        source, [protocol], _mask(mask, source), spacing, summing_up(jobs, client), keep_runs=keep
+    )
     candidates.warn(stacklevel=2)
     if labels is not None:
         write_label_volume(Path(labels), candidates, volume_of(source).chunk_shape)
     return LesionCount.of(candidates)
+
+
+def summing_up(jobs: int, client: Any) -> SumUp:
+    """Who does the work: so many processes, or the workers of a cluster."""
+    return partial(sum_here, jobs=jobs) if client is None else partial(sum_on_cluster, client=client)
 
 
 def volume_candidates(
