@@ -6,6 +6,7 @@ from lesioncount.cli import main
 from lesioncount.errors import ChannelError, MapError, MapFileError, NonFiniteError, RunsNotKeptError, ShapeError
 from lesioncount.files import volumes
 from lesioncount.runs import volume_sweep
+from lesioncount.runs.scan_files import fingerprint
 
 zarr = pytest.importorskip("zarr")
 
@@ -277,3 +278,15 @@ def test_large_volumes_that_cannot_be_opened_are_failures(large, tmp_path, capsy
     (large / "zarr.json").write_text("{")
     assert main(["count", str(large), "-o", str(tmp_path / "out"), "--quiet"]) == 1
     assert "not the description of an array" in capsys.readouterr().err
+
+
+def test_large_volumes_are_known_by_the_times_of_their_files(large):
+    before = fingerprint(large)
+    chunk = large / "c" / "4" / "2" / "3"
+    content = chunk.read_bytes()
+    chunk.chmod(0)
+    assert fingerprint(large) == before
+    chunk.unlink()
+    assert fingerprint(large) != before
+    chunk.write_bytes(content[::-1])
+    assert fingerprint(large) != before
