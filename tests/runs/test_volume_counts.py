@@ -202,6 +202,8 @@ def test_what_is_no_volume(tmp_path, probabilities):
     np.save(tmp_path / "map.npy", probabilities)
     with pytest.raises(MapError, match="no chunks"):
         lc.count_volume(tmp_path / "map.npy")
+    with pytest.raises(MapError, match=r"Pass distributed\.Client"):
+        lc.count_volume(zarr.create_array({}, shape=(5, 5), chunks=(5, 5), dtype="f4"), client="tcp://127.0.0.1:9")
     with pytest.raises(MapFileError, match="two or three axes"):
         lc.count_volume(zarr.create_array({}, shape=(5,), chunks=(5,), dtype="f4"))
 

@@ -61,9 +61,11 @@ def label_files(candidates: Candidates, chunks: tuple[int, ...]) -> Iterator[tup
 
 def _batches(files: Iterator[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
     batch: dict[str, bytes] = {}
+    n_bytes = 0
     for name, content in files:
         batch[name] = content
-        if sum(map(len, batch.values())) > _TOGETHER:
+        n_bytes += len(content)
+        if n_bytes > _TOGETHER:
             yield batch
-            batch = {}
+            batch, n_bytes = {}, 0
     yield batch

@@ -97,6 +97,8 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
 
 def summing_up(jobs: int, client: Any) -> SumUp:
     """Who does the work: so many processes, or the workers of a cluster."""
+    if isinstance(client, str):
+        raise MapError(f"Expected a client of a cluster, but got its address. Pass distributed.Client({client!r}).")
     return partial(sum_here, jobs=jobs) if client is None else partial(sum_on_cluster, client=client)
 
 
