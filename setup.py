@@ -10,7 +10,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
-KERNELS = ("slab", "sweep", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count")
+KERNELS = (
+    "slab", "sweep", "seam", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count",
+)  # fmt: skip
 # No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have. No symbols for
 # debuggers: they are four fifths of a wheel.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]

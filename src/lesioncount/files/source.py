@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import ChannelError, MapError
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.voxels import is_inside, sigmoid
 
 # Pieces of this size keep the second-level cache warm between decompressing and counting.
@@ -47,6 +48,8 @@ class MapSource:
         What is read, where that is not just the file: voxels beside a header, the segmentation beside probabilities.
     has_instances : bool
         Of a mask: whether the file itself says that each value is a thing of its own.
+    volume : ChunkedVolume or None
+        The same map as boxes that can be read one by one, where the format has chunks.
     """
 
     grid: VoxelGrid
@@ -61,6 +64,7 @@ class MapSource:
     full_scale: int | None = None
     read_from: tuple[Path, ...] = ()
     has_instances: bool = False
+    volume: ChunkedVolume | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
