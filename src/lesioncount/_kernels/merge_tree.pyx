@@ -12,7 +12,7 @@ from libc.string cimport memset
 
 from lesioncount._kernels.slab cimport Memory, Region, Run, Slab, find
 
-cdef extern from "blocks.h" nogil:
+cdef extern from "grow.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 PEAK_FIELDS = [
