@@ -15,7 +15,7 @@ from lesioncount._kernels.sweep import vectors
 from lesioncount.counting import count_lesions
 from lesioncount.version import __version__
 
-# A row with two peaks that touch, and one that stands alone, with the distribution of their number: through every kernel.
+# A row with two peaks that touch and one that stands alone, and the distribution of their number.
 _ROW = (0.0, 0.5, 0.25, 0.5, 0.0, 0.5, 0.0)
 _DISTRIBUTION = (0.1875, 0.4375, 0.3125, 0.0625)
 
