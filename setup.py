@@ -16,6 +16,9 @@ KERNELS = (
 # No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have. No symbols for
 # debuggers: they are four fifths of a wheel.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]
+# One wheel for every Python from 3.11 on. Not where kernels are built in place: there, Python would prefer an older
+# build that is for its version alone.
+LIMITED_API = bool(os.environ.get("LESIONCOUNT_LIMITED_API"))
 
 
 def bundle_viewer() -> None:
@@ -48,6 +51,7 @@ class SdistWithViewer(sdist):
 
 
 setup(
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED_API else {},
     cmdclass={"build_py": BuildWithViewer, "sdist": SdistWithViewer},
     ext_modules=cythonize(
         [
@@ -57,6 +61,8 @@ setup(
                 include_dirs=["src/lesioncount/_kernels"],
                 depends=[str(header) for header in Path("src/lesioncount/_kernels").glob("*.h")],
                 extra_compile_args=FLAGS,
+                define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
+                py_limited_api=LIMITED_API,
             )
             for name in KERNELS
         ],

@@ -6,7 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
 
-cdef extern from "blocks.h" nogil:
+cdef extern from "grow.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 
@@ -136,19 +136,23 @@ cdef class Slab:
             memcpy(self.keys + self.n_keys, after.keys + 1, (after.n_keys - 1) * sizeof(uint64_t))
             self.n_keys += after.n_keys - 1
 
-        cdef Run* above = self.runs + seam_begin
-        cdef Run* below = self.runs + seam_end
-        cdef Reach reach = reach_of(self.neighbours)
-        self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, 0, reach.next_plane)
-        if reach.diagonal != APART:
-            self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, -1, reach.diagonal)
-            self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, 1, reach.diagonal)
-
+        if seam_begin < seam_end and after.first_plane_end > 0:
+            self.join_planes(seam_begin, seam_end, after.first_plane_end)
         self.last_plane_begin = seam_end + after.last_plane_begin
         self.n_planes += after.n_planes
         self.has_bad = self.has_bad or after.has_bad
         self.has_soft = self.has_soft or after.has_soft
         self.has_gray = self.has_gray or after.has_gray
+
+    cdef void join_planes(self, Py_ssize_t begin, Py_ssize_t middle, Py_ssize_t n_below) noexcept nogil:
+        """Unite what touches across a seam: runs from ``begin`` lie in the last plane before it, and n after it."""
+        cdef Run* above = self.runs + begin
+        cdef Run* below = self.runs + middle
+        cdef Reach reach = reach_of(self.neighbours)
+        self.join_seam(above, middle - begin, below, n_below, 0, reach.next_plane)
+        if reach.diagonal != APART:
+            self.join_seam(above, middle - begin, below, n_below, -1, reach.diagonal)
+            self.join_seam(above, middle - begin, below, n_below, 1, reach.diagonal)
 
     cdef void join_seam(
         self, Run* above, Py_ssize_t n_above, Run* below, Py_ssize_t n_below, int step, int reach
