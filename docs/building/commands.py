@@ -11,8 +11,8 @@ from lesioncount import cli
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "commands.md"
 INTRODUCTION = """# Every command
 
-What `lesioncount COMMAND --help` prints, made from the same source. [Files and the command line](../command-line.md) explains what is
-read and written. Every command also takes `--help` and `--verbose`: {verbose}.
+What `lesioncount COMMAND --help` prints, made from the same source. [Files and the command line](../command-line.md)
+explains what is read and written. Every command also takes `--help`, and `--verbose` to {verbose}.
 """
 # What argparse calls the groups that have no title of ours.
 TITLES = {"positional arguments": "what it takes"}

@@ -9,13 +9,9 @@ from typing import Any
 import griffe
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
-NAMES = re.findall(
-    r"^\| `(lesioncount[\w.]*)` \|",
-    "".join(page.read_text("utf-8") for page in sorted(REFERENCE.glob("*.md"))),
-    re.MULTILINE,
-)
-# How docstrings call a public name: by its last part. The first page that has it goes before others, such as the twin in torch.
-_FULL = {name.rpartition(".")[2]: name for name in reversed(NAMES)}
+_TEXT = "".join(page.read_text("utf-8") for page in sorted(REFERENCE.glob("*.md"), reverse=True))
+# How docstrings call a public name: by its last part. That of the core goes before its twin in torch.
+_FULL = {name.rpartition(".")[2]: name for name in re.findall(r"^\| `(lesioncount[\w.]*)` \|", _TEXT, re.MULTILINE)}
 _CALLED = re.compile(r"(?<!`)`([A-Za-z_]\w*)`(?![`\]])")
 
 
