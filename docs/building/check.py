@@ -32,7 +32,8 @@ class _Page(HTMLParser):
         if tag == "link" and _LOADED_LINKS & set(given.get("rel", "").split()):
             self.loaded.add(given["href"])
         elif tag == "a" and "href" in given:
-            self.links.add(given["href"])
+            # The theme asks the forge for the numbers of a repository that is shown in this way.
+            (self.loaded if given.get("data-md-component") == "source" else self.links).add(given["href"])
 
 
 def problems(site: Path) -> list[str]:

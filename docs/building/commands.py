@@ -34,7 +34,7 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
         rows = [_row(parser, action) for action in group._group_actions if _is_told(action)]
         if rows:
             yield f"### {name}: {TITLES.get(str(group.title), group.title)}\n"
-            yield "| given | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
+            yield "| argument | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
     if parser.epilog:
         yield f"{_escaped(parser.epilog % {'prog': f'lesioncount {name}'})}\n"
 

@@ -25,7 +25,7 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
         return
     yield f"```python\n{source}\n```"
     for output in cell["outputs"]:
-        yield f'<div class="output">\n{_output(output, cell["metadata"].get("alt", ""))}\n</div>'
+        yield f'<div class="output" tabindex="0">\n{_output(output, cell["metadata"].get("alt", ""))}\n</div>'
 
 
 def _output(output: dict[str, Any], alt: str) -> str:

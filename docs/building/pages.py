@@ -21,7 +21,7 @@ REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["projec
 # Files beside docs/ that are pages of the site, too.
 OF_THE_ROOT = {f"{name}.md": f"{name.lower()}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")}
 # What the site serves as it is; other files are shown on the forge.
-SERVED = {".svg", ".png", ".json", ".ipynb", ".css"}
+SERVED = {".svg", ".png", ".json", ".ipynb", ".css", ".js"}
 # The start page has room for its picture. Forges show such lines as a table, so they are not in the file.
 HEAD = {"index.md": "---\nhide: [navigation, toc]\n---\n\n"}
 
@@ -48,6 +48,8 @@ def place(source: str) -> str:
 
 
 def _page(source: str, text: str) -> str:
+    # Without a prompt, a highlighter takes commands for what they print, and makes them grey.
+    text = re.sub(r"^```console\n(?=(?:[^$`\n].*\n|\n)*```)", "```sh\n", text, flags=re.MULTILINE)
     text = HEAD.get(place(source), "") + _LINK.sub(lambda link: _on_the_site(link[1], source), text)
     return _with_entries(text) if source.startswith("docs/reference/") else text
 
@@ -64,7 +66,13 @@ def _with_entries(text: str) -> str:
     """The names in the tables of a page as links, and beneath all else what their docstrings say."""
     names = _ROW.findall(text)
     linked = _ROW.sub(lambda row: f"| [`{row[1]}`][{row[1]}] |", text)
-    return "\n\n".join([linked, *(f"::: {name}" for name in names)])
+    return "\n\n".join([linked, *(_entry(name, names) for name in names)])
+
+
+def _entry(name: str, names: list[str]) -> str:
+    """What the generator puts the docstring in place of; members that have an entry of their own are not told twice."""
+    is_module = any(other.startswith(f"{name}.") for other in names)
+    return f"::: {name}" + ("\n    options:\n      members: false" if is_module else "")
 
 
 def main(folder: Path) -> None:

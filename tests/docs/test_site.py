@@ -48,10 +48,17 @@ def test_other_links_stay(pages):
     assert pages._page("docs/guide.md", text) == text
 
 
+def test_commands_without_a_prompt_are_not_taken_for_what_is_printed(pages):
+    assert pages._page("docs/guide.md", "```console\na  # b\n\nc $d\n```\n") == "```sh\na  # b\n\nc $d\n```\n"
+    prompted = "```console\n$ a\nb\n```\n"
+    assert pages._page("docs/guide.md", prompted) == prompted
+
+
 def test_pages_of_the_reference_have_an_entry_for_each_name(pages):
     page = pages.pages()["reference/counting.md"]
     assert "| [`lesioncount.count_lesions`][lesioncount.count_lesions] |" in page
     assert page.count("\n::: lesioncount.count_lesions\n") == 1
+    assert "\n::: lesioncount.errors\n    options:\n      members: false\n" in pages.pages()["reference/errors.md"]
     assert "\n:::" not in (ROOT / "docs" / "reference" / "counting.md").read_text("utf-8")
 
 
@@ -88,7 +95,7 @@ def test_notebooks_become_pages_with_their_outputs(tmp_path):
     assert page.startswith('# Title\n\n<p class="notebook"><a href="some.ipynb" download>')
     assert "```python\n1 < 2\n```" in page
     for output in ("<pre>a &lt; b\n</pre>", "<pre>True</pre>", "<b>x</b>"):
-        assert f'<div class="output">\n{output}\n</div>' in page
+        assert f'<div class="output" tabindex="0">\n{output}\n</div>' in page
     assert '<img alt="a &quot;picture&quot;" src="data:image/png;base64,AAAA">' in page
 
 
@@ -100,10 +107,12 @@ def test_what_is_dead_or_loaded_from_elsewhere_is_found(tmp_path, capsys):
         '<link rel="stylesheet" href="https://example.org/a.css"><script src="b.js"></script>'
         '<a href="https://example.org"></a><a href="part/#here"></a><a href="part/#no"></a><a href="#no"></a>'
         '<link rel="canonical" href="https://example.org/page.html">'
+        '<a href="https://example.org/forge" data-md-component="source"></a>'
     )
     (tmp_path / "404.html").write_text('<a href="/nothing.html">')
     found = [
         "page.html loads https://example.org/a.css",
+        "page.html loads https://example.org/forge",
         "page.html leads to #no",
         "page.html leads to b.js",
         "page.html leads to part/#no",
