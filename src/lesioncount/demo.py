@@ -36,8 +36,17 @@ _COMMANDS = (
         *("count", "new/", "-o", "results/new/", "--calibration", "results/calibration.json"),
         *("--interval", "conformal", "--report", "--images", "images/"),
     ),
+    (
+        *("compare", "baseline/", "followup/", "-o", "results/changes/"),
+        *("--report", "--images", "images_over_time/"),
+    ),
 )
-_PAGES = ("results/probs/report.html", "results/evaluation/evaluation.html", "results/new/report.html")
+_PAGES = (
+    "results/probs/report.html",
+    "results/evaluation/evaluation.html",
+    "results/new/report.html",
+    "results/changes/changes.html",
+)
 
 
 def example_maps(seed: int = 2022) -> dict[str, NDArray[np.float32]]:
@@ -85,7 +94,10 @@ def main(arguments: list[str] | None = None) -> int:
     write_samples(folder)
     n_known, n_new = (len(list((folder / name).glob("*.nii.gz"))) for name in ("probs", "new"))
     print(f"In {folder} are probability maps that a network has made of synthetic scans: probs/, {n_known} maps whose")
-    print(f"truth is in masks/ and counts.tsv, and new/, {n_new} maps of other patients.\n")
+    print(
+        f"truth is in masks/ and counts.tsv, and new/, {n_new} maps of other patients; baseline/ and followup/ are of"
+    )
+    print("patients who were scanned twice.\n")
     if options.only_files:
         return 0
     code = 0

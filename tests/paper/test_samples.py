@@ -14,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 
 from learning.test_training import tiny, train  # noqa: E402 - after the checks
 
+import lesioncount  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.prediction import load_network  # noqa: E402
 from lesioncount.paper import samples  # noqa: E402
@@ -62,3 +63,25 @@ def test_samples_can_be_made_again(tmp_path, monkeypatch):
     ]
     assert not np.array_equal(*members[:2])
     assert load_network(tmp_path / "out" / "network.ckpt")[1] == (8, 16, 16)
+    over_time = [{path.name[:7] for path in (tmp_path / "out" / name).iterdir()} for name in ("baseline", "followup")]
+    assert over_time[0] == over_time[1] == {line[:7] for line in lines_of(tmp_path / "out" / "changes.tsv")}
+    atlas = np.asarray(nibabel.load(tmp_path / "out" / "atlas.nii.gz").dataobj)
+    assert {str(label) for label in np.unique(atlas)} <= {
+        "0",
+        *(line[0] for line in lines_of(tmp_path / "out" / "names.tsv")),
+    }
+    assert {line.split("\t")[1] for line in lines_of(tmp_path / "out" / "participants.tsv")} == {"placebo", "treated"}
+
+
+def lines_of(table):
+    return table.read_text().splitlines()[1:]
+
+
+def test_patients_who_were_scanned_twice_have_new_lesions_as_the_table_says():
+    truth = {line.split("\t")[0]: int(line.split("\t")[1]) for line in lines_of(SAMPLES / "changes.tsv")}
+    expected = {}
+    for path in sorted((SAMPLES / "baseline").iterdir()):
+        later = SAMPLES / "followup" / path.name.replace("ses-01", "ses-02")
+        expected[path.name[:7]] = lesioncount.compare_files(path, later).new.mean()
+    assert list(expected) == list(truth)
+    assert np.mean([abs(expected[name] - truth[name]) for name in truth]) < 0.6

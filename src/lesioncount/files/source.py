@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,7 +139,14 @@ class MapSource:
         return is_inside(self.to_values(stored), within=0.0 if self.scale is None else abs(self.scale) / 2)
 
     def _whole(self, convert: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([convert(piece) for piece in self.pieces()], axis=self.axis)
+        pieces = (convert(piece) for piece in self.pieces())
+        first = next(pieces)
+        # Planes as they come, one after the other: nothing is held twice.
+        whole = np.empty(self.shape, first.dtype, order="F" if self.axis == len(self.shape) - 1 else "C")
+        planes, begin = np.moveaxis(whole, self.axis, 0), 0
+        for piece in itertools.chain([first], pieces):
+            planes[begin : (begin := begin + piece.shape[self.axis])] = np.moveaxis(piece, self.axis, 0)
+        return whole
 
 
 def planes_per_piece(shape: tuple[int, ...], axis: int, itemsize: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import nibabel
@@ -24,6 +25,8 @@ from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.training_folder import kept_config
 from lesioncount.paper.sources import synthetic_cohorts
+from lesioncount.paper.synthetic import AgeingCohort, GadCohort
+from lesioncount.paper.synthetic.areas import AREAS
 from lesioncount.runs.tables import to_tsv
 
 # Of the test part, the first patients are to learn a calibration from, and the last ones to count with it.
@@ -31,6 +34,11 @@ _KNOWN, _NEW = 40, 10
 
 # Samples of dropout, as an ensemble of the new scans.
 _MEMBERS = 3
+
+# Patients who were scanned twice, and the seed of their cohort, of which no network has seen anything.
+_AGED, _AGEING_SEED = 12, 2026
+_FIRST_AGED = 200
+_CHANGES = ("n_new", "n_gone", "n_persisting")
 
 # The image behind the candidates: T1 with gadolinium.
 _SHOWN = 1
@@ -44,7 +52,9 @@ def write_samples(checkpoint: Path, out: Path, /) -> None:
     """Write ``network.ckpt`` in half precision, maps with their truth, and ``counts.tsv``.
 
     ``probs/`` and ``masks/`` are of scans to learn a calibration from, ``new/``, ``new_masks/`` and ``images/`` of
-    others, and ``member01/`` and so on are an ensemble of maps of the latter.
+    others, and ``member01/`` and so on are an ensemble of maps of the latter. ``baseline/`` and ``followup/`` are of
+    patients who were scanned twice, with what has changed in ``changes.tsv``. ``atlas.nii.gz`` and ``names.tsv`` have
+    the areas of an average brain, ``participants.tsv`` an arm for each patient, drawn by lot.
 
     Parameters
     ----------
@@ -61,6 +71,7 @@ def write_samples(checkpoint: Path, out: Path, /) -> None:
     with files.alone():
         _write_network(files, network, config)
         _write_maps(files, network, config)
+        write_more(files, network, config)
 
 
 def _write_network(files: OutputFolder, network: CountingNetwork, config: TrainingConfig) -> None:
@@ -90,10 +101,52 @@ def _write_maps(files: OutputFolder, network: CountingNetwork, config: TrainingC
             _write(files, f"{folder}/{scan.name}.nii.gz", volume, scan.affine, _MAP_STEPS)
         _write(files, f"{'new_' if is_new else ''}masks/{scan.name}.nii.gz", scan.lesions, scan.affine, 1)
         if is_new:
-            image = np.clip((scan.images[_SHOWN] + 3) / 8, 0, 1)
-            _write(files, f"images/{scan.name}.nii.gz", image, scan.affine, _IMAGE_STEPS)
+            _write_image(files, f"images/{scan.name}.nii.gz", scan)
         rows.append({"scan": scan.name, "count": scan.count})
     files.write_text("counts.tsv", to_tsv(("scan", "count"), rows))
+
+
+def write_more(files: OutputFolder, network: CountingNetwork, config: TrainingConfig) -> None:
+    """Write what goes beyond single scans: patients at two times, areas of the brain, arms of a trial."""
+    _write_changes(files, network, config.data.shape)
+    cohort = synthetic_cohorts(config.data)["test"]
+    _write_atlas(files, cohort)
+    patients = sorted({visit.patient for visit in cohort.visits})
+    arms = np.random.default_rng(_AGEING_SEED).permutation(np.arange(len(patients)) % 2)
+    rows = [
+        {"participant_id": f"sub-{patient + 1:03d}", "arm": ("placebo", "treated")[arm]}
+        for patient, arm in zip(patients, arms, strict=True)
+    ]
+    files.write_text("participants.tsv", to_tsv(("participant_id", "arm"), rows))
+
+
+def _write_changes(files: OutputFolder, network: CountingNetwork, shape: tuple[int, ...]) -> None:
+    z, y, x = shape
+    cohort = AgeingCohort(_AGED, _AGEING_SEED, (z, y, x))
+    rows = []
+    for before, after in cohort.pairs:
+        for place, folder in ((before, "baseline"), (after, "followup")):
+            scan = cohort.scan(place)
+            scan = replace(scan, patient=f"{_FIRST_AGED + int(scan.patient)}")  # others are in the folders above
+            volume = _probabilities(network, torch.from_numpy(scan.images)[None])
+            _write(files, f"{folder}/{scan.name}.nii.gz", volume, scan.affine, _MAP_STEPS)
+            _write_image(files, f"images_over_time/{scan.name}.nii.gz", scan)
+        counts = cohort.changes(before, after).counts
+        rows.append({"scan": f"sub-{scan.patient}", **{name: counts[name] for name in _CHANGES}})
+    files.write_text("changes.tsv", to_tsv(("scan", *_CHANGES), rows))
+
+
+def _write_atlas(files: OutputFolder, cohort: GadCohort) -> None:
+    """The area that most patients have in each voxel."""
+    first = {visit.patient: visit for visit in cohort.visits}
+    votes = np.stack([[cohort.areas(visit) == area for area in (0, *AREAS)] for visit in first.values()]).sum(axis=0)
+    _write(files, "atlas.nii.gz", votes.argmax(axis=0).astype(np.uint8), cohort.scan(0).affine, 1, most=len(AREAS))
+    rows = [{"index": index, "name": name} for index, name in AREAS.items()]
+    files.write_text("names.tsv", to_tsv(("index", "name"), rows))
+
+
+def _write_image(files: OutputFolder, name: str, scan: Visit) -> None:
+    _write(files, name, np.clip((scan.images[_SHOWN] + 3) / 8, 0, 1), scan.affine, _IMAGE_STEPS)
 
 
 def _probabilities(network: CountingNetwork, images: torch.Tensor) -> NDArray[np.float32]:
@@ -112,10 +165,16 @@ def _chosen(config: TrainingConfig) -> Iterator[tuple[Visit, bool]]:
 
 
 def _write(
-    files: OutputFolder, name: str, volume: NDArray[np.generic], affine: NDArray[np.float64], steps: int
+    files: OutputFolder,
+    name: str,
+    volume: NDArray[np.generic],
+    affine: NDArray[np.float64],
+    steps: int,
+    *,
+    most: int | None = None,
 ) -> None:
     """As bytes, in units of a step, which the header says: no reader needs to be told."""
-    most = max(steps - 1, 1)
+    most = max(steps - 1, 1) if most is None else most
     stored = np.minimum(np.round(volume.astype(np.float64) * steps), most).astype(np.uint8).T  # in the order x, y, z
     image = nibabel.Nifti1Image(stored, affine)
     image.header.set_slope_inter(1 / steps, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,25 +54,25 @@ def probability_of(question: Question, trials: Trials, /) -> float:
     missing = [name for name in question.names if name not in trials.adds]
     if missing:
         raise unknown(missing, trials.adds)
-    numbers = None if trials.extra is None else numbers_of_extra(trials.extra, len(trials.weights))
-    states = States.of(question.condition, trials, 0 if numbers is None else numbers.shape[1] - 1)
+    numbers = [numbers_of_extra(extra, len(trials.weights)) for extra in trials.extras]
+    states = States.of(question.condition, trials, [one.shape[1] - 1 for one in numbers])
     states.check_size()
     at_nodes = _at_nodes(question, trials, states, numbers)
     return float(np.clip(trials.weights @ at_nodes, 0.0, 1.0))
 
 
 def _at_nodes(
-    question: Question, trials: Trials, states: States, numbers: NDArray[np.float64] | None
+    question: Question, trials: Trials, states: States, numbers: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """The probability at each node."""
-    holding = states.holding(question.condition)
+    holds = states.holding(question.condition)
     at_once = max(_AT_ONCE // states.size, 1)
     parts = []
     for first in range(0, len(trials.weights), at_once):
         nodes = slice(first, first + at_once)
         joint = joint_of(trials.probability[nodes], trials.trial, states)
-        if trials.extra is None or numbers is None:
-            parts.append(joint @ holding)
-        else:
-            parts.append(holding_with_extra(joint, holding, numbers[nodes], trials.extra.share, states))
+        holding = holds
+        for extra, steps, of in zip(trials.extras, states.extra_steps, numbers, strict=True):
+            holding = holding_with_extra(holding, of[nodes], extra.share, steps, states)
+        parts.append((joint * holding).sum(axis=1))
     return np.concatenate(parts)

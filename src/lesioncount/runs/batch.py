@@ -21,7 +21,7 @@ from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_file import RUN_FILE, Run, find_run
+from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
 from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
@@ -167,10 +167,10 @@ def _count_all(
         tell(summary)
 
 
-def why_failed(error: Exception) -> str:
+def why_failed(error: Exception, *, done: str = "counted") -> str:
     """What to say of work that failed outside of our hands."""
     if isinstance(error, WorkerDiedError):
-        return "the process that counted it died, possibly for want of memory"
+        return f"the process that {done} it died, possibly for want of memory"
     if isinstance(error, CancelledError):
         return "the cluster was lost before it was counted: --resume continues the run"
     return f"{type(error).__name__}: {error}"
@@ -180,6 +180,8 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
     """The scans of an earlier run in this folder and their paths; it may be there only if it goes on or is replaced."""
     if not folder.is_ours(RUN_FILE):
         return {}
+    if is_of_other_kind(folder.path):
+        raise MapFileError(f"{folder.path} holds other results, not those of lesioncount count. Choose another folder.")
     if not resume:
         raise MapFileError(
             f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "

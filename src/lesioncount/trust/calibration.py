@@ -272,7 +272,7 @@ class Calibration:
         if self.counted != counted:
             raise CalibrationError(
                 f"The calibration was fitted for the number of {_in_words(self.counted)}, and does not correct that of "
-                f"{_in_words(counted)}."
+                f"{_in_words(counted)}. {_used_by(self.counted)}"
             )
         if self.protocol is not None and self.protocol != protocol:
             raise CalibrationError(
@@ -320,6 +320,10 @@ class Calibration:
 
 def _in_words(counted: Counted) -> str:
     return "lesions" if counted == "lesions" else f"{counted} lesions"
+
+
+def _used_by(counted: Counted) -> str:
+    return f"It is one for lesioncount {'count' if counted == 'lesions' else 'compare'}."
 
 
 def _sigmoid(x: Any) -> Any:
