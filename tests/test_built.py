@@ -40,7 +40,7 @@ LEFTOVERS = [
 VIEWER = ["src/lesioncount/review/page/niivue.js", "src/lesioncount/review/page/niivue.LICENSES.txt"]
 BESIDE = [
     "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
-    "README.md", "SECURITY.md", "conftest.py", "pyproject.toml", "setup.py",
+    "README.md", "SECURITY.md", "conftest.py", "mkdocs.yml", "pyproject.toml", "setup.py",
 ]  # fmt: skip
 
 
