@@ -36,5 +36,5 @@ def test_calibration_from_counts_makes_unseen_leaves_better(leaves):
     assert change["rps"].high < 0
     assert change["ece"].high < 0
     assert change["nll"].high < 0
-    assert scores["raw"]["zero_mass"].estimate > 0.2
-    assert scores["fitted"]["zero_mass"].estimate == 0
+    assert scores["raw"]["zero_mass"].value > 0.2
+    assert scores["fitted"]["zero_mass"].value == 0

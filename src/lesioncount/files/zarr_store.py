@@ -109,9 +109,9 @@ def _checked_chunks(array: Any, path: Path) -> tuple[int, ...]:
 
 def is_large_volume(path: Path) -> bool:
     """Whether a folder is an array that is never held as a whole. What is wrong with it is for others to say."""
-    if not any((path / name).is_file() for name in METADATA):
-        return False
-    with suppress(MapFileError):
+    with suppress(MapFileError, OSError, ValueError):  # no name of a file, a circle of links
+        if not any((path / name).is_file() for name in METADATA):
+            return False
         return math.prod(map(int, _open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
     return False
 

@@ -213,7 +213,7 @@ def test_polarised_maps_are_widened_to_honest_coverage():
     }
     scores, _ = score_all(methods, groups=range(400), n_resamples=200)
     assert scores["raw"]["coverage90"].high < 0.85
-    assert scores["fitted"]["coverage90"].estimate >= 0.9
+    assert scores["fitted"]["coverage90"].value >= 0.9
 
 
 def test_guaranteed_intervals_come_from_scans_the_fit_has_not_seen():

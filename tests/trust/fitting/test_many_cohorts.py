@@ -29,9 +29,9 @@ def changes(n_fit, n_judge, kind, **truth):
         }
         scores, differences = score_all(methods, groups=range(n_judge), n_resamples=300, seed=seed)
         change = differences["fitted", "raw"]
-        found["rps"].append(change["rps"].estimate)
-        found["ece"].append(change["ece"].estimate)
-        found["coverage90"].append(scores["fitted"]["coverage90"].estimate)
+        found["rps"].append(change["rps"].value)
+        found["ece"].append(change["ece"].value)
+        found["coverage90"].append(scores["fitted"]["coverage90"].value)
         clear += change["rps"].high < 0 and change["ece"].high < 0
     return {name: np.array(values) for name, values in found.items()}, clear
 

@@ -29,12 +29,12 @@ def test_estimates_are_those_of_the_plain_functions():
     method = predictions(bins=4)
     scores, _ = score_all({"ours": method}, groups=range(200), n_resamples=10)
     matrix = confusion(method.predicted, method.truth)
-    assert scores["ours"]["accuracy"].estimate == pytest.approx(matrix.accuracy)
-    assert scores["ours"]["f1"].estimate == pytest.approx(matrix.f1)
-    assert scores["ours"]["precision"].estimate == pytest.approx(matrix.precision)
-    assert scores["ours"]["ece"].estimate == pytest.approx(method.reliability.ece)
-    assert scores["ours"]["mce"].estimate == pytest.approx(method.reliability.mce)
-    assert scores["ours"]["bias"].estimate == pytest.approx((method.expected - method.truth).mean())
+    assert scores["ours"]["accuracy"].value == pytest.approx(matrix.accuracy)
+    assert scores["ours"]["f1"].value == pytest.approx(matrix.f1)
+    assert scores["ours"]["precision"].value == pytest.approx(matrix.precision)
+    assert scores["ours"]["ece"].value == pytest.approx(method.reliability.ece)
+    assert scores["ours"]["mce"].value == pytest.approx(method.reliability.mce)
+    assert scores["ours"]["bias"].value == pytest.approx((method.expected - method.truth).mean())
 
 
 class Table(CountDistribution):
@@ -169,7 +169,7 @@ def test_differences_are_paired():
 def test_point_counts_score_their_error():
     method = Predictions.of_counts([0, 2, 9], [0, 1, 5])
     scores, _ = score_all({"cc": method}, groups=range(3))
-    found = {name: score.estimate for name, score in scores["cc"].items()}
+    found = {name: score.value for name, score in scores["cc"].items()}
     assert found["rps"] == found["mae"] == pytest.approx(5 / 3)
     assert found["zero_mass"] == pytest.approx(2 / 3)
     assert np.isnan(found["auroc"])
