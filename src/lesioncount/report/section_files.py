@@ -19,7 +19,8 @@ from lesioncount.report.sections import SectionText, section_text
 from lesioncount.report.templates import looks
 from lesioncount.runs.batch import REPORT
 from lesioncount.runs.file_counts import ScanCount
-from lesioncount.runs.records import ScanRecord, read_record, record_name
+from lesioncount.runs.record_files import no_record, record_in
+from lesioncount.runs.records import ScanRecord, read_record
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.scan_files import ScanFiles
 from lesioncount.runs.settings import CountedWith
@@ -86,7 +87,7 @@ def section_key(out: Path, scan: str, image: Path | str | None) -> str:
     if isinstance(image, Path):
         state = image.stat()
         digest.update(f"{state.st_size} {state.st_mtime_ns}\n".encode())
-    digest.update((out / record_name(scan)).read_bytes())
+    digest.update((out / record_in(out, scan)).read_bytes())
     return digest.hexdigest()
 
 
@@ -100,7 +101,7 @@ def section_keys(out: Path, scans: Iterable[str], images: Mapping[str, Path | st
             keys[scan] = section_key(out, scan, images.get(scan))
         except (OSError, ValueError):
             raise MapFileError(
-                f"The record {out / scan}.json is not there, or its image is gone. Count again."
+                f"The record {out / record_in(out, scan)} is not there, or its image is gone. Count again."
             ) from None
     return keys
 
@@ -150,7 +151,7 @@ def _made(item: tuple[str, Path | str | None], out: Path, counted_with: CountedW
     name, image = item
     record = read_record(out, name)
     if record is None:
-        raise MapFileError(f"The record {out / name}.json is not there, or is not one. Count again.")
+        raise no_record(out, name)
     return section_text(record, counted_with, image)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lesioncount.errors import MapFileError, WorkerDiedError
@@ -17,13 +17,15 @@ from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.names import check_case
-from lesioncount.runs.records import ScanSummary, read_record, record_name
+from lesioncount.runs.record_files import make_shards, record_in, records_in
+from lesioncount.runs.records import ScanSummary, read_record
 from lesioncount.runs.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run
-from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
+from lesioncount.runs.scan_counting import Show, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.scan_lots import Lot, count_lot, lots_of
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
 from lesioncount.runs.scan_outputs import output_names, own_names
 from lesioncount.runs.scan_series import with_series
@@ -36,6 +38,9 @@ Progress = Callable[[ScanSummary, int, int], None]
 
 # What a run writes beside the records of its scans.
 TABLES = ("counts.tsv", "lesions.tsv", "members.tsv", "regions.tsv", "answers.tsv")
+
+# Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
+_WORKERS_OF_CLUSTER = 64
 
 # The page that shows a run, and the folder of its parts.
 REPORT = "report"
@@ -124,8 +129,9 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
                 progress(summary, len(done), len(scans))
 
         try:
-            count = partial(count_scan, settings=settings, out=folder.path, show=show)
-            _count_all(scans, settings, folder.path, count, jobs=jobs, cluster=cluster, resume=resume, tell=tell)
+            make_shards(folder, len(scans))
+            count = partial(count_lot, settings=settings, out=folder.path, show=show, resume=resume)
+            _count_all(scans, count, jobs=jobs, cluster=cluster, tell=tell)
             run = replace(run, status="finished")
         except KeyboardInterrupt:
             run = replace(run, status="interrupted")
@@ -142,29 +148,35 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
 
 def _count_all(
     scans: Sequence[ScanFiles],
-    settings: Settings,
-    out: Path,
-    count: Callable[[ScanFiles], ScanSummary],
+    count: Callable[[Lot], list[ScanSummary]],
     *,
     jobs: int,
     cluster: str | None,
-    resume: bool,
     tell: Callable[[ScanSummary], None],
 ) -> None:
-    """Count scans, but for those that need not be counted again."""
-    todo = []
-    for scan in scans:
-        before = counted_before(scan, settings, out) if resume else None
-        if before is None:
-            todo.append(scan)
-        else:
-            tell(before)
-    for place, future in results_of(count, todo, jobs=jobs, cluster=cluster):
+    """Count scans, in lots; those of a lot that failed as a whole once more, each alone: one of them is to blame."""
+    lots = list(lots_of(scans, jobs=jobs if cluster is None else _WORKERS_OF_CLUSTER))
+    alone: list[Lot] = []
+    for lot, summaries in _counted(lots, count, jobs=jobs, cluster=cluster):
+        alone += [(scan,) for scan in lot] if summaries is None else ()
+        for summary in summaries or ():
+            tell(summary)
+    for _, summaries in _counted(alone, count, jobs=jobs, cluster=cluster):
+        for summary in summaries or ():
+            tell(summary)
+
+
+def _counted(
+    lots: Sequence[Lot], count: Callable[[Lot], list[ScanSummary]], *, jobs: int, cluster: str | None
+) -> Iterator[tuple[Lot, list[ScanSummary] | None]]:
+    """Lots and their summaries as they come; None of several scans that failed together."""
+    for place, future in results_of(count, lots, jobs=jobs, cluster=cluster):
+        lot = lots[place]
         try:
-            summary = future.result()
+            yield lot, future.result()
         except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
-            summary = failed(todo[place], why_failed(error), FileFacts(str(todo[place].path)))
-        tell(summary)
+            why = why_failed(error)
+            yield lot, None if len(lot) > 1 else [failed(lot[0], why, FileFacts(str(lot[0].path)))]
 
 
 def why_failed(error: Exception) -> str:
@@ -192,7 +204,7 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
 def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool) -> None:
     """Raise if something would be replaced that is not ours, or was changed since."""
     folder.check([RUN_FILE, *TABLES, *(DATASET_FILES if settings.bids else ())])
-    folder.check(record_name(scan.name) for scan in scans if not scan.was_counted)
+    folder.check(record_in(folder.path, scan.name) for scan in scans if not scan.was_counted)
     if not resume:  # a label map that need not be painted again may have been corrected
         folder.check(name for scan in scans for name in output_names(scan, settings.recorded))
 
@@ -200,10 +212,11 @@ def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings,
 def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> None:
     """Remove what an earlier run has left and this one has not made again."""
     names = {scan.name for scan in results.scans}
-    for path in folder.path.glob("*.json"):
-        if path.name != RUN_FILE and path.stem not in names and read_record(folder.path, path.stem) is not None:
-            folder.remove(path.name)
-            _remove_outputs(folder, path.stem)
+    for record in records_in(folder.path):
+        name = PurePosixPath(record).stem
+        if record != RUN_FILE and name not in names and read_record(folder.path, name) is not None:
+            folder.remove(record)
+            _remove_outputs(folder, name)
     for name in names:
         _remove_outputs(folder, name, but=own_names(name, results.run.counted_with))
     for name in scan_files_in(folder) - made:

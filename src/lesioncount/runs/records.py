@@ -21,6 +21,7 @@ from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
 from lesioncount.runs.plain import present, read_json, to_json, typed
+from lesioncount.runs.record_files import record_in
 from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import (
@@ -329,15 +330,10 @@ class ScanRecord:
         )
 
 
-def record_name(name: str) -> str:
-    """The file of the record of a scan."""
-    return f"{name}.json"
-
-
 def read_record(out: Path, name: str) -> ScanRecord | None:
     """The record of a scan; None when there is none, or it is not one."""
     try:
-        record = ScanRecord.from_plain(read_json(out / record_name(name)))
+        record = ScanRecord.from_plain(read_json(out / record_in(out, name)))
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None
