@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +20,7 @@ from lesioncount.runs.answers import Answer, answers
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
-from lesioncount.runs.plain import present, read_json, to_json, typed
+from lesioncount.runs.plain import cells, present, read_json, to_json, typed
 from lesioncount.runs.record_files import record_in
 from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
 from lesioncount.runs.scan_files import FileFacts
@@ -271,7 +271,7 @@ class ScanRecord:
         }
         if summary.map is not None and summary.numbers is not None:
             content |= {
-                "map": asdict(summary.map),
+                "map": cells(summary.map),
                 "warnings": summary.warnings,
                 "count": summary.numbers.row(),
                 "n_dropped": summary.n_dropped,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -12,7 +12,7 @@ from typing import Any, Self
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of
-from lesioncount.runs.plain import present
+from lesioncount.runs.plain import cells, present
 from lesioncount.runs.whose import Whose
 
 _HASHED_AT_ONCE = 1 << 20
@@ -139,7 +139,7 @@ class FileFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, of what there is."""
-        return present(asdict(self))
+        return present(cells(self))
 
 
 FileStates = dict[Path, tuple[int, int, int]]
