@@ -74,6 +74,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--save-labels", action="store_true", help="also write the candidates as label maps, SCAN_lesions.nii.gz"
     )
     work.add_argument(
+        "--parquet",
+        action="store_true",
+        help="also write each table as Parquet, for millions of rows: lesions.parquet beside lesions.tsv",
+    )
+    work.add_argument(
         "--save-existence",
         action="store_true",
         help="also write maps in which each candidate has its existence, SCAN_existence.nii.gz",

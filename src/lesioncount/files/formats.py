@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path, PurePath
 
 from lesioncount.errors import LesionCountError, MapFileError
@@ -66,9 +65,9 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
-    with suppress(OSError):  # a name that is too long
-        if any((path / meta).is_file() for meta in zarr_store.METADATA):
-            return ".zarr"  # whatever it is called, such as an array inside a group
+    # Most are files, which a single look tells; a name that is too long is neither.
+    if os.path.isdir(path) and any((path / meta).is_file() for meta in zarr_store.METADATA):  # noqa: PTH112 - take any name
+        return ".zarr"  # whatever it is called, such as an array inside a group
     ending = _ending_in(path.name)
     if ending is None:
         return ".dcm" if sop_class(path) in SEGMENTATIONS else None  # hospitals often write no ending

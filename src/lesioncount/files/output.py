@@ -104,7 +104,8 @@ class OutputFolder:
         """
         self._make(self.path)
         free = (name for name in names if not self._is_taken(name) or self.is_ours(name))
-        self._record(dict.fromkeys(free, _EMPTY), wait=True)
+        if hashes := dict.fromkeys(free, _EMPTY):
+            self._record(hashes, wait=True)
 
     def write_announced(self, name: str, text: str, *, though_changed: bool = False) -> None:
         """Write a text with a check sum that was announced, complete or not at all, and do not wait for the disk.

@@ -8,36 +8,30 @@ from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.files.output import OutputFolder
-from lesioncount.runs.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, check_questions
+from lesioncount.runs.answers import check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
-from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.names import check_case
+from lesioncount.runs.parquet import check_can_write_parquet
 from lesioncount.runs.record_files import make_shards, record_in, records_in
 from lesioncount.runs.records import ScanSummary, read_record
-from lesioncount.runs.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run
+from lesioncount.runs.run_tables import are_there, table_names, write_tables
 from lesioncount.runs.scan_counting import Show, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
-from lesioncount.runs.scan_lots import Lot, count_lot, lots_of
-from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
+from lesioncount.runs.scan_lots import CountedLot, Lot, count_lot, lots_of
 from lesioncount.runs.scan_outputs import output_names, own_names
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
-from lesioncount.runs.tables import filled_columns, to_tsv
 from lesioncount.runs.workers import results_of
 
 Progress = Callable[[ScanSummary, int, int], None]
-
-# What a run writes beside the records of its scans.
-TABLES = ("counts.tsv", "lesions.tsv", "members.tsv", "regions.tsv", "answers.tsv")
 
 # Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
 _WORKERS_OF_CLUSTER = 64
@@ -62,6 +56,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     overwrite: bool = False,
     progress: Progress | None = None,
     show: Show | None = None,
+    parquet: bool = False,
 ) -> RunResults:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
 
@@ -97,7 +92,11 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     show : callable, optional
         Called, in the process that counted it, with the folder, the files, the record and the count of each scan:
         `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
+    parquet : bool, default False
+        Write each table as Parquet, too.
     """
+    if parquet:
+        check_can_write_parquet()
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
     known = _known(folder, resume=resume or overwrite)
@@ -116,11 +115,12 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     if settings.bids:
         check_places(scans)
     scans = [replace(scan, was_counted=scan.name in known) for scan in scans]
-    _check(folder, scans, settings, resume=resume)
+    _check(folder, scans, settings, resume=resume, parquet=parquet)
     with folder.alone(listed_in=RUN_FILE):
         began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
+        before, listed = find_run(folder.path), folder.listed()
         # From here on the folder holds a run, also if it is killed.
-        folder.write_text(RUN_FILE, run.to_json(files=folder.listed()))
+        folder.write_text(RUN_FILE, run.to_json(files=listed))
         done: dict[str, ScanSummary] = {}
 
         def tell(summary: ScanSummary) -> None:
@@ -131,12 +131,13 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         try:
             make_shards(folder, len(scans))
             count = partial(count_lot, settings=settings, out=folder.path, show=show, resume=resume)
-            _count_all(scans, count, jobs=jobs, cluster=cluster, tell=tell)
+            n_new = _count_all(scans, count, jobs=jobs, cluster=cluster, tell=tell)
             run = replace(run, status="finished")
         except KeyboardInterrupt:
-            run = replace(run, status="interrupted")
+            run, n_new = replace(run, status="interrupted"), len(done)
         results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
-        _write_tables(folder, results)
+        if n_new or not _is_as_before(results, before) or not are_there(results, listed, parquet=parquet):
+            write_tables(folder, results, parquet=parquet)
         if settings.bids:
             write_dataset(folder, results)
         if overwrite and not (resume or results.interrupted):
@@ -148,35 +149,46 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
 
 def _count_all(
     scans: Sequence[ScanFiles],
-    count: Callable[[Lot], list[ScanSummary]],
+    count: Callable[[Lot], CountedLot],
     *,
     jobs: int,
     cluster: str | None,
     tell: Callable[[ScanSummary], None],
-) -> None:
-    """Count scans, in lots; those of a lot that failed as a whole once more, each alone: one of them is to blame."""
+) -> int:
+    """Count scans, in lots; those of a lot that failed as a whole once more, each alone: one of them is to blame.
+
+    Returns how many were not known before.
+    """
     lots = list(lots_of(scans, jobs=jobs if cluster is None else _WORKERS_OF_CLUSTER))
-    alone: list[Lot] = []
-    for lot, summaries in _counted(lots, count, jobs=jobs, cluster=cluster):
-        alone += [(scan,) for scan in lot] if summaries is None else ()
-        for summary in summaries or ():
-            tell(summary)
-    for _, summaries in _counted(alone, count, jobs=jobs, cluster=cluster):
-        for summary in summaries or ():
-            tell(summary)
+    n_new, alone = 0, list[Lot]()
+    for lot, counted in _counted(lots, count, jobs=jobs, cluster=cluster):
+        if counted is None:
+            alone += [(scan,) for scan in lot]
+        else:
+            n_new += _told(counted, tell)
+    for _, counted in _counted(alone, count, jobs=jobs, cluster=cluster):
+        if counted is not None:
+            n_new += _told(counted, tell)
+    return n_new
+
+
+def _told(counted: CountedLot, tell: Callable[[ScanSummary], None]) -> int:
+    for summary in counted.summaries:
+        tell(summary)
+    return counted.n_new
 
 
 def _counted(
-    lots: Sequence[Lot], count: Callable[[Lot], list[ScanSummary]], *, jobs: int, cluster: str | None
-) -> Iterator[tuple[Lot, list[ScanSummary] | None]]:
-    """Lots and their summaries as they come; None of several scans that failed together."""
+    lots: Sequence[Lot], count: Callable[[Lot], CountedLot], *, jobs: int, cluster: str | None
+) -> Iterator[tuple[Lot, CountedLot | None]]:
+    """Lots and what was counted as they come; None of several scans that failed together."""
     for place, future in results_of(count, lots, jobs=jobs, cluster=cluster):
         lot = lots[place]
         try:
             yield lot, future.result()
         except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
             why = why_failed(error)
-            yield lot, None if len(lot) > 1 else [failed(lot[0], why, FileFacts(str(lot[0].path)))]
+            yield lot, None if len(lot) > 1 else CountedLot([failed(lot[0], why, FileFacts(str(lot[0].path)))], 1)
 
 
 def why_failed(error: Exception) -> str:
@@ -186,6 +198,16 @@ def why_failed(error: Exception) -> str:
     if isinstance(error, CancelledError):
         return "the cluster was lost before it was counted: --resume continues the run"
     return f"{type(error).__name__}: {error}"
+
+
+def _is_as_before(results: RunResults, before: Run | None) -> bool:
+    """Whether an earlier run of this version has come to the same scans: those are known to have the same records."""
+    return (
+        before is not None
+        and before.status == "finished"
+        and before.versions == results.run.versions
+        and [scan.name for scan in before.scans] == [scan.name for scan in results.scans]
+    )
 
 
 def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
@@ -201,9 +223,11 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
     return {} if run is None else {scan.name: scan.path for scan in run.scans}
 
 
-def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool) -> None:
+def _check(
+    folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool, parquet: bool
+) -> None:
     """Raise if something would be replaced that is not ours, or was changed since."""
-    folder.check([RUN_FILE, *TABLES, *(DATASET_FILES if settings.bids else ())])
+    folder.check([RUN_FILE, *table_names(parquet=parquet), *(DATASET_FILES if settings.bids else ())])
     folder.check(record_in(folder.path, scan.name) for scan in scans if not scan.was_counted)
     if not resume:  # a label map that need not be painted again may have been corrected
         folder.check(name for scan in scans for name in output_names(scan, settings.recorded))
@@ -231,33 +255,3 @@ def _remove_outputs(folder: OutputFolder, name: str, *, but: Sequence[str] = ())
     for one in own_names(name):
         if one not in but:
             folder.remove(one)
-
-
-def _write_tables(folder: OutputFolder, results: RunResults) -> None:
-    counts = [scan.row() for scan in results.scans]
-    columns = filled_columns(COUNT_COLUMNS, counts, optional=OPTIONAL_COUNT_COLUMNS)
-    folder.write_text("counts.tsv", to_tsv(columns, counts))
-    lesions = [
-        {"scan": record.name, **record.summary.whose, **row.row()}
-        for record in results.records()
-        for row in record.lesions
-    ]
-    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
-    columns = filled_columns(columns, lesions, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS))
-    folder.write_text("lesions.tsv", to_tsv(columns, lesions))
-    members = [{"scan": one.name, **one.whose, **member.row()} for one in results.counted for member in one.members]
-    _write_or_remove(folder, "members.tsv", MEMBER_COLUMNS, members, optional=WHOSE_COLUMNS)
-    regions = [row for one in results.counted for row in one.region_rows()]
-    _write_or_remove(folder, "regions.tsv", REGION_COLUMNS, regions, optional=OPTIONAL_REGION_COLUMNS)
-    answers = [row for one in results.counted for row in one.answer_rows()]
-    _write_or_remove(folder, "answers.tsv", ANSWER_COLUMNS, answers, optional=OPTIONAL_ANSWER_COLUMNS)
-
-
-def _write_or_remove(
-    folder: OutputFolder, name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]], *, optional: Sequence[str]
-) -> None:
-    """Write a table that not all runs have; without rows, remove that of an earlier run."""
-    if rows:
-        folder.write_text(name, to_tsv(filled_columns(columns, rows, optional=optional), rows))
-    else:
-        folder.remove(name)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from lesioncount.files.certified import is_certified_text
 from lesioncount.trust.scores.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -48,8 +50,18 @@ def estimates_of(value: Any) -> dict[str, Estimate]:
 
 def read_json(path: Path) -> Any:
     """What a JSON file holds; ValueError if it is none, OSError if it cannot be read."""
+    return from_json(path.name, path.read_text("utf-8"))
+
+
+def from_json(name: str, text: str) -> Any:
+    """What the text of a JSON file holds, given the name of the file; ValueError if it is none."""
+    if is_certified_text(name, text):  # we wrote it: no number in it is too large, and a fast decoder may read it
+        import msgspec
+
+        with suppress(ValueError):  # names that are no Unicode are read by the other one only
+            return msgspec.json.decode(text)
     try:
-        return json.loads(path.read_text("utf-8"), parse_int=whole_number)
+        return json.loads(text, parse_int=whole_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -64,11 +76,12 @@ def whole_number(text: str) -> int:
 
 def to_json(content: Mapping[str, Any]) -> str:
     """An object as text, a line per key: readable, and yet made by a fast encoder, which indents nothing."""
-    lines = (f"{json.dumps(key)}: {_encoded(value)}" for key, value in content.items())
+    lines = (f"{json.dumps(key)}: {in_one_line(value)}" for key, value in content.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _encoded(value: Any) -> str:
+def in_one_line(value: Any) -> str:
+    """Any value as JSON."""
     import msgspec
 
     try:

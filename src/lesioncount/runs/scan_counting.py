@@ -62,10 +62,9 @@ def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSum
     return ScanSummary(scan.name, error=why, files=FileFacts.unread(scan) if files is None else files)
 
 
-def counted_before(scan: ScanFiles, settings: Settings, folder: OutputFolder) -> ScanSummary | None:
+def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
     """The summary of a scan whose record is there, without error, and of the same files and settings."""
-    out = folder.path
-    record = read_record(out, scan.name) if folder.is_ours(record_in(out, scan.name)) else None
+    record = read_record(out, scan.name, unchanged=True)
     if scan.problem is not None or record is None or not record.summary.is_counted:
         return None
     if record.counted_with != settings.recorded:

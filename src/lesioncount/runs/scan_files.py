@@ -18,7 +18,7 @@ from lesioncount.runs.whose import Whose
 _HASHED_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ScanFiles:
     """One scan to be counted: its name in the results, and its files.
 
@@ -65,7 +65,7 @@ class ScanFiles:
         return self.members or (self.path,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileFacts:
     """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.record_files import record_in
@@ -39,19 +40,25 @@ def lots_of(scans: Sequence[ScanFiles], *, jobs: int) -> Iterator[Lot]:
         yield tuple(lot)
 
 
-def count_lot(
-    lot: Lot, settings: Settings, out: Path, show: Show | None = None, *, resume: bool = False
-) -> list[ScanSummary]:
+class CountedLot(NamedTuple):
+    """What is known of the scans of a lot, and how many of them were not known before."""
+
+    summaries: list[ScanSummary]
+    n_new: int
+
+
+def count_lot(lot: Lot, settings: Settings, out: Path, show: Show | None = None, *, resume: bool = False) -> CountedLot:
     """Count the scans of a lot, but for those that need not be counted again."""
     folder = OutputFolder(out)
-    before = [counted_before(scan, settings, folder) if resume else None for scan in lot]
+    before = [counted_before(scan, settings, out) if resume else None for scan in lot]
     is_announced = len(lot) > 1
     if is_announced:
         folder.announce(record_in(out, scan.name) for scan, known in zip(lot, before, strict=True) if known is None)
-    return [
+    summaries = [
         count_scan(scan, settings, folder, show, is_announced=is_announced) if known is None else known
         for scan, known in zip(lot, before, strict=True)
     ]
+    return CountedLot(summaries, before.count(None))
 
 
 def _size(path: Path) -> int:

@@ -26,7 +26,7 @@ MIN_BETWEEN_VARIANCE = 0.25
 _CALIBRATED, _GUARANTEED = "_calibrated", ("interval90_low_conformal", "interval90_high_conformal")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CountNumbers:
     """A distribution in numbers, by the names of their columns in ``counts.tsv``.
 
@@ -58,7 +58,7 @@ class CountNumbers:
         return {f"{name}{suffix}": value for name, value in cells(self).items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CandidateNumbers:
     """How many candidates there are, how many components above 0.5, and their volume; None when that is unknown."""
 
@@ -116,7 +116,7 @@ class MemberNumbers:
         return cls(typed(row["member"], int), typed(row["path"], str), *parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ScanNumbers:
     """The row of a scan in ``counts.tsv``.
 
