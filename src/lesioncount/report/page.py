@@ -22,6 +22,7 @@ from lesioncount.report.section_files import (
     write_sections,
 )
 from lesioncount.report.sections import SectionText
+from lesioncount.report.table_parts import anchors_of, has_rows, n_parts, shards_of, write_rows
 from lesioncount.report.templates import check_can_report, looks, template
 from lesioncount.runs.batch import REPORT
 from lesioncount.runs.pairing import pair, paired_scan
@@ -96,11 +97,13 @@ def write_report(
     keys = section_keys(out, [scan.name for scan in results.counted], shown)
     folder, in_folder = OutputFolder(out), len(results.scans) > FEW_SCANS
     there, fingerprint = noted(out, keys), _fingerprint(results.run, results.scans, keys)
-    if not _is_written(folder, fingerprint) or (in_folder and len(there) < len(keys)):
+    is_whole = not in_folder or (len(there) == len(keys) and has_rows(out, len(results.scans)))
+    if not (is_whole and _is_written(folder, fingerprint)):
         missing = {name: key for name, key in keys.items() if name not in there}
         made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
         if in_folder:
             write_sections(folder, made, missing)
+            write_rows(folder, results)
             text = _rendered(results, None, fingerprint, noted(out, keys))
         else:
             sections = {name: read_section(out, name) for name in there} | dict(made)
@@ -126,7 +129,7 @@ def _shown_run(out: Path) -> Run | None:
         keys = section_keys(out, [scan.name for scan in run.scans if scan.status == "ok"], {})
     except MapFileError:
         return None
-    is_whole = len(run.scans) <= FEW_SCANS or len(noted(out, keys)) == len(keys)
+    is_whole = len(run.scans) <= FEW_SCANS or (len(noted(out, keys)) == len(keys) and has_rows(out, len(run.scans)))
     return run if is_whole and _is_written(OutputFolder(out), _fingerprint(run, run.scans, keys)) else None
 
 
@@ -153,7 +156,7 @@ def _rendered(
     """The page, with its sections, or without them if they are files of their own."""
     # The most uncertain scans first; those that are equally so in the order of the run.
     scans = sorted(results.counted, key=lambda scan: -scan.counted.best.count_sd)
-    anchors = {scan.name: f"scan-{number}" for number, scan in enumerate(results.scans, start=1)}
+    anchors = anchors_of(results)
     in_folder, calibration = sections is None, results.calibration
     text: str = template("page.html.j2").render(
         results=results,
@@ -161,6 +164,9 @@ def _rendered(
         fingerprint=fingerprint,
         in_folder=in_folder,
         rows_at_once=_ROWS_AT_ONCE if in_folder else len(results.scans),
+        listed=results.scans[:_ROWS_AT_ONCE] if n_parts(len(results.scans)) else results.scans,
+        n_parts=n_parts(len(results.scans)),
+        shards=shards_of(results),
         shown=[(scan, None if sections is None else sections[scan.name]) for scan in scans],
         without_pictures=[scan for scan in scans if has_note[scan.name]],
         disagreeing=_disagreeing(scans),

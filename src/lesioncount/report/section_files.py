@@ -17,9 +17,9 @@ from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.report.sections import SectionText, section_text
 from lesioncount.report.templates import looks
-from lesioncount.runs.batch import REPORT
+from lesioncount.runs.batch import REPORT, TABLE, sections_in
 from lesioncount.runs.file_counts import ScanCount
-from lesioncount.runs.record_files import no_record, record_in
+from lesioncount.runs.record_files import is_sharded, no_record, record_in, shard_of
 from lesioncount.runs.records import ScanRecord, read_record
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.scan_files import ScanFiles
@@ -63,7 +63,7 @@ class SectionWriter:
         try:
             key = section_key(folder.path, scan.name, image)
             text = section_text(record, record.counted_with, image, count)
-            folder.write_together({section_name(scan.name): _script(scan.name, key, text)})
+            folder.write_together({section_name(folder.path, scan.name): _script(scan.name, key, text)})
         except (LesionCountError, OSError, MemoryError, ValueError):
             return
 
@@ -73,9 +73,9 @@ def image_or_why(image: Path | None, images: Path) -> Path | str:
     return image or f"Shown on the map, because there is no image of this scan in {images}."
 
 
-def section_name(scan: str) -> str:
-    """The file of the section of a scan."""
-    return f"{REPORT}/{scan}.js"
+def section_name(out: Path, scan: str) -> str:
+    """The file of the section of a scan: in a folder, where records are in folders."""
+    return f"{REPORT}/{shard_of(scan)}/{scan}.js" if is_sharded(out) else f"{REPORT}/{scan}.js"
 
 
 def section_key(out: Path, scan: str, image: Path | str | None) -> str:
@@ -110,7 +110,7 @@ def noted(out: Path, keys: Mapping[str, str]) -> dict[str, bool]:
     """Of the sections that are there and right: whether they have a note."""
     found = {}
     for scan, key in keys.items():
-        head = _head(out / section_name(scan))
+        head = _head(out / section_name(out, scan))
         if head.startswith(f"{_HEAD}{key}"):
             found[scan] = head.endswith(_NOTED)
     return found
@@ -159,7 +159,7 @@ def write_sections(folder: OutputFolder, made: Iterator[tuple[str, SectionText]]
     """Write sections as they come, in lots."""
     lot: dict[str, bytes] = {}
     for name, text in made:
-        lot[section_name(name)] = _script(name, keys[name], text)
+        lot[section_name(folder.path, name)] = _script(name, keys[name], text)
         if len(lot) == _TOGETHER:
             folder.write_together(lot)
             lot = {}
@@ -168,18 +168,21 @@ def write_sections(folder: OutputFolder, made: Iterator[tuple[str, SectionText]]
 
 def read_section(out: Path, scan: str) -> SectionText:
     """A section that is there."""
-    head, _, script = (out / section_name(scan)).read_text("utf-8").partition("\n")
+    head, _, script = (out / section_name(out, scan)).read_text("utf-8").partition("\n")
     content = json.loads(script.removeprefix(_CALL).rpartition(_END)[0])
     return SectionText(content["summary"], content["body"], head.endswith(_NOTED))
 
 
 def remove_sections(folder: OutputFolder, *, but: Sequence[str] = ()) -> None:
-    """Remove all sections of ours but those of some scans, and the folder if nothing else is in it."""
-    kept = {section_name(scan) for scan in but}
-    for path in (folder.path / REPORT).glob("*.js"):
-        if f"{REPORT}/{path.name}" not in kept:
-            folder.remove(f"{REPORT}/{path.name}")
+    """Remove all sections of ours but those of some scans; without any, the folder too, if nothing else is in it."""
+    kept = {section_name(folder.path, scan) for scan in but}
+    for name in sections_in(folder.path):
+        is_row = name.startswith(f"{TABLE}/")
+        if name not in kept and not (but and is_row):
+            folder.remove(name)
     if not but:
+        for path in (folder.path / REPORT).glob("*/"):
+            folder.remove_empty(f"{REPORT}/{path.name}")
         folder.remove_empty(REPORT)
 
 

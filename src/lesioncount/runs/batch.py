@@ -36,8 +36,9 @@ Progress = Callable[[ScanSummary, int, int], None]
 # Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
 _WORKERS_OF_CLUSTER = 64
 
-# The page that shows a run, and the folder of its parts.
+# The page that shows a run, the folder of its parts, and that of the rows of its table.
 REPORT = "report"
+TABLE = f"{REPORT}/table"
 
 
 def count_batch(  # noqa: PLR0913 - as many as a run has options
@@ -245,10 +246,17 @@ def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> 
         _remove_outputs(folder, name, but=own_names(name, results.run.counted_with))
     for name in scan_files_in(folder) - made:
         folder.remove(name)
-    sections = [f"{REPORT}/{path.name}" for path in (folder.path / REPORT).glob("*.js") if path.stem not in names]
+    sections = [name for name in sections_in(folder.path) if PurePosixPath(name).stem not in names]
     pages = [f"{REPORT}.html", *sections]
     for name in (*pages, *(() if results.run.counted_with.bids else DATASET_FILES)):
         folder.remove(name)
+
+
+def sections_in(out: Path) -> Iterator[str]:
+    """All files of a folder that may be sections of its report, or rows of its table."""
+    for pattern in (f"{REPORT}/*.js", f"{REPORT}/*/*.js"):
+        for path in out.glob(pattern):
+            yield path.relative_to(out).as_posix()
 
 
 def _remove_outputs(folder: OutputFolder, name: str, *, but: Sequence[str] = ()) -> None:
