@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import IO, Protocol
 
 # Without a terminal, a line now and then: a log of ten thousand scans must stay readable.
@@ -67,35 +66,35 @@ def _report_line(stream: IO[str], done: int, total: int) -> None:
         print(f"report: {done}/{total} scans drawn", file=stream, flush=True)
 
 
-@dataclass
 class _Lines:
     """A line now and then, with the time that is left; and one for every item that failed, or for each."""
 
-    stream: IO[str]
-    every: bool
-    began: float = field(default_factory=time.monotonic)
-    said_at: float = field(default_factory=time.monotonic)
+    def __init__(self, stream: IO[str], *, every: bool) -> None:
+        self._stream, self._every = stream, every
+        self._said_at = time.monotonic()
+        self._first: tuple[float, int] | None = None
 
     def show(self, item: Item, done: int, total: int) -> None:
         """Say how far it is, where that is due."""
         now = time.monotonic()
-        is_due = done == total or done % max(1, total // _LINES) == 0 or now - self.said_at > _SILENCE
+        began, before = self._first = self._first or (now, done)  # what came before the first is no pace
+        is_due = done == total or done % max(1, total // _LINES) == 0 or now - self._said_at > _SILENCE
         if is_due:
-            self.said_at = now
-        if is_due or self.every or item.status != "ok":
-            left = _time_left(now - self.began, done, total) if is_due else ""
-            print(f"{done}/{total} {item.name} {item.status}{left}", file=self.stream, flush=True)
+            self._said_at = now
+        if is_due or self._every or item.status != "ok":
+            left = _time_left(now - began, done - before, total - done) if is_due else ""
+            print(f"{done}/{total} {item.name} {item.status}{left}", file=self._stream, flush=True)
 
 
-def _time_left(seconds: float, done: int, total: int) -> str:
+def _time_left(seconds: float, n_done: int, n_left: int) -> str:
     """How long the rest takes if it goes on like this; nothing of what takes seconds.
 
     Examples
     --------
-    >>> _time_left(120, 1000, 31000)
+    >>> _time_left(120, 1000, 30000)
     ', about 1 h left'
     """
-    left = seconds * (total - done) / done
+    left = seconds * n_left / max(n_done, 1)
     if seconds < _LEAST_KNOWN or left < _SHORTEST_LEFT:
         return ""
     unit, size = next((unit, size) for unit, size in _UNITS if left >= size)
