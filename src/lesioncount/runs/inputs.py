@@ -206,7 +206,9 @@ def _files_in(folder: Path) -> Iterator[Path]:
             if entry.name.startswith("."):
                 continue
             path = Path(entry.path)
-            if not entry.is_dir() or map_ending(path) == ".zarr":
+            # A link may lead in a circle, which pathlib takes for no folder.
+            is_folder = path.is_dir() if entry.is_symlink() else entry.is_dir()
+            if not is_folder or map_ending(path) == ".zarr":
                 yield path
             elif not entry.is_symlink():
                 yield from _files_in(path)
