@@ -7,16 +7,20 @@ import math
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import MapFileError
+from lesioncount.boxes import Box
+from lesioncount.errors import MapError, MapFileError
+from lesioncount.files import volumes
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
+from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.optional import optional
 
 METADATA = (".zarray", "zarr.json")
@@ -35,46 +39,81 @@ _LONGEST_METADATA = 1 << 24
 
 
 def open_zarr(path: Path, channel: int | None = None) -> MapSource:
-    """A zarr array of two or three axes, or of four with the channel first."""
-    zarr = optional("zarr", "cluster", "Reading zarr")
+    """A zarr array in a folder: of two or three axes, or of four with the channel first."""
     files = files_in(path)
+    array = _open_array(path)
+    chunks = _checked_chunks(array, path)
+    _check_promise(path, files, array.shape, chunks, array.dtype.itemsize)
+    _check_piece(path, files, math.prod(chunks) * array.dtype.itemsize)
+    return _source(array, path, files, channel)
+
+
+def source_of_array(array: Any, channel: int | None = None) -> MapSource:
+    """The same for an array that somebody has opened, of whatever store."""
+    zarr = optional("zarr", "cluster", "Reading zarr")
+    if not isinstance(array, zarr.Array):
+        raise MapError(
+            f"Expected a zarr array or its path, but got {type(array).__name__}. An array in memory is counted by "
+            "lesioncount.count_lesions."
+        )
+    path = Path(array.name or array.path or "zarr array")
+    _checked_chunks(array, path)
+    return _source(array, path, {}, channel)
+
+
+def _source(array: Any, path: Path, files: dict[Path, int], channel: int | None) -> MapSource:
+    n_channels = int(array.shape[0]) if array.ndim == 4 else 1
+    chosen = chosen_channel(path, n_channels, channel)
+    volume = ChunkedVolume.of(array, name=str(path), channel=chosen if array.ndim == 4 else None)
+    # Whole chunks, so that none is decompressed twice; as many as make a piece of a good size.
+    chunk, whole, itemsize = volume.chunks[0], Box.whole(volume.shape), volume.dtype.itemsize
+    n_planes = max(chunk, planes_per_piece(volume.shape, 0, itemsize) // chunk * chunk)
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        _check_piece(path, files, min(n_planes, whole.high[0]) * whole.high[1] * whole.high[2] * itemsize)
+        for begin in range(0, whole.high[0], n_planes):
+            end = min(begin + n_planes, whole.high[0])
+            yield volume.read(Box((begin, 0, 0), (end, *whole.high[1:])))
+
+    grid = VoxelGrid(path, volume.shape, why_unplaced="a zarr array has no place in space")
+    read_from = tuple(files)
+    return MapSource(grid, "zarr", volume.dtype, 0, pieces, n_channels=n_channels, read_from=read_from, volume=volume)
+
+
+def _open_array(path: Path) -> Any:
+    """Open the array in a folder; the one place where this is done."""
+    zarr = optional("zarr", "cluster", "Reading zarr")
     _check_metadata(path)
     try:
         array = zarr.open_array(str(path), mode="r")
-        shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
-        dtype = np.dtype(array.dtype)
+        np.dtype(array.dtype)
     except Exception as error:  # noqa: BLE001 - zarr raises many kinds for a store that is none
         why = str(error)[:300].rstrip(".") or type(error).__name__
         raise MapFileError(
             f"{path} is not a zarr array: {why}. If it is a group, give an array in it, as {path}/0."
         ) from None
+    return array
+
+
+def _checked_chunks(array: Any, path: Path) -> tuple[int, ...]:
+    """The shape of the chunks of an array, whose shape and type a map may have."""
+    chunks = tuple(map(int, array.shards or array.chunks))
     if min(chunks, default=1) < 1:
         raise MapFileError(f"{path}: chunks of shape {chunks} hold nothing. Its description is damaged.")
-    if len(shape) not in (2, 3, 4) or min(shape) < 1:
-        raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
-    if dtype.kind not in "biuf":
-        raise MapFileError(f"{path}: values of type {dtype} cannot be probabilities.")
-    _check_promise(path, files, shape, chunks, dtype.itemsize)
-    n_channels = shape[0] if len(shape) == 4 else 1
-    chosen = chosen_channel(path, n_channels, channel)
-    leading = (chosen,) if len(shape) == 4 else ()
-    shape, chunk = shape[len(leading) :], chunks[len(leading)]
-    # Whole chunks, so that none is decompressed twice; as many as make a piece of a good size.
-    n_planes = max(chunk, planes_per_piece(shape, 0, dtype.itemsize) // chunk * chunk)
-    piece = math.prod((min(n_planes, shape[0]), *shape[1:]))
-    _check_piece(path, files, max(piece, math.prod(chunks)) * dtype.itemsize)
+    if array.ndim not in (2, 3, 4) or min(array.shape) < 1:
+        raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {array.shape}.")
+    if np.dtype(array.dtype).kind not in "biuf":
+        raise MapFileError(f"{path}: values of type {array.dtype} cannot be probabilities.")
+    return chunks
 
-    def pieces() -> Iterator[NDArray[Any]]:
-        for begin in range(0, shape[0], n_planes):
-            try:
-                yield np.asarray(array[(*leading, slice(begin, begin + n_planes))])
-            except MemoryError:
-                raise MapFileError(f"{path}: its chunks do not fit into memory. Store it in smaller ones.") from None
-            except Exception as error:  # noqa: BLE001 - codecs raise many kinds for a damaged chunk
-                raise MapFileError(f"{path}: a chunk is damaged: {str(error)[:300].rstrip('.')}.") from None
 
-    grid = VoxelGrid(path, shape, why_unplaced="a zarr array has no place in space")
-    return MapSource(grid, "zarr", dtype, 0, pieces, n_channels=n_channels, read_from=tuple(files))
+def is_large_volume(path: Path) -> bool:
+    """Whether a folder is an array that is never held as a whole. What is wrong with it is for others to say."""
+    if not any((path / name).is_file() for name in METADATA):
+        return False
+    with suppress(MapFileError):
+        return math.prod(map(int, _open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
+    return False
 
 
 def files_in(path: Path) -> dict[Path, int]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import compress
+from operator import not_
 from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.files.formats import map_ending
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.zarr_store import is_large_volume
 from lesioncount.runs.answers import check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
@@ -20,16 +25,16 @@ from lesioncount.runs.record_files import make_shards, record_in, records_in
 from lesioncount.runs.records import ScanSummary, read_record
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_file import RUN_FILE, Run, find_run
+from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
 from lesioncount.runs.run_tables import are_there, table_names, write_tables
 from lesioncount.runs.scan_counting import Show, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_lots import CountedLot, Lot, count_lot, lots_of
-from lesioncount.runs.scan_outputs import output_names, own_names
+from lesioncount.runs.scan_outputs import label_volume_file, output_names, own_names, remove_label_volume
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
-from lesioncount.runs.workers import results_of
+from lesioncount.runs.workers import connected, results_of
 
 Progress = Callable[[ScanSummary, int, int], None]
 
@@ -150,7 +155,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
 
 def _count_all(
     scans: Sequence[ScanFiles],
-    count: Callable[[Lot], CountedLot],
+    count: Callable[..., CountedLot],
     *,
     jobs: int,
     cluster: str | None,
@@ -158,8 +163,10 @@ def _count_all(
 ) -> int:
     """Count scans, in lots; those of a lot that failed as a whole once more, each alone: one of them is to blame.
 
-    Returns how many were not known before.
+    Volumes that all work at together come last. Returns how many were not known before.
     """
+    spread = [is_spread(scan, is_alone=len(scans) == 1) for scan in scans]
+    volumes, scans = list(compress(scans, spread)), list(compress(scans, map(not_, spread)))
     lots = list(lots_of(scans, jobs=jobs if cluster is None else _WORKERS_OF_CLUSTER))
     n_new, alone = 0, list[Lot]()
     for lot, counted in _counted(lots, count, jobs=jobs, cluster=cluster):
@@ -170,6 +177,9 @@ def _count_all(
     for _, counted in _counted(alone, count, jobs=jobs, cluster=cluster):
         if counted is not None:
             n_new += _told(counted, tell)
+    with nullcontext() if cluster is None or not volumes else connected(cluster) as client:
+        for scan in volumes:
+            n_new += _told(count((scan,), jobs=jobs, client=client), tell)
     return n_new
 
 
@@ -183,7 +193,7 @@ def _counted(
     lots: Sequence[Lot], count: Callable[[Lot], CountedLot], *, jobs: int, cluster: str | None
 ) -> Iterator[tuple[Lot, CountedLot | None]]:
     """Lots and what was counted as they come; None of several scans that failed together."""
-    for place, future in results_of(count, lots, jobs=jobs, cluster=cluster):
+    for place, future in results_of(count, lots, jobs=jobs, cluster=cluster if lots else None):
         lot = lots[place]
         try:
             yield lot, future.result()
@@ -192,10 +202,15 @@ def _counted(
             yield lot, None if len(lot) > 1 else CountedLot([failed(lot[0], why, FileFacts(str(lot[0].path)))], 1)
 
 
-def why_failed(error: Exception) -> str:
+def is_spread(scan: ScanFiles, *, is_alone: bool) -> bool:
+    """Whether one scan is counted by all processes or workers together: large volumes, and a volume that is alone."""
+    return is_large_volume(scan.path) or (is_alone and map_ending(scan.path) == ".zarr")
+
+
+def why_failed(error: Exception, *, done: str = "counted") -> str:
     """What to say of work that failed outside of our hands."""
     if isinstance(error, WorkerDiedError):
-        return "the process that counted it died, possibly for want of memory"
+        return f"the process that {done} it died, possibly for want of memory"
     if isinstance(error, CancelledError):
         return "the cluster was lost before it was counted: --resume continues the run"
     return f"{type(error).__name__}: {error}"
@@ -215,6 +230,8 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
     """The scans of an earlier run in this folder and their paths; it may be there only if it goes on or is replaced."""
     if not folder.is_ours(RUN_FILE):
         return {}
+    if is_of_other_kind(folder.path):
+        raise MapFileError(f"{folder.path} holds other results, not those of lesioncount count. Choose another folder.")
     if not resume:
         raise MapFileError(
             f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
@@ -243,23 +260,25 @@ def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> 
             folder.remove(record)
             _remove_outputs(folder, name)
     for name in names:
-        _remove_outputs(folder, name, but=own_names(name, results.run.counted_with))
+        _remove_outputs(folder, name, but=made)
     for name in scan_files_in(folder) - made:
         folder.remove(name)
-    sections = [name for name in sections_in(folder.path) if PurePosixPath(name).stem not in names]
+    sections = [name for name in _report_files(folder.path) if PurePosixPath(name).stem not in names]
     pages = [f"{REPORT}.html", *sections]
     for name in (*pages, *(() if results.run.counted_with.bids else DATASET_FILES)):
         folder.remove(name)
 
 
-def sections_in(out: Path) -> Iterator[str]:
+def _report_files(out: Path) -> Iterator[str]:
     """All files of a folder that may be sections of its report, or rows of its table."""
     for pattern in (f"{REPORT}/*.js", f"{REPORT}/*/*.js"):
         for path in out.glob(pattern):
             yield path.relative_to(out).as_posix()
 
 
-def _remove_outputs(folder: OutputFolder, name: str, *, but: Sequence[str] = ()) -> None:
+def _remove_outputs(folder: OutputFolder, name: str, *, but: Collection[str] = ()) -> None:
     for one in own_names(name):
         if one not in but:
             folder.remove(one)
+    if label_volume_file(name) not in but:
+        remove_label_volume(folder, name)

@@ -19,6 +19,7 @@ MANY_SCANS = 10_000
 # Of those folders, which are named after the first digits of a hash of the name: 256, with 400 records each of
 # 100 000 scans.
 _RECORDS, _DIGITS = "records", 2
+SHARDS = "[0-9a-f]" * _DIGITS
 
 
 def shard_of(name: str) -> str:
@@ -65,7 +66,7 @@ def no_record(out: Path, name: str) -> MapFileError:
 
 def records_in(out: Path) -> Iterator[str]:
     """All files of a folder that may be records."""
-    for pattern in ("*.json", f"{_RECORDS}/{'[0-9a-f]' * _DIGITS}/*.json"):
+    for pattern in ("*.json", f"{_RECORDS}/{SHARDS}/*.json"):
         for path in out.glob(pattern):
             yield path.relative_to(out).as_posix()
 

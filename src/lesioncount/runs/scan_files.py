@@ -12,6 +12,7 @@ from typing import Any, Self
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of
+from lesioncount.files.zarr_store import is_large_volume
 from lesioncount.runs.plain import cells, present
 from lesioncount.runs.whose import Whose
 
@@ -163,7 +164,13 @@ def check_states(scan: ScanFiles, before: FileStates) -> None:
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of all files that are read for a map; of a folder, of their names too."""
+    """SHA-256 of all files that are read for a map; of a folder, of their names too.
+
+    Of a large volume, of names, sizes and times: one machine would read for hours what a cluster counts in minutes.
+    """
+    if is_large_volume(path):
+        states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files_of(path))
+        return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
     return _fingerprint_of(files_of(path), path)
 
 

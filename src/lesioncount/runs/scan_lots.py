@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.record_files import record_in
@@ -47,15 +47,29 @@ class CountedLot(NamedTuple):
     n_new: int
 
 
-def count_lot(lot: Lot, settings: Settings, out: Path, show: Show | None = None, *, resume: bool = False) -> CountedLot:
-    """Count the scans of a lot, but for those that need not be counted again."""
+def count_lot(
+    lot: Lot,
+    settings: Settings,
+    out: Path,
+    show: Show | None = None,
+    *,
+    resume: bool = False,
+    jobs: int = 1,
+    client: Any = None,
+) -> CountedLot:
+    """Count the scans of a lot, but for those that need not be counted again.
+
+    Of a volume, boxes may be counted by several processes, or by the cluster of a Dask client.
+    """
     folder = OutputFolder(out)
     before = [counted_before(scan, settings, out) if resume else None for scan in lot]
     is_announced = len(lot) > 1
     if is_announced:
         folder.announce(record_in(out, scan.name) for scan, known in zip(lot, before, strict=True) if known is None)
     summaries = [
-        count_scan(scan, settings, folder, show, is_announced=is_announced) if known is None else known
+        count_scan(scan, settings, folder, show, is_announced=is_announced, jobs=jobs, client=client)
+        if known is None
+        else known
         for scan, known in zip(lot, before, strict=True)
     ]
     return CountedLot(summaries, before.count(None))

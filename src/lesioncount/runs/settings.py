@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -201,7 +201,7 @@ class Settings:
             self.save_colours,
             None if self.dicom is None else self.dicom.kind,
             None if self.regions is None else self.regions.recorded,
-            tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in self.questions),
+            question_texts(self.questions),
         )
 
     def check(self, *, members: bool) -> None:
@@ -224,3 +224,8 @@ class Settings:
                 "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "
                 "Leave --interval conformal out, or count one member."
             )
+
+
+def question_texts(questions: Sequence[Question]) -> tuple[str, ...]:
+    """What is recorded of questions."""
+    return tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in questions)
