@@ -71,11 +71,12 @@ def _tell_versions(arguments: Sequence[str]) -> None:
     import shlex
     from importlib.metadata import version
 
+    from lesioncount.files.remote_path import without_secrets
     from lesioncount.version import __version__
 
     python = ".".join(map(str, sys.version_info[:3]))
     print(f"lesioncount {__version__}, Python {python}, numpy {version('numpy')}", file=sys.stderr)
-    print(f"$ lesioncount {shlex.join(arguments)}", file=sys.stderr)
+    print(f"$ lesioncount {shlex.join(map(without_secrets, arguments))}", file=sys.stderr)
 
 
 def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import ChannelError, MapError
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.ome_zarr import OmeImage
 from lesioncount.voxels import is_inside, sigmoid
 
 # Pieces of this size keep the second-level cache warm between decompressing and counting.
@@ -46,6 +47,8 @@ class MapSource:
         What is read, where that is not just the file: voxels beside a header, the segmentation beside probabilities.
     has_instances : bool
         Of a mask: whether the file itself says that each value is a thing of its own.
+    ome : OmeImage or None
+        The image that it is a channel and a level of.
     """
 
     grid: VoxelGrid
@@ -60,6 +63,7 @@ class MapSource:
     full_scale: int | None = None
     read_from: tuple[Path, ...] = ()
     has_instances: bool = False
+    ome: OmeImage | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:

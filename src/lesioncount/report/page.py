@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import to_path
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
 from lesioncount.report.section_files import (
@@ -92,7 +93,7 @@ def write_report(
             remove_sections(OutputFolder(out))  # of scans that were counted again, with the same result
         return out / _PAGE
     results = results if isinstance(results, RunResults) else read_results(out)
-    shown = {} if images is None else images_of(results, Path(images), suffix=images_suffix)
+    shown = {} if images is None else images_of(results, to_path(images), suffix=images_suffix)
     keys = section_keys(out, [scan.name for scan in results.counted], shown)
     folder, in_folder = OutputFolder(out), len(results.scans) > FEW_SCANS
     there, fingerprint = noted(out, keys), _fingerprint(results.run, results.scans, keys)

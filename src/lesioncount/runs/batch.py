@@ -12,6 +12,7 @@ from typing import Any
 
 from lesioncount.errors import MapFileError, WorkerDiedError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import to_path
 from lesioncount.runs.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
@@ -99,8 +100,8 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     scans = (selection or Selection()).find(
         inputs,
         folder.path,
-        mask=None if mask is None else Path(mask),
-        regions=None if regions is None else Path(regions),
+        mask=None if mask is None else to_path(mask),
+        regions=None if regions is None else to_path(regions),
         members=members,
         known=known if resume else None,
     )

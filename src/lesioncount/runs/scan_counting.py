@@ -92,6 +92,7 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool)
         channel=settings.channel,
         scale=settings.scale,
         logits=settings.logits,
+        level=settings.level,
         keep_runs=settings.has_outputs or is_shown,
         keep_shades=is_shown,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import to_path
 from lesioncount.runs.changes.pair_table import read_pairs
 from lesioncount.runs.names import check_apart, name_of
 from lesioncount.runs.scan_files import ScanFiles
@@ -121,7 +122,7 @@ class CourseSelection:
         if self.sessions:
             raise MapFileError("Each folder is one time point here: --sessions goes with one folder that holds them.")
         times = [self.selection.find([given], out, mask=mask) for given in inputs]
-        if all(len(scans) == 1 for scans in times) and not any(Path(given).is_dir() for given in inputs):
+        if all(len(scans) == 1 for scans in times) and not any(to_path(given).is_dir() for given in inputs):
             return Courses((_of_files([scans[0] for scans in times]),))
         return _of_folders(times)
 
