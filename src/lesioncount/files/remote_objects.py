@@ -24,8 +24,8 @@ from lesioncount.files.ahead import ahead
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.optional import optional
 
-# For an answer to begin, and for a connection that says nothing; a large object may take as long as it takes.
-_SECONDS_TO_CONNECT, _SECONDS_TO_READ = 10, 60
+# For a connection to be made, and for one that says nothing; and in all, which is for large objects on slow lines.
+_SECONDS_TO_CONNECT, _SECONDS_TO_READ, _HOURS = 10, 60, 6
 
 # A server that is busy is asked again, for about a minute in all.
 _RETRIES: dict[str, Any] = {
@@ -83,10 +83,7 @@ def _bucket(scheme: str, name: str, *, below: str | None = None) -> Any:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     options = _client_options(allow_http=scheme == "s3" and endpoint.startswith("http://"))
     kind: Any = store.S3Store if scheme == "s3" else store.GCSStore
-    try:
-        return kind(name, prefix=below, client_options=options, retry_config=_RETRIES)
-    except Exception as error:  # noqa: BLE001 - whatever is odd about credentials
-        raise MapFileError(f"{scheme}://{name} cannot be read: {_why(error, scheme)}.") from None
+    return kind(name, prefix=below, client_options=options, retry_config=_RETRIES)
 
 
 @lru_cache(maxsize=16)
@@ -108,7 +105,7 @@ def _client_options(*, allow_http: bool) -> Any:
         "allow_http": allow_http,
         "connect_timeout": timedelta(seconds=_SECONDS_TO_CONNECT),
         "read_timeout": timedelta(seconds=_SECONDS_TO_READ),
-        "timeout": None,
+        "timeout": timedelta(hours=_HOURS),
     }
 
 
@@ -216,7 +213,7 @@ def explained(path: RemotePath) -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith("obstore") and not isinstance(error, OSError):
             raise
-        raise MapFileError(f"{path} cannot be read: {_why(error, path.scheme)}.") from None
+        raise MapFileError(f"{path} cannot be read: {_why(error, path.scheme)}") from None
 
 
 class RemoteNotFoundError(MapFileError, FileNotFoundError):
@@ -232,7 +229,7 @@ _KINDS = {
     r"dns error|failed to lookup address|Name or service not known": "the name of its host is not known. Is it "
     "spelled right, and is there a network?",
     r"onnection refused": "its server refuses connections. Is the port right, and does it run?",
-    r"timed out|timeout": f"its server did not answer in time ({_SECONDS_TO_CONNECT} s to connect, {_SECONDS_TO_READ} "
+    r"timed out|TimedOut": f"its server did not answer in time ({_SECONDS_TO_CONNECT} s to connect, {_SECONDS_TO_READ} "
     "s to go on)",
     r"ertificate": "the certificate of its server is not valid",
     r"error decoding response body|connection closed|onnection reset|end of file|IncompleteMessage": "the connection "
@@ -259,6 +256,12 @@ _DENIED_BY_SERVER = "access is denied ({}). If the address was signed, it may ha
 
 
 def _why(error: Exception, scheme: str) -> str:
+    """What to say of an error, to the end of the sentence."""
+    kind = _kind(error, scheme)
+    return kind if kind.endswith("?") else f"{kind}."
+
+
+def _kind(error: Exception, scheme: str) -> str:
     """The kind of an error, by what its text holds."""
     text = str(error)
     status = re.search(r"status(?: code)?:? (\d{3})", text)

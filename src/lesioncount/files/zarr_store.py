@@ -118,6 +118,12 @@ def _open_level(path: Path, image: OmeImage, channel: int | None) -> MapSource:
     return replace(source, format=f"OME-Zarr {image.version}", n_channels=n_channels, ome=image)
 
 
+def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
+    """The voxels along each axis of space, at the level of an image and at each that is coarser."""
+    found = [open_stored(_inside(path, level.path)).shape for level in image.levels[image.level :]]
+    return [tuple(shape[place] for place in image.space) for shape in found]
+
+
 def _source(stored: StoredArray, index: list[Any], grid: VoxelGrid) -> MapSource:
     """What an index with all of space picks of an array, along its first axis of space."""
     along = index.index(slice(None))
@@ -189,9 +195,10 @@ def _store(path: Path) -> Any:
     """What zarr reads from: a folder, or a bucket or server."""
     if not isinstance(path, RemotePath):
         return str(path)
-    from lesioncount.files.remote_objects import folder_store
+    from lesioncount.files.remote_objects import explained, folder_store
 
-    objects = folder_store(path)
+    with explained(path):
+        objects = folder_store(path)
     from zarr.storage import ObjectStore
 
     return ObjectStore(objects, read_only=True)

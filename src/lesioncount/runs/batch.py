@@ -26,7 +26,7 @@ from lesioncount.runs.run_file import RUN_FILE, Run, find_run
 from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
-from lesioncount.runs.scan_outputs import output_names, own_names
+from lesioncount.runs.scan_outputs import label_name, output_names, own_names, remove_ome_labels
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
@@ -219,6 +219,8 @@ def _remove_outputs(folder: OutputFolder, name: str, *, but: Sequence[str] = ())
     for one in own_names(name):
         if one not in but:
             folder.remove(one)
+    if label_name(name) not in but:
+        remove_ome_labels(folder, name)
 
 
 def _write_tables(folder: OutputFolder, results: RunResults) -> None:

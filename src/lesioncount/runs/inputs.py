@@ -228,7 +228,9 @@ def without_results(files: Sequence[Path], root: Path) -> list[Path]:
     """
     parents = {parent for file in files for parent in file.parents if parent == root or root in parent.parents}
     counted = [parent for parent in parents if (parent / "run.json").is_file()]
-    ours = {parent / name for parent in counted for name in _ours_in(parent)}
+    # Of a zarr store, which is found as a whole, each file is a result.
+    names = ((parent, name, name.partition("/")[0]) for parent in counted for name in _ours_in(parent))
+    ours = {parent / (store if store.endswith(".zarr") else name) for parent, name, store in names}
     return [file for file in files if file not in ours]
 
 

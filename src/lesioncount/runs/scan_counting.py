@@ -11,7 +11,7 @@ from lesioncount.runs.bids_output import remove_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.scan_outputs import expected_names, own_names, write_outputs
+from lesioncount.runs.scan_outputs import expected_names, own_names, remove_ome_labels, write_outputs
 from lesioncount.runs.settings import Settings
 
 # Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
@@ -28,6 +28,7 @@ def count_scan(scan: ScanFiles, settings: Settings, out: Path, show: Show | None
     if not record.summary.is_counted:  # not the maps of another time
         for name in own_names(scan.name):
             folder.remove(name)
+        remove_ome_labels(folder, scan.name)
         remove_scan(folder, scan)
     try:
         folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
