@@ -12,7 +12,7 @@ import zarr
 KINDS = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
 
 
-def write_ome(  # noqa: PLR0913 - as many as an image has properties
+def write_ome(
     path: Path,
     levels: list[np.ndarray],
     *,

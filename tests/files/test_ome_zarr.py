@@ -63,9 +63,7 @@ def test_the_level_that_is_chosen_has_its_own_voxel_size(tmp_path, volume, versi
 
 def test_scales_of_a_level_and_of_all_levels_multiply(tmp_path, volume):
     shared = [{"type": "scale", "scale": [2.0, 3.0, 4.0]}, {"type": "translation", "translation": [1.0, 2.0, 3.0]}]
-    path = write_ome(
-        tmp_path / "image.zarr", [volume], unit="millimeter", scales=[[0.5, 0.25, 0.125]], shared=shared
-    )
+    path = write_ome(tmp_path / "image.zarr", [volume], unit="millimeter", scales=[[0.5, 0.25, 0.125]], shared=shared)
     source = open_map(path)
     assert source.spacing_mm == (1.0, 0.75, 0.5)
     assert source.ome.levels[0].translation == (1.0, 2.0, 3.0)

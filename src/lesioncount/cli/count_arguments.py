@@ -16,7 +16,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "these are asked for. Exit code: 0 if all scans were counted, 1 if some failed, 2 if nothing could be done, "
         "130 if interrupted."
     )
-    parser.add_argument("inputs", nargs="+", metavar="MAP", help="probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="MAP",
+        help="probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)",
+    )
     parser.add_argument(
         "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the results"
     )

@@ -31,8 +31,6 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings; exit code 1 when the file cannot be counted as it is."""
     from lesioncount.runs.inspection import inspect_map
 
-    findings = inspect_map(
-        options.file, channel=options.channel, level=options.level, protocol=options.protocol
-    )
+    findings = inspect_map(options.file, channel=options.channel, level=options.level, protocol=options.protocol)
     print(findings)
     return 0 if findings.usable else 1

@@ -160,8 +160,10 @@ def _is_folder(path: Path) -> bool:
 def _unknown(path: Path) -> str:
     if not isinstance(path, RemotePath) and is_other_dicom(path):
         return f"{short(path)} is not a DICOM segmentation (SEG), but a file of the class {dicom.class_name(path)}."
-    listed = "" if not isinstance(path, RemotePath) or path.is_listed else (
-        " What is on a server cannot be listed: give the address of each map."
+    listed = (
+        ""
+        if not isinstance(path, RemotePath) or path.is_listed
+        else (" What is on a server cannot be listed: give the address of each map.")
     )
     return f"{short(path)} is not a kind of file that is known. Known are {', '.join(_READERS)}.{listed}"
 

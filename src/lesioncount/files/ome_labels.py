@@ -37,9 +37,7 @@ def ome_label_files(
     zarr = optional("zarr", "cluster", "Writing OME-Zarr")
     levels = image.levels[image.level :]
     content: dict[str, Any] = {}
-    group = zarr.open_group(
-        zarr.storage.MemoryStore(content), mode="w", zarr_format=3 if image.version == "0.5" else 2
-    )
+    group = zarr.open_group(zarr.storage.MemoryStore(content), mode="w", zarr_format=3 if image.version == "0.5" else 2)
     group.attrs.update(_attributes(image, levels, existence))
     names = {"dimension_names": [axis.name for axis in image.axes]} if image.version == "0.5" else {}
     for number, shape in enumerate(shapes):

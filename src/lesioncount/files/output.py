@@ -105,9 +105,7 @@ class OutputFolder:
         """
         self.check(files)
         contents = {
-            name: certified(name.rpartition("/")[2], content.decode()).encode()
-            if _carries_checksum(name)
-            else content
+            name: certified(name.rpartition("/")[2], content.decode()).encode() if _carries_checksum(name) else content
             for name, content in files.items()
         }
         for folder in {(self.path / name).parent for name in files}:

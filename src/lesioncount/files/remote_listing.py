@@ -1,11 +1,11 @@
-"""What lies in a bucket: listed level by level, so that the chunks of zarr stores are not, and matched with patterns."""
+"""What lies in a bucket, listed level by level, so that chunks of zarr stores are left out; and patterns of names."""
 
 from __future__ import annotations
 
 import fnmatch
 import glob
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lesioncount.errors import MapFileError
@@ -61,10 +61,9 @@ def walk(path: RemotePath) -> Iterator[RemotePath]:
     if here.is_zarr:
         yield path
         return
-    yield from (file for file in here.files if not file.name.startswith("."))
-    for folder in here.folders:
-        if not folder.name.startswith("."):
-            yield from walk(folder)
+    yield from _shown(here.files)
+    for folder in _shown(here.folders):
+        yield from walk(folder)
 
 
 def matches(pattern: RemotePath) -> list[RemotePath]:
@@ -87,16 +86,21 @@ def _matches(folder: RemotePath, parts: tuple[str, ...]) -> Iterator[RemotePath]
         return
     here, (first, *rest) = list_folder(folder), parts
     if first == "**":
-        yield from _matches(folder, tuple(rest)) if rest else here.files
-        for below in here.folders:
+        yield from _matches(folder, tuple(rest)) if rest else _shown(here.files)
+        for below in _shown(here.folders):
             yield from _matches(below, parts)
         return
     fits = re.compile(fnmatch.translate(first)).match
-    found = [one for one in (*here.files, *here.folders) if fits(one.name) and not one.name.startswith(".")]
+    found = [one for one in _shown((*here.files, *here.folders)) if fits(one.name)]
     if not rest:
         yield from found
     for below in found if rest else ():
         yield from _matches(below, tuple(rest))
+
+
+def _shown(paths: Iterable[RemotePath]) -> list[RemotePath]:
+    """Without what is hidden."""
+    return [path for path in paths if not path.name.startswith(".")]
 
 
 def check_listed(path: RemotePath) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,7 +28,7 @@ from lesioncount.optional import optional
 _SECONDS_TO_CONNECT, _SECONDS_TO_READ, _HOURS = 10, 60, 6
 
 # A server that is busy is asked again, for about a minute in all.
-_RETRIES: dict[str, Any] = {
+_RETRIES: Any = {
     "max_retries": 4,
     "retry_timeout": timedelta(seconds=60),
     "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=8), "base": 2},
@@ -131,7 +131,7 @@ class RemoteStream(io.RawIOBase):
         first = path.__dict__.get("_first")
         self._first: tuple[ObjectState, bytes] = _first_block(path) if first is None else first
         path.__dict__["_first"] = self._first
-        self._rest: Iterator[bytes] | None = None
+        self._rest: Generator[bytes] | None = None
         self._block = memoryview(self._first[1])
 
     def readable(self) -> bool:
@@ -168,7 +168,7 @@ class RemoteStream(io.RawIOBase):
 
     def close(self) -> None:
         """Fetch no more."""
-        if isinstance(self._rest, io.IOBase | Iterator) and hasattr(self._rest, "close"):
+        if self._rest is not None:
             self._rest.close()
         super().close()
 
@@ -186,7 +186,7 @@ def _first_block(path: RemotePath) -> tuple[ObjectState, bytes]:
         return ObjectState.of(answer.meta), bytes(next(blocks, b""))
 
 
-def _blocks(path: RemotePath, state: ObjectState, first: bytes) -> Iterator[bytes]:
+def _blocks(path: RemotePath, state: ObjectState, first: bytes) -> Generator[bytes]:
     """All blocks but for what was the first one; raise if the object is no longer what it was then."""
     answer = obstore().get(store_of(path), key_of(path))
     if ObjectState.of(answer.meta) != state:
@@ -232,8 +232,9 @@ _KINDS = {
     r"timed out|TimedOut": f"its server did not answer in time ({_SECONDS_TO_CONNECT} s to connect, {_SECONDS_TO_READ} "
     "s to go on)",
     r"ertificate": "the certificate of its server is not valid",
-    r"error decoding response body|connection closed|onnection reset|end of file|IncompleteMessage": "the connection "
-    "was cut while it was read. Try again, or with --resume",
+    # The last: what is missing was asked for, of a server that sends all or nothing.
+    r"Interrupted|IncompleteBody|IncompleteMessage|UnexpectedEof|onnection reset|Range request not supported": "the "
+    "connection was cut while it was read. Try again, or with --resume",
     r"NoSuchBucket": "there is no such bucket",
     r"PermanentRedirect|Received redirect": "its bucket is in another region. Name that in AWS_REGION",
     r"RequestTimeTooSkewed": "the clock of this machine is wrong",

@@ -109,7 +109,7 @@ class RemotePath(_NativePath):
     def inside(self, name: str) -> Self:
         """A path in it, as of a zarr store: it is read with the same query."""
         path = self.joinpath(*PurePosixPath(name).parts)
-        path._query = self._query
+        path._query = self._query  # noqa: SLF001 - of the same class
         return path
 
     def below(self, folder: PurePath) -> PurePosixPath:
@@ -147,7 +147,7 @@ class RemotePath(_NativePath):
         """There are none."""
         return False
 
-    def open(self, *_: Any, **__: Any) -> IO[Any]:
+    def open(self, *_: Any, **__: Any) -> IO[Any]:  # type: ignore[override]  # only for reading bytes
         """Its bytes, from the first to the last."""
         from lesioncount.files.remote_objects import RemoteStream
 
@@ -181,7 +181,9 @@ def to_path(given: str | os.PathLike[str], /) -> Path:
     if isinstance(given, RemotePath):
         return given
     if is_elsewhere(given):
-        raise MapFileError(f"Give the address as text: as a path of pathlib, it has become {given}.")
+        raise MapFileError(
+            f"{given} {why_gone(Path(given))}. If you gave the address yourself, give it as text: pathlib has changed it."
+        )
     text = os.fspath(given)
     scheme = _SCHEME.match(text)
     if scheme is None:
@@ -200,8 +202,11 @@ def is_elsewhere(path: object, /) -> bool:
     What a record names is not fetched: somebody else may have written it.
     """
     schemes = {f"{one}:" for one in (*LISTED, *UNLISTED)}
-    return isinstance(path, PurePath) and not isinstance(path, RemotePath) and path.parts[:1] != () and (
-        path.parts[0] in schemes
+    return (
+        isinstance(path, PurePath)
+        and not isinstance(path, RemotePath)
+        and path.parts[:1] != ()
+        and (path.parts[0] in schemes)
     )
 
 

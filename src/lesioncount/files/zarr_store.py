@@ -144,9 +144,7 @@ def _source(stored: StoredArray, index: list[Any], grid: VoxelGrid) -> MapSource
     return MapSource(grid, "zarr", stored.dtype, 0, pieces, read_from=tuple(stored.files))
 
 
-def _fetched(
-    calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n_voxels: int
-) -> Iterator[NDArray[Any]]:
+def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n_voxels: int) -> Iterator[NDArray[Any]]:
     """Pieces from elsewhere: as many at once as keep enough chunks on their way, within memory."""
     chunks = max(1, n_voxels // math.prod(stored.chunks))
     n = max(1, min(-(-_CHUNKS_AHEAD // chunks), _BYTES_AHEAD // (n_voxels * stored.dtype.itemsize)))

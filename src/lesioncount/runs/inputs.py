@@ -45,10 +45,10 @@ def find_maps(inputs: Iterable[str | Path], *, leave_out: Path | None = None, su
     """
     found: dict[str, Path] = {}
     problems: list[str] = []
-    for given in inputs:
-        if not str(given).strip():
+    for text in inputs:
+        if not str(text).strip():
             raise MapFileError("One of the inputs is empty. For the current folder write .")
-        given = to_path(given)
+        given = to_path(text)
         try:
             paths = _meant_by(given, leave_out, suffix)
         except MapFileError:

@@ -62,8 +62,8 @@ def inspect_map(
         return _inspected(path, {"channel": channel, "level": level}, checked_protocol(protocol))
     except MemoryError:
         raise MapFileError(
-            f"{to_path(path)}: there is not enough memory to look through it. Use a machine with more, or store it as .nii.gz "
-            "or zarr, which are read piece by piece."
+            f"{to_path(path)}: there is not enough memory to look through it. Use a machine with more, or store it as "
+            ".nii.gz or zarr, which are read piece by piece."
         ) from None
 
 

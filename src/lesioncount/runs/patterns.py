@@ -33,8 +33,9 @@ class PathPattern:
     Parameters
     ----------
     text : str
-        Or the address of a bucket. Fields are ``participant``, ``session``, ``name`` (of the file, without its ending), ``folder`` (of the file,
-        below the folder that was given), ``scan`` (its name in results), and entities of BIDS such as ``run``.
+        Of files here, or in a bucket. Fields are ``participant``, ``session``, ``name`` (of the file, without its
+        ending), ``folder`` (of the file, below the folder that was given), ``scan`` (its name in results), and
+        entities of BIDS such as ``run``.
     """
 
     def __init__(self, text: str) -> None:
