@@ -83,7 +83,7 @@ class TestAddresses:
     def test_what_lies_in_a_store_is_read_with_its_query_and_nothing_else(self):
         path = to_path(f"https://example.org/x.zarr?{SIGNATURE}")
         assert path.inside("0/c/1").secret_address == f"https://example.org/x.zarr/0/c/1?{SIGNATURE}"
-        assert (path.parent / "other").secret_address == "https://example.org/other"
+        assert SIGNATURE not in (path.parent / "other").secret_address
 
     @pytest.mark.parametrize("text", ["s3://scans/a/b.nii.gz", "gs://scans/a/b.nii.gz", "S3://scans/a//b.nii.gz"])
     def test_buckets(self, text):
@@ -146,7 +146,7 @@ class TestAddresses:
     def test_results_are_written_here(self):
         with pytest.raises(MapFileError, match="aws s3 sync out/ s3://scans/out"):
             OutputFolder("s3://scans/out")
-        with pytest.raises(MapFileError, match="on this machine, but https://example.org/out is elsewhere"):
+        with pytest.raises(MapFileError, match=r"on this machine, but https://example.org/out is elsewhere"):
             OutputFolder("https://example.org/out")
 
 
@@ -247,7 +247,7 @@ class TestServers:
     def test_formats_that_are_not_read_as_they_come_are_refused(self, server):
         with pytest.raises(MapFileError, match=r"only NIfTI .* and zarr are read from elsewhere, not \.npy"):
             open_map(f"{server.address}/x.npy")
-        with pytest.raises(MapFileError, match="not a kind of file that is known.* cannot be listed"):
+        with pytest.raises(MapFileError, match=r"not a kind of file that is known.* cannot be listed"):
             open_map(f"{server.address}/folder/")
         assert not [one for one in server.requests if "npy" in one]
 
@@ -373,7 +373,7 @@ class TestBuckets:
     def test_without_credentials_the_message_says_which_are_needed(self, monkeypatch):
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")
         remote_objects._bucket.cache_clear()
-        with pytest.raises(MapFileError, match="no credentials in the environment.*AWS_SKIP_SIGNATURE"):
+        with pytest.raises(MapFileError, match=r"no credentials in the environment.*AWS_SKIP_SIGNATURE"):
             open_map("s3://scans/x.nii.gz")
 
     def test_a_damaged_chunk_is_told(self, bucket, tmp_path, volume):

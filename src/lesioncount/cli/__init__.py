@@ -96,7 +96,7 @@ def _tell_versions(arguments: Sequence[str]) -> None:
     print(f"$ lesioncount {shlex.join(map(_shown, arguments))}", file=sys.stderr)
 
 
-def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parser(arguments: Sequence[str]) -> tuple[_Parser, dict[str, _Parser]]:
     """The parser of all commands, and those of each."""
     from lesioncount.version import __version__
 

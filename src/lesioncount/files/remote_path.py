@@ -182,7 +182,8 @@ def to_path(given: str | os.PathLike[str], /) -> Path:
         return given
     if is_elsewhere(given):
         raise MapFileError(
-            f"{given} {why_gone(Path(given))}. If you gave the address yourself, give it as text: pathlib has changed it."
+            f"{given} {why_gone(Path(given))}. If you gave the address yourself, give it as text: pathlib has changed "
+            "it."
         )
     text = os.fspath(given)
     scheme = _SCHEME.match(text)
