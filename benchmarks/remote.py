@@ -57,6 +57,24 @@ def seconds(address: str | Path) -> tuple[float, float]:
     return time.perf_counter() - began, mean
 
 
+def server_seconds(address: str) -> float:
+    """How long the server takes to hand out all objects, 16 at once, to someone who does nothing with them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from lesioncount.files.remote_listing import objects_below
+    from lesioncount.files.remote_objects import key_of, obstore, store_of
+    from lesioncount.files.remote_path import RemotePath
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(16) as pool:
+        list(
+            pool.map(
+                lambda one: obstore().get(store_of(one), key_of(one)).bytes(), objects_below(RemotePath.of(address))
+            )
+        )
+    return time.perf_counter() - began
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", type=int, default=512)
@@ -74,14 +92,17 @@ def main() -> None:
             here = volume(Path(folder) / "x.zarr", options.side, options.chunk)
             there = upload(here, boto3.client("s3"))
             stored = sum(file.stat().st_size for file in here.rglob("*") if file.is_file())
-            times: dict[str, list[float]] = {"here": [], "there": []}
+            times: dict[str, list[float]] = {"here": [], "there": [], "server alone": []}
             for _ in range(options.repeats):
                 one, other = seconds(here), seconds(there)
-                assert one[1] == other[1]
+                if one[1] != other[1]:
+                    raise SystemExit(f"The counts differ: {one[1]} and {other[1]}")
                 times["here"].append(one[0])
                 times["there"].append(other[0])
+                times["server alone"].append(server_seconds(there))
             best = {place: min(found) for place, found in times.items()}
-            print(f"{options.side}³ in chunks of {options.chunk}³, {stored >> 20} MB: {best['there'] / best['here']:.2f}")
+            ratio = best["there"] / best["here"]
+            print(f"{options.side}³ in chunks of {options.chunk}³, {stored >> 20} MB: {ratio:.2f}")
             print({place: [round(one, 3) for one in found] for place, found in times.items()})
     finally:
         server.stdin.close() if server.stdin else None
