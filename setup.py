@@ -10,10 +10,15 @@ from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
-KERNELS = ("slab", "sweep", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count")
+KERNELS = (
+    "slab", "sweep", "seam", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count",
+)  # fmt: skip
 # No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have. No symbols for
 # debuggers: they are four fifths of a wheel.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]
+# One wheel for every Python from 3.11 on. Not where kernels are built in place: there, Python would prefer an older
+# build that is for its version alone.
+LIMITED_API = bool(os.environ.get("LESIONCOUNT_LIMITED_API"))
 
 
 def bundle_viewer() -> None:
@@ -46,6 +51,7 @@ class SdistWithViewer(sdist):
 
 
 setup(
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED_API else {},
     cmdclass={"build_py": BuildWithViewer, "sdist": SdistWithViewer},
     ext_modules=cythonize(
         [
@@ -55,6 +61,8 @@ setup(
                 include_dirs=["src/lesioncount/_kernels"],
                 depends=[str(header) for header in Path("src/lesioncount/_kernels").glob("*.h")],
                 extra_compile_args=FLAGS,
+                define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
+                py_limited_api=LIMITED_API,
             )
             for name in KERNELS
         ],

@@ -39,8 +39,8 @@ LEFTOVERS = [
 ]
 VIEWER = ["src/lesioncount/review/page/niivue.js", "src/lesioncount/review/page/niivue.LICENSES.txt"]
 BESIDE = [
-    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
-    "SECURITY.md", "conftest.py", "pyproject.toml", "setup.py",
+    "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "README.md", "SECURITY.md", "conftest.py", "mkdocs.yml", "pyproject.toml", "setup.py",
 ]  # fmt: skip
 
 
@@ -100,6 +100,13 @@ def test_a_wheel_holds_the_package_and_its_kernels_but_nothing_generated(checkou
     assert {name.partition(".")[0] for name in compiled} == kernels
     assert len(compiled) == len(kernels)  # one for each: none of another Python
     assert {Path(name).suffix for name in compiled} <= {".so", ".pyd"}
+
+
+def test_a_wheel_has_room_for_its_kernels_and_the_viewer(checkout):
+    """At most 3 MB without the network that is a sample, of which kernels take 0.7 MB and the viewer 0.8 MB."""
+    with zipfile.ZipFile(build("wheel", checkout)) as wheel:
+        sizes = {one.filename: one.compress_size for one in wheel.infolist()}
+    assert sum(sizes.values()) - sizes["lesioncount/samples/network.ckpt"] < 1_500_000
 
 
 def test_a_source_distribution_can_be_tested_where_it_is_unpacked(checkout):

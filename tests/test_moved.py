@@ -1,6 +1,8 @@
 """Imports of version 0.1 that lead elsewhere now."""
 
+import inspect
 import pickle
+import re
 import subprocess
 import sys
 from importlib import import_module, reload
@@ -9,7 +11,8 @@ from importlib.util import find_spec
 import pytest
 
 import lesioncount
-from lesioncount.moved import _MOVED
+from lesioncount.deprecation import GONE_IN
+from lesioncount.moved import _MOVED, _RENAMED
 
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra [torch]")
 NAMES = [
@@ -29,9 +32,11 @@ def fresh(code):
 @pytest.mark.parametrize(("old", "new", "name"), NAMES)
 def test_every_name_leads_to_where_it_is_now(old, new, name):
     module = import_module(old)
-    with pytest.warns(DeprecationWarning, match=rf"^{old}.{name} is {new}.{name} now\.$") as caught:
+    there = _RENAMED.get(f"{old}.{name}", name)
+    told = rf"^{old}.{name} is deprecated and goes in version 0\.3: use {new}.{there}\.$"
+    with pytest.warns(DeprecationWarning, match=told) as caught:
         found = getattr(module, name)
-    assert found is getattr(import_module(new), name)
+    assert found is getattr(import_module(new), there)
     assert [warning.filename for warning in caught] == [__file__]
     assert name in dir(module)
     assert new in module.__doc__
@@ -123,6 +128,40 @@ def test_a_folder_that_an_older_checkout_left_is_no_module(tmp_path, monkeypatch
     monkeypatch.setattr(lesioncount, "__path__", [*lesioncount.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "lesioncount.io", raising=False)
     assert "open_map" in dir(import_module("lesioncount.io"))
+
+
+@pytest.mark.parametrize(
+    ("expression", "old", "new"),
+    [
+        ("lc.scores.Score", "lesioncount.scores.Score", "lesioncount.scores.Estimate"),
+        ("lc.scores.Estimate(0.5).estimate", "Estimate.estimate", "Estimate.value"),
+        ("lc.Calibration(missed_rate=0.5)", "Calibration(missed_rate=…)", "extra_rate="),
+        ("lc.Calibration(extra_rate=0.5).missed_rate", "Calibration.missed_rate", "Calibration.extra_rate"),
+        ("lc.fitting.KnownTruth.of([[0.5]], [1]).existence[0]", "KnownTruth.existence", "KnownTruth.peaks"),
+    ],
+)
+def test_old_names_say_what_to_write_and_until_when(expression, old, new):
+    told = rf"^{re.escape(old)} is deprecated and goes in version 0\.3: use {re.escape(new)}\.$"
+    with pytest.warns(DeprecationWarning, match=told) as caught:
+        found = eval(expression, {"lc": lesioncount})  # noqa: S307 - the expression is a parameter
+    assert [warning.filename for warning in caught] == ["<string>"]
+    expected = {
+        "lc.scores.Score": lesioncount.scores.Estimate,
+        "lc.Calibration(missed_rate=0.5)": lesioncount.Calibration(extra_rate=0.5),
+    }
+    assert found == expected.get(expression, 0.5)
+
+
+def test_old_names_outlive_one_release_and_no_more():
+    """Whoever raises the version to that in which they go is reminded to remove them."""
+    now, gone = (tuple(map(int, text.split(".")[:2])) for text in (lesioncount.__version__, GONE_IN))
+    assert now < gone
+
+
+def test_what_old_names_stand_for_is_checked_as_ever():
+    assert "missed_rate" not in inspect.signature(lesioncount.Calibration).parameters
+    with pytest.raises(AttributeError, match="has no attribute 'Scores'"):
+        lesioncount.scores.Scores  # noqa: B018 - it must fail
 
 
 def test_objects_survive_pickling():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lesioncount.changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
     from lesioncount.regions import Regions
-    from lesioncount.runs import CountTable, ScanCount, count_file, count_files, read_results
+    from lesioncount.runs import CountTable, ScanCount, count_file, count_files, count_volume, read_results
     from lesioncount.runs.changes import compare_files, read_changes
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
@@ -49,6 +49,7 @@ __all__ = [
     "count_file",
     "count_files",
     "count_lesions",
+    "count_volume",
     "errors",
     "existence_probabilities",
     "find_candidates",
@@ -73,6 +74,7 @@ _NAMES = {
     "compare_files": "lesioncount.runs.changes",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
+    "count_volume": "lesioncount.runs",
     "read_changes": "lesioncount.runs.changes",
     "read_results": "lesioncount.runs",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,9 @@ from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.resampling import resampled, same_place
 from lesioncount.rises import Rises
 from lesioncount.voxels import sigmoid
+
+if TYPE_CHECKING:
+    from lesioncount.questions import Question
 
 # In millimetres, and in voxels where these are larger: registration is off by a millimetre or so, and the edge of a
 # lesion by a voxel. docs/over_time.md has what it costs, and gains.
@@ -43,8 +46,6 @@ class LesionChanges:
         Of each candidate of the map after: where it rises most above the map before.
     fallen : Rises
         Of each candidate of the map before: where it rises most above the map after.
-    lineages : Lineages
-        Which candidates of the two are the same lesion.
     tolerance_mm : float
     coupling : float
     """
@@ -53,9 +54,13 @@ class LesionChanges:
     after: LesionCount
     risen: Rises
     fallen: Rises
-    lineages: Lineages
     tolerance_mm: float
     coupling: float = DEFAULT_COUPLING
+
+    @cached_property
+    def lineages(self) -> Lineages:
+        """Which candidates of the two maps are the same lesion."""
+        return Lineages.follow([self.before.candidates, self.after.candidates], self.tolerance_mm)
 
     @cached_property
     def p_new(self) -> NDArray[np.float64]:
@@ -87,14 +92,42 @@ class LesionChanges:
         """The number of lesions, as seen after, that were there before."""
         return PoissonBinomial(self.p_persisting)
 
+    def ask(self, question: Question | str, /) -> float:
+        """The probability that the numbers of changes fulfil a question.
+
+        Parameters
+        ----------
+        question : str or Question
+            About ``new``, ``gone`` and ``persisting`` lesions, and ``count``, those of the map after: such as
+            ``"new >= 1"`` or ``"new > gone"``.
+
+        Notes
+        -----
+        A candidate of the map after is new, or persists, or is no lesion. What is gone is taken as independent of that.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> changes = compare(np.array([[0.5, 0.0, 0.0, 0.0]]), np.array([[0.0, 0.0, 0.0, 0.75]]))
+        >>> changes.ask("new >= 1"), changes.ask("new = 1 and gone = 1")
+        (0.75, 0.375)
+        """
+        from lesioncount.questions import probability_of  # not at the top: only some ask
+        from lesioncount.questions.over_time import asked_over_time, trials_over_time
+
+        asked = asked_over_time(question)
+        found = {"new": self.p_new, "persisting": self.p_persisting, "gone": self.p_gone}
+        return probability_of(asked, trials_over_time(asked.names, found))
+
     def __str__(self) -> str:
         """A few readable lines."""
+        unit = "voxels" if self.after.candidates.spacing_mm is None else "mm"
         lines = [
             _line("new", self.new),
             _line("gone", self.gone),
             _line("persisting", self.persisting),
             f"candidates   {len(self.before.candidates)} before, {len(self.after.candidates)} after "
-            f"({self.after.protocol}), searched for within {self.tolerance_mm:g} mm",
+            f"({self.after.protocol}), searched for within {self.tolerance_mm:g} {unit}",
         ]
         likely = np.argsort(-self.p_new, kind="stable")[:_PRINTED]
         lines += [self._candidate_line(int(row)) for row in likely if self.p_new[row] > 0]
@@ -209,14 +242,13 @@ def changes_between(
             f"Expected a coupling from 0 (independent) over 1 (the same doubt) to {STRONGEST_COUPLING:g}, but got "
             f"{coupling!r}."
         )
-    then, now = before.count.candidates, after.count.candidates
-    tolerance = default_tolerance_mm(spacing_of(now)) if tolerance_mm is None else tolerance_mm
+    spacing = spacing_of(after.count.candidates)
+    tolerance = default_tolerance_mm(spacing) if tolerance_mm is None else tolerance_mm
     return LesionChanges(
         before.count,
         after.count,
         Rises.of(after, before, within_mm=tolerance, coupling=coupling),
         Rises.of(before, after, within_mm=tolerance, coupling=coupling),
-        Lineages.follow([then, now], tolerance),
         float(tolerance),
         float(coupling),
     )

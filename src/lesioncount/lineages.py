@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.nearby import Ball, spacing_of
+from lesioncount.nearby import Ball, axes_in_memory, spacing_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,9 @@ def _partner(candidates: Candidates, others: Candidates, within_mm: float) -> ND
         return partner
     rows, index = candidates.voxels()
     nearest = _nearest(index, others, Ball.of(within_mm, spacing_of(candidates)))
-    votes, n = np.unique(rows[nearest > 0] * (len(others) + 1) + nearest[nearest > 0], return_counts=True)
+    is_near = nearest > 0
+    # 64 bits: tens of thousands of candidates at both times make more pairs than 32 bits can number.
+    votes, n = np.unique(rows[is_near] * np.int64(len(others) + 1) + nearest[is_near], return_counts=True)
     row, label = np.divmod(votes, len(others) + 1)
     order = np.lexsort((-label, n))  # the most votes come last, and of equals the first
     partner[row[order]] = label[order] - 1
@@ -71,11 +73,15 @@ def _partner(candidates: Candidates, others: Candidates, within_mm: float) -> ND
 
 def _nearest(index: NDArray[np.int64], others: Candidates, ball: Ball) -> NDArray[np.int64]:
     """For each voxel, the label of the candidate that is nearest to it; 0 if none is within the ball."""
-    flat = others.label_map().reshape(-1)
-    nearest = np.zeros(len(index), dtype=np.int64)
-    for some, position in ball.around(index, others.shape):
+    label_map = others.label_map()
+    nearest: NDArray[np.int64] = label_map[tuple(index.T)].astype(np.int64)
+    beside = np.flatnonzero(nearest == 0)  # of a lesion that stays, a few: the others need no search
+    axes = axes_in_memory(label_map)
+    ordered = label_map.transpose(axes)
+    flat = ordered.reshape(-1)
+    for some, position in ball.along(axes).around(index[beside][:, axes], ordered.shape):
         labels = flat[position]
-        nearest[some] = labels[(labels > 0).argmax(axis=0), np.arange(labels.shape[1])]
+        nearest[beside[some]] = labels[(labels > 0).argmax(axis=0), np.arange(labels.shape[1])]
     return nearest
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from lesioncount.deprecation import warn_deprecated
 
 # Public names of the package, which stay: the same modules, and those in them, by a shorter name.
 _STAY = {"lesioncount.fitting": "lesioncount.trust.fitting", "lesioncount.scores": "lesioncount.trust.scores"}
@@ -42,6 +43,10 @@ _MOVED: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
 }
+
+
+# What has another name there.
+_RENAMED = {"lesioncount.cohorts.Scan": "Visit"}
 
 
 class MovedModules:
@@ -83,8 +88,9 @@ def _looking_up(module: str, places: dict[str, tuple[str, ...]]) -> dict[str, An
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home = homes[name]
-        warnings.warn(f"{module}.{name} is {home}.{name} now.", DeprecationWarning, stacklevel=2)
-        return getattr(import_module(home), name)
+        new = _RENAMED.get(f"{module}.{name}", name)
+        warn_deprecated(f"{module}.{name}", f"{home}.{new}")
+        return getattr(import_module(home), new)
 
     doc = f"Moved to {', '.join(places)}."
     return {"__doc__": doc, "__all__": sorted(homes), "__getattr__": look_up, "__dir__": lambda: sorted(homes)}

@@ -19,6 +19,9 @@ _AT_ONCE = 1 << 20
 # A distance that is a whole number of voxels must not be lost to rounding of voxel sizes, which are single precision.
 _ROUNDING = 1e-4
 
+# Voxels of the largest ball: 40 mm around a voxel of half a millimetre. Of more, the list alone fills the memory.
+_LARGEST = 1 << 22
+
 
 @dataclass(frozen=True, eq=False)
 class Ball:
@@ -41,6 +44,11 @@ class Ball:
             raise MapError(f"Expected a distance of at least 0 mm, but got {radius_mm!r}.")
         within = radius_mm * (1 + _ROUNDING)
         reach = [int(within / size) for size in spacing_mm]
+        if math.prod(2 * n + 1 for n in reach) > _LARGEST:
+            raise MapError(
+                f"A distance of {radius_mm:g} mm is {max(reach)} voxels of {min(spacing_mm):g} mm, too many to look at "
+                "around each candidate. Is the voxel size right? If so, search less far (--tolerance-mm)."
+            )
         steps = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in reach), indexing="ij"), axis=-1)
         steps = steps.reshape(-1, len(spacing_mm))
         distance = np.sqrt(((steps * spacing_mm) ** 2).sum(axis=1))
@@ -48,34 +56,47 @@ class Ball:
         order = order[distance[order] <= within]
         return cls(steps[order], distance[order])
 
+    def along(self, axes: NDArray[np.intp]) -> Ball:
+        """The same steps on a grid whose axes are in another order."""
+        return Ball(self.steps[:, axes], self.distance_mm)
+
     def around(self, index: NDArray[np.int64], shape: tuple[int, ...]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """For some voxels at a time: which, and the positions in C order of all around them, (m, n).
 
         Steps that lead out of the map stay at its edge, which is no farther away.
         """
         at_once = max(1, _AT_ONCE // len(self.steps))
+        reach, sizes = self.steps.max(axis=0), np.array(shape)
+        per_step = np.cumprod([1, *shape[:0:-1]])[::-1]
         for begin in range(0, len(index), at_once):
             some = slice(begin, min(begin + at_once, len(index)))
-            position = np.zeros((len(self.steps), some.stop - begin), dtype=np.int64)
-            for axis, n in enumerate(shape):
-                position *= n
-                position += np.clip(index[some, axis] + self.steps[:, axis, None], 0, n - 1)
-            yield some, position
+            here = index[some]
+            if ((here >= reach) & (here < sizes - reach)).all():  # mostly: one addition instead of nine operations
+                yield some, (self.steps @ per_step)[:, None] + here @ per_step
+            else:
+                yield some, self._clipped(here, shape)
+
+    def _clipped(self, index: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
+        position = np.zeros((len(self.steps), len(index)), dtype=np.int64)
+        for axis, n in enumerate(shape):
+            position *= n
+            position += np.clip(index[:, axis] + self.steps[:, axis, None], 0, n - 1)
+        return position
 
 
 def highest_near(values: NDArray[Any], index: NDArray[np.int64], ball: Ball) -> NDArray[Any]:
     """The highest value of a map around each of some voxels, (n, ndim)."""
-    highest = np.empty(len(index), dtype=values.dtype)
-    for some, position in ball.around(index, values.shape):
-        # Not through a flat view: a map in the order of NIfTI would be copied for it.
-        highest[some] = values[np.unravel_index(position, values.shape)].max(axis=0)
+    highest, axes = np.empty(len(index), dtype=values.dtype), axes_in_memory(values)
+    ordered = values.transpose(axes)
+    flat = ordered.reshape(-1)
+    for some, position in ball.along(axes).around(index[:, axes], ordered.shape):
+        highest[some] = flat[position].max(axis=0)
     return highest
 
 
-def of_each(rows: NDArray[np.int32], values: NDArray[Any], n: int) -> NDArray[Any]:
-    """The highest value of the voxels of each row, which come row after row."""
-    begins = np.searchsorted(rows, np.arange(n))
-    return np.maximum.reduceat(values, begins) if n else values[:0]
+def axes_in_memory(values: NDArray[Any]) -> NDArray[np.intp]:
+    """The axes of an array, the slowest first: so ordered, one of NIfTI is flattened without a copy, too."""
+    return np.argsort([-step for step in values.strides], kind="stable")
 
 
 def spacing_of(candidates: Candidates) -> tuple[float, ...]:

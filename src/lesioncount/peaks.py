@@ -105,7 +105,7 @@ class SlabSum:
             raise ValueError("a sum of no slabs")
         has_soft, has_gray = slab.has_soft, slab.has_gray
         last = self._found(slab) if self._plan.protocol.has_peaks else _regions_of(slab)
-        total = _joined([*self._complete, last]) if self._complete else last
+        total = joined([*self._complete, last]) if self._complete else last
         return replace(total, runs=total.runs if self._keep_runs else None, has_soft=has_soft, has_gray=has_gray)
 
     def _split_complete(self, slab: Slab) -> None:
@@ -143,15 +143,17 @@ def _is_ripple(peaks: NDArray[Any], plan: SweepPlan) -> NDArray[np.uint8]:
     return is_ripple.astype(np.uint8)
 
 
-def _joined(parts: Sequence[Found]) -> Found:
+def joined(parts: Sequence[Found]) -> Found:
     """What was found in parts of a map that share no region."""
     shifts = np.cumsum([0, *(len(part.table) for part in parts)]).tolist()
     saddles = [_shifted(_saddles_of(part), by, *_ROWS) for part, by in zip(parts, shifts, strict=False)]
     runs = [_shifted(part.runs, by, "region") for part, by in zip(parts, shifts, strict=False) if part.runs is not None]
     return Found(
         np.concatenate([part.table for part in parts]),
-        np.concatenate(saddles),
+        np.concatenate(saddles) if any(part.saddles is not None for part in parts) else None,
         np.concatenate(runs) if len(runs) == len(parts) else None,
+        has_soft=any(part.has_soft for part in parts),
+        has_gray=any(part.has_gray for part in parts),
         is_in_order=False,
     )
 

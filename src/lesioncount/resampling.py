@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import ShapeError
 
-# Voxels of the new grid that are made at once: coordinates and eight neighbours of each take some 100 MB.
-_AT_ONCE = 1 << 20
+# Voxels of the new grid that are made at once: coordinates and neighbours take a few MB, and stay in the cache.
+_AT_ONCE = 1 << 16
 
-# Rounding of affines in headers: a voxel this far outside of a grid, in voxels, is on its edge.
-_ON_THE_EDGE = 1e-3
+# Rounding of affines in headers: this far from a voxel, in voxels, is on it; this far outside of a grid, on its edge.
+_ROUNDING = 1e-3
 
 # Grids whose voxels lie no farther apart than this share of a voxel are the same.
 _SAME = 0.01
@@ -48,14 +48,14 @@ def resampled(
         raise ShapeError("Only volumes have a place in space, and can be resampled; pictures must have the same size.")
     step = np.linalg.solve(affine, to_affine)  # from an index of the other grid to one of this
     out, covered = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
+    last = np.array(values.shape)[:, None, None, None] - 1
     planes = max(1, _AT_ONCE // (shape[1] * shape[2]))
     for begin in range(0, shape[0], planes):
-        part = slice(begin, begin + planes)
-        index = np.indices(out[part].shape, dtype=np.float64)
-        index[0] += begin
-        place = np.tensordot(step[:3, :3], index, axes=1) + step[:3, 3, None, None, None]
-        covered[part] = _is_inside(place, values.shape)
-        out[part][covered[part]] = _between(values, place[:, covered[part]])
+        part = slice(begin, min(begin + planes, shape[0]))
+        place = _places(step, part, shape)
+        inside = ((place >= -_ROUNDING) & (place <= last + _ROUNDING)).all(axis=0)
+        covered[part] = inside
+        out[part][inside] = _between(values, np.clip(place[:, inside], 0, last[..., 0, 0]))
     if not covered.any():
         raise ShapeError(
             f"The two maps do not overlap in space. Are they of one patient, and registered?\nShape {values.shape}, "
@@ -71,21 +71,26 @@ def same_place(affine: NDArray[np.float64], other: NDArray[np.float64], shape: t
     return bool(np.abs(step[:3, :3] @ corners + step[:3, 3:] - corners).max() <= _SAME)
 
 
-def _is_inside(place: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Whether places (3, …), in voxels, lie between the voxels of a grid."""
-    last = np.array(shape)[:, None, None, None] - 1
-    return np.asarray(((place >= -_ON_THE_EDGE) & (place <= last + _ON_THE_EDGE)).all(axis=0))
+def _places(step: NDArray[np.floating], planes: slice, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Where some planes of a grid lie in another one, in voxels of that: (3, …)."""
+    i, j, k = np.ogrid[planes, : shape[1], : shape[2]]
+    place = np.stack([row[0] * i + (row[1] * j + (row[2] * k + row[3])) for row in step[:3]])
+    nearest = np.rint(place)
+    return np.where(np.abs(place - nearest) <= _ROUNDING, nearest, place)
 
 
 def _between(values: NDArray[Any], place: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values at places (3, n) between voxels."""
-    last = np.array(values.shape)[:, None] - 1
-    place = np.clip(place, 0, last)
-    low = np.minimum(np.floor(place), np.maximum(last - 1, 0)).astype(np.intp)
+    """Values at places (3, n) between voxels: along the last axis first, then along the others."""
+    low = np.floor(place).astype(np.intp)
     share = place - low
-    found = np.zeros(place.shape[1])
-    for corner in itertools.product((0, 1), repeat=3):
-        weight = np.prod([part if up else 1 - part for part, up in zip(share, corner, strict=True)], axis=0)
-        at = tuple(np.minimum(one + up, n - 1) for one, up, n in zip(low, corner, values.shape, strict=True))
-        found += np.where(weight > 0, weight * values[at], 0.0)  # a neighbour without weight may be NaN
-    return found
+    high = low + (share > 0)  # on a voxel, its neighbour takes no part, and may be NaN
+    found = {
+        corner: values[tuple((high if up else low)[axis] for axis, up in enumerate(corner))]
+        for corner in itertools.product((0, 1), repeat=3)
+    }
+    for axis in (2, 1, 0):
+        found = {
+            rest: (1 - share[axis]) * found[*rest, 0] + share[axis] * found[*rest, 1]
+            for rest in itertools.product((0, 1), repeat=axis)
+        }
+    return np.asarray(found[()])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +36,29 @@ class VoxelRuns:
         paint(self.table.view(np.uint8), self._of_regions(values, outside=0), ordered.reshape(-1))
         return ordered.transpose(np.argsort(plan.axes))
 
+    def blocks(
+        self, plan: SweepPlan, shape: tuple[int, ...], values: NDArray[np.int32], chunks: tuple[int, ...]
+    ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.int32]]]:
+        """The same array in chunks: the places and values of those that hold something else than 0."""
+        axes, back = list(plan.axes), np.argsort(plan.axes)
+        sides, sizes = np.array(shape)[axes], np.array(chunks)[axes]
+        of_regions = self._of_regions(values, outside=0)
+        runs = _cut(self.table[of_regions[self.table["region"]] != 0], int(sides[-1]), int(sizes[-1]))
+        index = np.stack(np.unravel_index(runs["start"], sides), axis=1)
+        chunk = index // sizes
+        order = np.lexsort(chunk.T[::-1])
+        runs, index, chunk = runs[order], index[order], chunk[order]
+        edges = np.flatnonzero(np.diff(chunk, axis=0, prepend=-1).any(axis=1)).tolist()
+        for begin, end in itertools.pairwise([*edges, len(runs)]):
+            low = chunk[begin] * sizes
+            high = np.minimum(low + sizes, sides)
+            inner = runs[begin:end]
+            inner["start"] = np.ravel_multi_index(tuple((index[begin:end] - low).T), tuple(high - low))
+            block = np.zeros(high - low, np.int32)
+            paint(inner.view(np.uint8), of_regions, block.reshape(-1))
+            places = [slice(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]
+            yield tuple(places[axis] for axis in back), block.transpose(back)
+
     def voxels(
         self, plan: SweepPlan, shape: tuple[int, ...], n_rows: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -52,3 +77,16 @@ class VoxelRuns:
         found = np.full(self.n_regions, outside, dtype=np.int32)
         found[self.kept] = values
         return found
+
+
+def _cut(runs: NDArray[Any], width: int, chunk: int) -> NDArray[Any]:
+    """Runs of rows of so many columns, cut where chunks end."""
+    first = runs["start"] % width
+    n_parts = (first + runs["length"] - 1) // chunk - first // chunk + 1
+    part = np.arange(int(n_parts.sum())) - np.repeat(np.cumsum(n_parts) - n_parts, n_parts)
+    first, cut = np.repeat(first, n_parts), np.repeat(runs, n_parts)
+    begin = np.where(part == 0, first, (first // chunk + part) * chunk)
+    end = np.minimum(first + cut["length"], (first // chunk + part + 1) * chunk)
+    cut["start"] += begin - first
+    cut["length"] = end - begin
+    return cut

@@ -38,7 +38,7 @@ def binary(tmp_path):
     ("line", "usage", "message"),
     [
         ("conut maps -o out", "lesioncount", "there is no command 'conut'. Did you mean count?"),
-        ("xyz", "lesioncount", "there is no command 'xyz'. Commands are count, evaluate"),
+        ("xyz", "lesioncount", "there is no command 'xyz'. Commands are count, compare, evaluate"),
         ("count maps -o out --threshhold 3", "lesioncount count", "no option --threshhold. Did you mean --threshold?"),
         ("count maps -o out --jobz=3", "lesioncount count", "no option --jobz. Did you mean --jobs?"),
         (

@@ -29,13 +29,13 @@ def trial(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("trial")
 def test_every_command_can_be_followed_and_prints_what_is_shown(capsys):
     pytest.importorskip("statsmodels", reason="needs the extra [stats]")
-    (commands,) = _blocks("console")
+    commands, of_changes = _blocks("console")
     printed = {}
-    for line in commands.splitlines():
+    for line in (*commands.splitlines(), *of_changes.splitlines()):
         assert main(shlex.split(line, comments=True)[1:]) == 0, capsys.readouterr().err
         printed[line] = capsys.readouterr().out
     (shown,) = _blocks("text")
     assert shown in printed[commands.splitlines()[1]]
-    assert {path.name for path in Path("summary").iterdir()} >= set(re.findall(r"`(\w+\.(?:tsv|json|html))`", PAGE)) - {
-        "participants.tsv"
-    }
+    assert "new lesions" in printed[of_changes.splitlines()[1]]
+    named = set(re.findall(r"`(\w+\.(?:tsv|json|html))`", PAGE)) - {"participants.tsv", "changes.tsv"}
+    assert {path.name for path in Path("summary").iterdir()} >= named

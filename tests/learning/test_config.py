@@ -102,7 +102,7 @@ def test_a_whole_number_may_stand_for_another():
 
 
 def test_old_name_of_the_method_still_works():
-    with pytest.warns(DeprecationWarning, match="'ours' is called 'map' now"):
+    with pytest.warns(DeprecationWarning, match="'ours' is deprecated and goes in version 0.3: use 'map'"):
         config = TrainingConfig.from_toml("[network]\nmethod = 'ours'\n")
     assert config == TrainingConfig()
     assert config.network.method == "map"

@@ -12,9 +12,10 @@ pytest.importorskip("matplotlib", reason="needs the extra [report]")
 pytest.importorskip("jinja2", reason="needs the extra [report]")
 
 from lesioncount.paper.experiments.results_page import write_page
-from lesioncount.report import write_report
+from lesioncount.report import write_changes_page, write_report
 from lesioncount.report.evaluation import write_evaluation_page
 from lesioncount.runs import count_batch
+from lesioncount.runs.changes import compare_batch
 from lesioncount.runs.comparison import TruthOptions
 from lesioncount.runs.evaluation import evaluate
 
@@ -31,11 +32,17 @@ def pages(tmp_path_factory):
     results = count_batch([folder / "maps"], folder / "out")
     (folder / "truth.csv").write_text("scan,count\n" + "".join(rows))
     evaluate(folder / "out", folder / "evaluated", TruthOptions(table=folder / "truth.csv"), counts_only=True)
-    paths = [write_report(results), write_evaluation_page(folder / "evaluated"), write_page(folder, [])]
+    changes = compare_batch([folder / "maps", folder / "maps"], folder / "changed")
+    paths = [
+        write_changes_page(changes),
+        write_report(results),
+        write_evaluation_page(folder / "evaluated"),
+        write_page(folder, []),
+    ]
     return {path.name: path.read_text("utf-8") for path in paths}
 
 
-NAMES = ["report.html", "evaluation.html", "reproduce.html"]
+NAMES = ["changes.html", "report.html", "evaluation.html", "reproduce.html"]
 
 
 def policy_of(text):
@@ -64,7 +71,7 @@ def test_only_our_scripts_run(pages, name):
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", pages[name], re.DOTALL)
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     assert policy_of(pages[name])["script-src"] == (" ".join(f"'sha256-{one}'" for one in hashes) or "'none'")
-    assert len(scripts) == (name == "report.html")
+    assert len(scripts) == (name in ("changes.html", "report.html"))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,52 +2,45 @@
  *
  * Every stored voxel type is read as an unsigned integer "key" that grows with the probability it encodes
  * (voxels.py says how), so that one comparison of integers answers "above the threshold?" and "not a
- * probability at all?". The loops below have no branches inside, so that LC_WIDEST can make vectors of them.
+ * probability at all?". The loops below have no branches inside, so that compilers make vectors of them.
  */
 #ifndef LESIONCOUNT_BLOCKS_H
 #define LESIONCOUNT_BLOCKS_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "widest.h"
 
-#if defined(__SSE2__)
+#if !defined(LC_PLAIN_C) && (defined(__SSE2__) || defined(_M_X64)) /* MSVC does not say that every x64 has it */
+#define LC_HAS_SSE2 1
 #include <emmintrin.h>
+#else
+#define LC_HAS_SSE2 0
 #endif
 
-#if defined(__GNUC__)
-#define lc_first_bit(word) __builtin_ctzll(word)
-#else
+/* The number of the lowest bit that is set. */
+#if !defined(LC_PLAIN_C) && defined(__GNUC__)
+static inline int lc_first_bit(uint64_t word) { return __builtin_ctzll(word); }
+#elif !defined(LC_PLAIN_C) && (defined(_M_X64) || defined(_M_ARM64))
 #include <intrin.h>
 static inline int lc_first_bit(uint64_t word) {
     unsigned long at;
     _BitScanForward64(&at, word);
     return (int)at;
 }
-#endif
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
-/* Grow a table; 0 when it could be done. Large ones ask for large pages, as numpy does: in noise, first touches of fresh
- * memory would otherwise cost as much as the sweep. */
-static inline int lc_grow(void *table, size_t n_bytes) {
-    void **pointer = (void **)table;
-    void *grown = realloc(*pointer, n_bytes);
-    if (!grown) return -1;
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (n_bytes >= (size_t)1 << 22) {
-        uintptr_t begin = ((uintptr_t)grown + 4095) & ~(uintptr_t)4095;
-        madvise((void *)begin, n_bytes - (begin - (uintptr_t)grown), MADV_HUGEPAGE);
+#else
+static inline int lc_first_bit(uint64_t word) {
+    int at = 0;
+    for (int half = 32; half > 0; half /= 2) {
+        if (word & ((UINT64_C(1) << half) - 1)) continue; /* it is in the lower half */
+        word >>= half;
+        at += half;
     }
-#endif
-    *pointer = grown;
-    return 0;
+    return at;
 }
+#endif
 
 /* What a key means; `suspect` keys are outside [0, 1] and bad unless they lie in [benign_low, benign_high]. */
 typedef struct {
@@ -75,16 +68,15 @@ typedef struct {
 /* 64 bytes of 0 or 255 become the 64 bits of a word. */
 static inline uint64_t lc_pack64(const uint8_t *flags) {
     uint64_t word = 0;
-#if defined(__SSE2__)
+#if LC_HAS_SSE2
     for (int i = 0; i < 4; i++) {
         __m128i sixteen = _mm_loadu_si128((const __m128i *)(flags + 16 * i));
         word |= (uint64_t)(unsigned)_mm_movemask_epi8(sixteen) << (16 * i);
     }
 #else
     for (int i = 0; i < 8; i++) {
-        uint64_t eight; /* the product moves the lowest bit of byte i to bit 56 + i */
-        memcpy(&eight, flags + 8 * i, 8);
-        eight &= UINT64_C(0x0101010101010101);
+        uint64_t eight = 0; /* the product moves the lowest bit of byte i to bit 56 + i */
+        for (int k = 0; k < 8; k++) eight |= (uint64_t)(flags[8 * i + k] & 1) << (8 * k);
         word |= ((eight * UINT64_C(0x0102040810204080)) >> 56) << (8 * i);
     }
 #endif
@@ -105,104 +97,121 @@ static inline void lc_mask_words(const char *row, ptrdiff_t stride, size_t n, ui
 /* Below this many columns, rows are first tested together: their ends would break up the vectors. */
 #define LC_SHORT_ROW 64
 
-#define LC_DEFINE_ROW_OPS(NAME, U, KEY)                                                                        \
-    LC_WIDEST static uint64_t lc_largest_##NAME(const void *rows, size_t n_rows, size_t n_columns,             \
-                                                const lc_keys *keys, uint64_t *of_row) {                       \
-        const U *p = (const U *)rows;                                                                          \
-        const U base = (U)keys->base;                                                                          \
-        U most = 0, overall = 0;                                                                               \
-        if (n_columns < LC_SHORT_ROW) {                                                                        \
-            for (size_t i = 0; i < n_rows * n_columns; i++) {                                                  \
-                U key = KEY(p[i]);                                                                             \
-                most = key > most ? key : most;                                                                \
-            }                                                                                                  \
-            if (most <= (U)keys->low) return most;                                                             \
-        }                                                                                                      \
-        for (size_t row = 0; row < n_rows; row++, p += n_columns) {                                            \
-            most = 0;                                                                                          \
-            for (size_t i = 0; i < n_columns; i++) {                                                           \
-                U key = KEY(p[i]);                                                                             \
-                most = key > most ? key : most;                                                                \
-            }                                                                                                  \
-            of_row[row] = most;                                                                                \
-            overall = most > overall ? most : overall;                                                         \
-        }                                                                                                      \
-        return overall;                                                                                        \
-    }                                                                                                          \
-    LC_WIDEST static void lc_foreground_##NAME(const void *row, size_t n, const lc_keys *keys,                 \
-                                               uint64_t *words) {                                              \
-        const U *p = (const U *)row;                                                                           \
-        const U base = (U)keys->base, first = (U)(keys->low + 1), width = (U)(keys->high - keys->low);         \
-        uint8_t flags[64];                                                                                     \
-        for (size_t done = 0; done < n; done += 64, p += 64) {                                                 \
-            if (n - done >= 64) {                                                                              \
-                for (int i = 0; i < 64; i++) flags[i] = (U)(KEY(p[i]) - first) < width ? 255 : 0;              \
-            } else {                                                                                           \
-                memset(flags, 0, sizeof flags);                                                                \
-                for (size_t i = 0; i < n - done; i++) flags[i] = (U)(KEY(p[i]) - first) < width ? 255 : 0;     \
-            }                                                                                                  \
-            *words++ = lc_pack64(flags);                                                                       \
-        }                                                                                                      \
-    }                                                                                                          \
-    static int lc_any_bad_##NAME(const void *row, size_t n, const lc_keys *keys, const uint64_t *within) {     \
-        const U *p = (const U *)row;                                                                           \
-        const U base = (U)keys->base;                                                                          \
-        for (size_t i = 0; i < n; i++) {                                                                       \
-            U key = KEY(p[i]);                                                                                 \
-            if (key <= keys->high || (key >= keys->benign_low && key <= keys->benign_high)) continue;          \
-            if (!within || (within[i >> 6] >> (i & 63)) & 1) return 1;                                         \
-        }                                                                                                      \
-        return 0;                                                                                              \
-    }                                                                                                          \
-    LC_WIDEST static int lc_any_between_##NAME(const void *row, size_t n, uint64_t base64, uint64_t above64,   \
-                                               uint64_t below64, const uint64_t *within) {                     \
-        const U *p = (const U *)row;                                                                           \
-        const U base = (U)base64, above = (U)above64, below = (U)below64;                                      \
-        U found = 0;                                                                                           \
-        if (within) {                                                                                          \
-            for (size_t i = 0; i < n; i++)                                                                     \
-                found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below) & ((within[i >> 6] >> (i & 63)) & 1));  \
-        } else {                                                                                               \
-            for (size_t i = 0; i < n; i++) found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below));            \
-        }                                                                                                      \
-        return found != 0;                                                                                     \
-    }                                                                                                          \
-    static void lc_peaks_##NAME(const void *row, size_t n, const int32_t *edges, uint64_t base64, uint64_t *key,\
-                                int32_t *column) {                                                             \
-        const U *p = (const U *)row;                                                                           \
-        const U base = (U)base64;                                                                              \
-        for (size_t run = 0; run < n; run++) {                                                                 \
-            int32_t at = edges[2 * run], end = edges[2 * run + 1];                                             \
-            U most = KEY(p[at]);                                                                               \
-            for (int32_t i = at + 1; i < end; i++) {                                                           \
-                U here = KEY(p[i]);                                                                            \
-                at = here > most ? i : at;                                                                     \
-                most = here > most ? here : most;                                                              \
-            }                                                                                                  \
-            key[run] = most;                                                                                   \
-            column[run] = at;                                                                                  \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void lc_gather_##NAME(const char *from, ptrdiff_t stride, size_t n, void *row) {                    \
-        U *p = (U *)row;                                                                                       \
-        for (size_t i = 0; i < n; i++, from += stride) p[i] = *(const U *)from;                                \
-    }                                                                                                          \
-    static uint64_t *lc_keep_##NAME(const void *row, size_t n, const int32_t *edges, const lc_keys *keys,      \
-                                    uint64_t *kept) {                                                          \
-        const U *p = (const U *)row;                                                                           \
-        const U base = (U)keys->base, one = (U)keys->one;                                                      \
-        for (size_t run = 0; run < n; run++) {                                                                 \
-            for (int32_t i = edges[2 * run]; i < edges[2 * run + 1]; i++) {                                    \
-                U key = KEY(p[i]);                                                                             \
-                *kept++ = key < one ? key : one; /* what rounding pushed above 1 is 1, and no peak on it */    \
-            }                                                                                                  \
-        }                                                                                                      \
-        return kept;                                                                                           \
-    }                                                                                                          \
-    static const lc_row_ops lc_ops_##NAME = {lc_largest_##NAME,     lc_foreground_##NAME, lc_any_bad_##NAME,   \
-                                             lc_any_between_##NAME, lc_peaks_##NAME,      lc_gather_##NAME,    \
-                                             lc_keep_##NAME};
+#define LC_DEFINE_WIDE(NAME, U, KEY, LEVEL)                                                                          \
+    LC_FOR_##LEVEL static uint64_t lc_largest_##NAME##_##LEVEL(const void *rows, size_t n_rows, size_t n_columns,    \
+                                                               const lc_keys *keys, uint64_t *of_row) {              \
+        const U *p = (const U *)rows;                                                                                \
+        const U base = (U)keys->base;                                                                                \
+        U most = 0, overall = 0;                                                                                     \
+        if (n_columns < LC_SHORT_ROW) {                                                                              \
+            for (size_t i = 0; i < n_rows * n_columns; i++) {                                                        \
+                U key = KEY(p[i]);                                                                                   \
+                most = key > most ? key : most;                                                                      \
+            }                                                                                                        \
+            if (most <= (U)keys->low) return most;                                                                   \
+        }                                                                                                            \
+        for (size_t row = 0; row < n_rows; row++, p += n_columns) {                                                  \
+            most = 0;                                                                                                \
+            for (size_t i = 0; i < n_columns; i++) {                                                                 \
+                U key = KEY(p[i]);                                                                                   \
+                most = key > most ? key : most;                                                                      \
+            }                                                                                                        \
+            of_row[row] = most;                                                                                      \
+            overall = most > overall ? most : overall;                                                               \
+        }                                                                                                            \
+        return overall;                                                                                              \
+    }                                                                                                                \
+    LC_FOR_##LEVEL static void lc_foreground_##NAME##_##LEVEL(const void *row, size_t n, const lc_keys *keys,        \
+                                                              uint64_t *words) {                                     \
+        const U *p = (const U *)row;                                                                                 \
+        const U base = (U)keys->base, first = (U)(keys->low + 1), width = (U)(keys->high - keys->low);               \
+        uint8_t flags[64];                                                                                           \
+        for (size_t done = 0; done < n; done += 64, p += 64) {                                                       \
+            if (n - done >= 64) {                                                                                    \
+                for (int i = 0; i < 64; i++) flags[i] = (U)(KEY(p[i]) - first) < width ? 255 : 0;                    \
+            } else {                                                                                                 \
+                memset(flags, 0, sizeof flags);                                                                      \
+                for (size_t i = 0; i < n - done; i++) flags[i] = (U)(KEY(p[i]) - first) < width ? 255 : 0;           \
+            }                                                                                                        \
+            *words++ = lc_pack64(flags);                                                                             \
+        }                                                                                                            \
+    }                                                                                                                \
+    LC_FOR_##LEVEL static int lc_any_between_##NAME##_##LEVEL(                                                       \
+        const void *row, size_t n, uint64_t base64, uint64_t above64, uint64_t below64, const uint64_t *within) {    \
+        const U *p = (const U *)row;                                                                                 \
+        const U base = (U)base64, above = (U)above64, below = (U)below64;                                            \
+        U found = 0;                                                                                                 \
+        if (within) {                                                                                                \
+            for (size_t i = 0; i < n; i++)                                                                           \
+                found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below) & ((within[i >> 6] >> (i & 63)) & 1));        \
+        } else {                                                                                                     \
+            for (size_t i = 0; i < n; i++) found |= (U)((KEY(p[i]) > above) & (KEY(p[i]) < below));                  \
+        }                                                                                                            \
+        return found != 0;                                                                                           \
+    }
 
+#define LC_DEFINE_OTHERS(NAME, U, KEY)                                                                               \
+    static int lc_any_bad_##NAME(const void *row, size_t n, const lc_keys *keys, const uint64_t *within) {           \
+        const U *p = (const U *)row;                                                                                 \
+        const U base = (U)keys->base;                                                                                \
+        for (size_t i = 0; i < n; i++) {                                                                             \
+            U key = KEY(p[i]);                                                                                       \
+            if (key <= keys->high || (key >= keys->benign_low && key <= keys->benign_high)) continue;                \
+            if (!within || (within[i >> 6] >> (i & 63)) & 1) return 1;                                               \
+        }                                                                                                            \
+        return 0;                                                                                                    \
+    }                                                                                                                \
+    static void lc_peaks_##NAME(const void *row, size_t n, const int32_t *edges, uint64_t base64, uint64_t *key,     \
+                                int32_t *column) {                                                                   \
+        const U *p = (const U *)row;                                                                                 \
+        const U base = (U)base64;                                                                                    \
+        for (size_t run = 0; run < n; run++) {                                                                       \
+            int32_t at = edges[2 * run], end = edges[2 * run + 1];                                                   \
+            U most = KEY(p[at]);                                                                                     \
+            for (int32_t i = at + 1; i < end; i++) {                                                                 \
+                U here = KEY(p[i]);                                                                                  \
+                at = here > most ? i : at;                                                                           \
+                most = here > most ? here : most;                                                                    \
+            }                                                                                                        \
+            key[run] = most;                                                                                         \
+            column[run] = at;                                                                                        \
+        }                                                                                                            \
+    }                                                                                                                \
+    static void lc_gather_##NAME(const char *from, ptrdiff_t stride, size_t n, void *row) {                          \
+        U *p = (U *)row;                                                                                             \
+        for (size_t i = 0; i < n; i++, from += stride) memcpy(p + i, from, sizeof(U));                               \
+    }                                                                                                                \
+    static uint64_t *lc_keep_##NAME(const void *row, size_t n, const int32_t *edges, const lc_keys *keys,            \
+                                    uint64_t *kept) {                                                                \
+        const U *p = (const U *)row;                                                                                 \
+        const U base = (U)keys->base, one = (U)keys->one;                                                            \
+        for (size_t run = 0; run < n; run++) {                                                                       \
+            for (int32_t i = edges[2 * run]; i < edges[2 * run + 1]; i++) {                                          \
+                U key = KEY(p[i]);                                                                                   \
+                *kept++ = key < one ? key : one; /* what rounding pushed above 1 is 1, and no peak on it */          \
+            }                                                                                                        \
+        }                                                                                                            \
+        return kept;                                                                                                 \
+    }
+
+#define LC_OPS(NAME, LEVEL)                                                                                          \
+    {lc_largest_##NAME##_##LEVEL, lc_foreground_##NAME##_##LEVEL, lc_any_bad_##NAME, lc_any_between_##NAME##_##LEVEL,\
+     lc_peaks_##NAME, lc_gather_##NAME, lc_keep_##NAME}
+
+/* For one kind of voxel: its table of functions at each level. */
+#if LC_HAS_LEVELS
+#define LC_DEFINE_ROW_OPS(NAME, U, KEY)                                                                              \
+    LC_DEFINE_OTHERS(NAME, U, KEY)                                                                                   \
+    LC_DEFINE_WIDE(NAME, U, KEY, BASELINE)                                                                           \
+    LC_DEFINE_WIDE(NAME, U, KEY, AVX2)                                                                               \
+    LC_DEFINE_WIDE(NAME, U, KEY, AVX512)                                                                             \
+    static const lc_row_ops lc_ops_##NAME[] = {LC_OPS(NAME, BASELINE), LC_OPS(NAME, AVX2), LC_OPS(NAME, AVX512)};
+#else
+#define LC_DEFINE_ROW_OPS(NAME, U, KEY)                                                                              \
+    LC_DEFINE_OTHERS(NAME, U, KEY)                                                                                   \
+    LC_DEFINE_WIDE(NAME, U, KEY, BASELINE)                                                                           \
+    static const lc_row_ops lc_ops_##NAME[] = {LC_OPS(NAME, BASELINE)};
+#endif
 /* Probabilities and scaled integers: the bits themselves, counted from the smallest valid value. */
 #define LC_PLAIN(U, b) ((U)((b) - base))
 #define LC_PLAIN8(b) LC_PLAIN(uint8_t, b)
@@ -224,12 +233,12 @@ LC_DEFINE_ROW_OPS(signed16, uint16_t, LC_SIGNED16)
 LC_DEFINE_ROW_OPS(signed32, uint32_t, LC_SIGNED32)
 LC_DEFINE_ROW_OPS(signed64, uint64_t, LC_SIGNED64)
 
-static inline const lc_row_ops *lc_row_ops_for(int itemsize, int is_signed) {
+static inline const lc_row_ops *lc_row_ops_for(int itemsize, int is_signed, int level) {
     switch (itemsize) {
-        case 1: return &lc_ops_plain8;
-        case 2: return is_signed ? &lc_ops_signed16 : &lc_ops_plain16;
-        case 4: return is_signed ? &lc_ops_signed32 : &lc_ops_plain32;
-        default: return is_signed ? &lc_ops_signed64 : &lc_ops_plain64;
+        case 1: return &lc_ops_plain8[level];
+        case 2: return is_signed ? &lc_ops_signed16[level] : &lc_ops_plain16[level];
+        case 4: return is_signed ? &lc_ops_signed32[level] : &lc_ops_plain32[level];
+        default: return is_signed ? &lc_ops_signed64[level] : &lc_ops_plain64[level];
     }
 }
 

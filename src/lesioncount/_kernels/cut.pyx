@@ -7,7 +7,7 @@ from libc.string cimport memset
 from lesioncount._kernels.merge_tree cimport Cursor, MergeTree, Peak, Tree, column_of
 from lesioncount._kernels.slab cimport Memory, Region, Run, clear
 
-cdef extern from "blocks.h" nogil:
+cdef extern from "grow.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 SADDLE_FIELDS = [("key", "u8"), ("at", "i8"), ("parent", "i4"), ("into", "i4"), ("side", "i4"), ("died", "i4")]

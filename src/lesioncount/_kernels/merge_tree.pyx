@@ -12,7 +12,7 @@ from libc.string cimport memset
 
 from lesioncount._kernels.slab cimport Memory, Region, Run, Slab, find
 
-cdef extern from "blocks.h" nogil:
+cdef extern from "grow.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 PEAK_FIELDS = [
@@ -51,8 +51,7 @@ cdef struct Steps:       # to the neighbours of a voxel, in the order of their p
 
 cdef void find_uneven(Tree* tree) noexcept nogil:
     """Call regions quiet that are too small for two peaks, or have no slope."""
-    cdef Py_ssize_t i, k
-    cdef const uint64_t* keys = tree.keys + 1
+    cdef Py_ssize_t i, k, voxel = 1
     cdef const Region* region
     cdef const Run* run
     cdef uint64_t differ
@@ -62,9 +61,9 @@ cdef void find_uneven(Tree* tree) noexcept nogil:
         region, differ = &tree.regions[run.region], 0
         if region.n_voxels >= FEWEST_VOXELS:
             for k in range(run.length):
-                differ |= keys[k] ^ region.peak_key
+                differ |= tree.keys[voxel + k] ^ region.peak_key
             tree.quiet[run.region] &= differ == 0
-        keys += run.length
+        voxel += run.length
 
 
 cdef Py_ssize_t count_loud(Tree* tree) noexcept nogil:

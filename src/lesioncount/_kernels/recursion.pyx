@@ -7,8 +7,13 @@ from libc.stdlib cimport calloc, free
 
 cdef extern from "convolve.h" nogil:
     void lc_few_trials(const double* p, Py_ssize_t n, double* c)
-    void lc_convolve_nine(const double* given, double* out, Py_ssize_t n, const double* c)
-    void lc_add_nine(const double* given, double* out, Py_ssize_t n, const double* c)
+    ctypedef void (*lc_nine)(const double* given, double* out, Py_ssize_t n, const double* c) noexcept nogil
+    const lc_nine* lc_convolve_nine_at
+    const lc_nine* lc_add_nine_at
+    int lc_widest()
+
+
+cdef int level = lc_widest()
 
 
 # Probabilities are carried times 2^SCALE, and what falls below the smallest normal number is trimmed: in true units that
@@ -57,7 +62,7 @@ cdef int add_trials(const double* p, Py_ssize_t n, Window* window) noexcept nogi
         window.memory, then.memory = then.memory, window.memory
         window.values, then.values = then.values, window.values
         highest = window.high = min(window.high + 8, n)
-        lc_convolve_nine(then.values + window.low, window.values + window.low, window.high - window.low + 1, c)
+        lc_convolve_nine_at[level](then.values + window.low, window.values + window.low, window.high - window.low + 1, c)
         for j in range(window.low - PAD, window.low):
             window.values[j] = 0.0
         trim(window)
@@ -76,7 +81,7 @@ cdef int convolve(const Window* a, const Window* b, Window* both) noexcept nogil
     for i in range(0, n_b, 9):
         for j in range(9):
             c[j] = b.values[b.low + i + j] if i + j < n_b else 0.0
-        lc_add_nine(a.values + a.low, both.values + i, n_a + PAD, c)
+        lc_add_nine_at[level](a.values + a.low, both.values + i, n_a + PAD, c)
     for j in range(both.high + 1):
         both.values[j] *= ldexp(1.0, -SCALE)  # the product of two was scaled twice
     both.offset = a.offset + a.low + b.offset + b.low

@@ -100,6 +100,7 @@ cdef class Slab:
     cdef int make_key_room(self, Py_ssize_t keys) noexcept nogil
     cdef void append(self, Slab after) noexcept nogil
     cdef void move_complete(self, Slab done) noexcept nogil
+    cdef void join_planes(self, Py_ssize_t begin, Py_ssize_t middle, Py_ssize_t n_below) noexcept nogil
     cdef void join_seam(
         self, Run* above, Py_ssize_t n_above, Run* below, Py_ssize_t n_below, int step, int reach
     ) noexcept nogil

@@ -6,7 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
 
-cdef extern from "blocks.h" nogil:
+cdef extern from "grow.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 
@@ -136,19 +136,23 @@ cdef class Slab:
             memcpy(self.keys + self.n_keys, after.keys + 1, (after.n_keys - 1) * sizeof(uint64_t))
             self.n_keys += after.n_keys - 1
 
-        cdef Run* above = self.runs + seam_begin
-        cdef Run* below = self.runs + seam_end
-        cdef Reach reach = reach_of(self.neighbours)
-        self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, 0, reach.next_plane)
-        if reach.diagonal != APART:
-            self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, -1, reach.diagonal)
-            self.join_seam(above, seam_end - seam_begin, below, after.first_plane_end, 1, reach.diagonal)
-
+        if seam_begin < seam_end and after.first_plane_end > 0:
+            self.join_planes(seam_begin, seam_end, after.first_plane_end)
         self.last_plane_begin = seam_end + after.last_plane_begin
         self.n_planes += after.n_planes
         self.has_bad = self.has_bad or after.has_bad
         self.has_soft = self.has_soft or after.has_soft
         self.has_gray = self.has_gray or after.has_gray
+
+    cdef void join_planes(self, Py_ssize_t begin, Py_ssize_t middle, Py_ssize_t n_below) noexcept nogil:
+        """Unite what touches across a seam: runs from ``begin`` lie in the last plane before it, and n after it."""
+        cdef Run* above = self.runs + begin
+        cdef Run* below = self.runs + middle
+        cdef Reach reach = reach_of(self.neighbours)
+        self.join_seam(above, middle - begin, below, n_below, 0, reach.next_plane)
+        if reach.diagonal != APART:
+            self.join_seam(above, middle - begin, below, n_below, -1, reach.diagonal)
+            self.join_seam(above, middle - begin, below, n_below, 1, reach.diagonal)
 
     cdef void join_seam(
         self, Run* above, Py_ssize_t n_above, Run* below, Py_ssize_t n_below, int step, int reach
@@ -253,6 +257,10 @@ cdef class Slab:
         self.first_plane_end = self.last_plane_begin = self.n_planes = 0
         return regions, runs
 
+    def kept_keys(self):
+        """The keys of all voxels, run after run, as bytes of uint64."""
+        return (<char*> (self.keys + 1))[: (self.n_keys - 1) * sizeof(uint64_t)] if self.n_keys > 1 else b""
+
     cdef void compact(self) noexcept nogil:
         """Merge every region into the one it belongs to, and number those that are left from 0."""
         cdef Py_ssize_t i
@@ -272,6 +280,42 @@ cdef class Slab:
         self.n_regions = self.n_compact = kept
         for i in range(kept):
             self.parent[i] = <int32_t> i
+
+
+def slab_of(
+    const unsigned char[::1] regions, const unsigned char[::1] runs, const uint64_t[::1] keys, *,
+    Py_ssize_t n_planes, Py_ssize_t n_rows, Py_ssize_t n_columns, int neighbours,
+):
+    """A slab of regions that are complete: nothing can be added to it, but peaks can be found in it.
+
+    Parameters
+    ----------
+    regions, runs : bytes of REGION_FIELDS and RUN_FIELDS
+        Runs are in the order of the sweep; those of a row may adjoin.
+    keys : array of uint64
+        Of their voxels, run after run.
+    n_planes, n_rows, n_columns, neighbours
+        Of the whole map.
+    """
+    cdef Slab slab = Slab()
+    cdef Py_ssize_t i
+    slab.n_planes, slab.n_rows, slab.n_columns = n_planes, n_rows, n_columns
+    slab.neighbours, slab.keeps_keys = neighbours, True
+    if slab.make_room(regions.shape[0] // sizeof(Region), runs.shape[0] // sizeof(Run)) < 0:
+        raise MemoryError
+    if slab.make_key_room(keys.shape[0]) < 0:
+        raise MemoryError
+    if regions.shape[0]:
+        memcpy(slab.regions, &regions[0], regions.shape[0])
+    if runs.shape[0]:
+        memcpy(slab.runs, &runs[0], runs.shape[0])
+    if keys.shape[0]:
+        memcpy(slab.keys + 1, &keys[0], keys.shape[0] * sizeof(uint64_t))
+    slab.n_regions = slab.n_compact = regions.shape[0] // sizeof(Region)
+    slab.n_runs, slab.n_keys = runs.shape[0] // sizeof(Run), 1 + keys.shape[0]
+    for i in range(slab.n_regions):
+        slab.parent[i] = <int32_t> i
+    return slab
 
 
 def paint(const unsigned char[::1] runs, const int32_t[::1] labels, int32_t[::1] out):

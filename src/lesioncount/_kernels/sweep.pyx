@@ -35,9 +35,13 @@ cdef extern from "blocks.h" nogil:
             const void* row, size_t n, const int32_t* edges, const lc_keys* keys, uint64_t* kept
         ) noexcept nogil
 
-    const lc_row_ops* lc_row_ops_for(int itemsize, int is_signed)
+    const lc_row_ops* lc_row_ops_for(int itemsize, int is_signed, int level)
     void lc_mask_words(const char* row, Py_ssize_t stride, size_t n, uint64_t* words)
     int lc_first_bit(uint64_t word)
+    int lc_widest()
+    const char* lc_level_name(int level)
+
+cdef extern from "grow.h" nogil:
     int lc_grow(void* table, size_t n_bytes)  # table: the address of a pointer
 
 
@@ -46,6 +50,8 @@ cdef enum:
     BLOCK_BYTES = 8192
     BLOCK_ROWS = 64
     LOOK_AHEAD = 64  # the most that room may grow at once: address space, not memory, is what it costs
+
+cdef int level = lc_widest()
 
 cdef struct Plane:
     uint64_t* words      # a bit for each voxel, set in the foreground; one empty word before and after every row
@@ -418,7 +424,7 @@ def sweep(voxels, mask, *, tuple keys, bint is_signed, int neighbours, tuple wei
         slab.first_plane, slab.n_planes = first_plane, voxel_buffer.shape[0]
         slab.n_rows, slab.n_columns = voxel_buffer.shape[1], voxel_buffer.shape[2]
         slab.neighbours, slab.keeps_keys = neighbours, keep_keys
-        scan.ops = lc_row_ops_for(voxel_buffer.itemsize, is_signed)
+        scan.ops = lc_row_ops_for(<int> voxel_buffer.itemsize, is_signed, level)
         (
             scan.keys.base, scan.keys.low, scan.keys.high, scan.keys.benign_low, scan.keys.benign_high, scan.keys.zero,
             scan.keys.half, scan.keys.one,
@@ -443,3 +449,8 @@ def sweep(voxels, mask, *, tuple keys, bint is_signed, int neighbours, tuple wei
         if mask_buffer.buf != NULL:
             PyBuffer_Release(&mask_buffer)
         PyBuffer_Release(&voxel_buffer)
+
+
+def vectors():
+    """The widest vectors that the kernels use on this machine: "avx512", "avx2" or "baseline", what every one has."""
+    return lc_level_name(level).decode()

@@ -24,6 +24,7 @@ _COMMANDS = {
     "predict": "make probability maps with a trained network",
     "reproduce": "run the experiments of the paper and report which of its claims hold",
     "inspect": "show what is in a file and whether it can be counted",
+    "info": "show versions and the machine, for reports of bugs",
     "protocols": 'list the named definitions of "one lesion"',
     "questions": "list the criteria that can be asked for by name",
     "synthesize": "make a cohort of synthetic scans",

@@ -1,33 +1,31 @@
-"""Answers to questions, as ``lesioncount count`` prints them."""
+"""Answers to questions, as ``lesioncount count`` and ``lesioncount compare`` print them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from lesioncount.runs import RunResults
     from lesioncount.runs.answers import Answer
-    from lesioncount.runs.records import ScanSummary
 
 # Questions of more letters have a number as the head of their column.
 _SHORT = 28
 
 
-def print_answers(console: Console, result: RunResults, *, shown: int) -> None:
-    """A line for each scan, with a column for each question; then what was missing."""
-    answered = [scan for scan in result.counted if scan.answers]
-    if not answered:
+def print_answers(console: Console, answers: Mapping[str, Sequence[Answer]], *, shown: int) -> None:
+    """A line for each scan or pair, by its name, with a column for each question; then what was missing."""
+    if not answers:
         return
-    asked = answered[0].answers
+    asked = next(iter(answers.values()))
     for number, answer in enumerate(asked, start=1):
         if _head(answer, number) != answer.question:
             console.print(f"{_head(answer, number)}: {answer.question}", markup=False, highlight=False)
-    console.print(_table(answered[:shown], asked, is_calibrated=result.calibration is not None))
-    for name, missing in _missing(answered).items():
+    console.print(_table(dict(islice(answers.items(), shown)), asked))
+    for name, missing in _missing(answers.values()).items():
         console.print(
             f"note: {name} was asked without {', '.join(missing)}, which no region is called here: the probability is "
             "a lower bound.",
@@ -36,24 +34,25 @@ def print_answers(console: Console, result: RunResults, *, shown: int) -> None:
         )
 
 
-def _missing(scans: Sequence[ScanSummary]) -> dict[str | None, dict[str, None]]:
+def _missing(answers: Iterable[Sequence[Answer]]) -> dict[str | None, dict[str, None]]:
     """What is missing in some scan, by the name of the question that asks for it."""
     found: dict[str | None, dict[str, None]] = {}
-    for answer in (answer for scan in scans for answer in scan.answers if answer.missing):
+    for answer in (answer for of_scan in answers for answer in of_scan if answer.missing):
         found.setdefault(answer.name, {}).update(dict.fromkeys(answer.missing))
     return found
 
 
-def _table(scans: Sequence[ScanSummary], asked: Sequence[Answer], *, is_calibrated: bool) -> Table:
+def _table(answers: Mapping[str, Sequence[Answer]], asked: Sequence[Answer]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
+    is_calibrated = all(answer.probability_calibrated is not None for answer in asked)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("calibrated probability of" if is_calibrated else "probability of", no_wrap=True)
     for number, answer in enumerate(asked, start=1):
         table.add_column(escape(_head(answer, number)), justify="right", no_wrap=True)
-    for scan in scans:
-        table.add_row(escape(scan.name), *(_shown(answer.best) for answer in scan.answers))
+    for name, of_scan in answers.items():
+        table.add_row(escape(name), *(_shown(answer.best) for answer in of_scan))
     return table
 
 

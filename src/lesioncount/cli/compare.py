@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lesioncount.cli import compare_arguments
 from lesioncount.cli.count import shortened
 from lesioncount.cli.map_arguments import protocol_of
+from lesioncount.cli.region_arguments import questions_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,6 +41,12 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.cli.progress import progress_on
     from lesioncount.runs.changes import compare_batch
 
+    show = None
+    if options.report:
+        from lesioncount.report import CourseSectionWriter, check_can_report
+
+        check_can_report()  # before anything is compared
+        show = CourseSectionWriter(options.images)
     with progress_on(
         sys.stderr, quiet=options.quiet, verbose=options.verbose, doing="comparing", what="patients"
     ) as progress:
@@ -53,10 +60,13 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             overwrite=options.overwrite,
             progress=progress,
+            show=show,
         )
     shown = len(results.courses) if options.verbose else _SHOWN
     if not options.quiet:
         _print_summary(results, shown=shown)
+    if options.report:
+        _write_page(results, options)
     for course in results.failed[:shown]:
         print(f"failed: {course.name}: {course.error}", file=sys.stderr)
     if len(results.failed) > shown:
@@ -65,6 +75,22 @@ def run(options: argparse.Namespace) -> int:
         print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
         return 130
     return 1 if results.failed else 0
+
+
+def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
+    from lesioncount.cli.progress import report_progress_on
+    from lesioncount.report import write_changes_page
+
+    with report_progress_on(sys.stderr, quiet=options.quiet) as sections:
+        page = write_changes_page(
+            results,
+            images=options.images,
+            images_suffix=options.images_suffix,
+            jobs=options.jobs,
+            progress=sections,
+        )
+    if not options.quiet:
+        print(f"Report: {page}")
 
 
 def _settings(options: argparse.Namespace) -> Any:
@@ -85,6 +111,7 @@ def _settings(options: argparse.Namespace) -> Any:
         calibrations=tuple(fits),
         conformal=options.interval == "conformal",
         save_labels=options.save_labels,
+        questions=questions_of(options.ask),
     )
 
 
@@ -98,6 +125,8 @@ def _selection(options: argparse.Namespace) -> Any:
             root=options.root,
             name_pattern=options.name_pattern,
             mask_suffix=options.mask_suffix,
+            images=options.images,
+            images_suffix=options.images_suffix,
         ),
         pairs=options.pairs,
         sessions=options.sessions or (),
@@ -107,20 +136,22 @@ def _selection(options: argparse.Namespace) -> Any:
 def _print_summary(results: ChangeResults, *, shown: int) -> None:
     from rich.console import Console
 
+    from lesioncount.cli.answers_table import print_answers
+
     console = Console(soft_wrap=True)
     pairs = [(course, pair) for course in results.compared for pair in course.pairs]
     if pairs:
         wide = console if console.is_terminal else Console(width=_NO_LIMIT)
         if results.run.compared_with.calibrations:
-            kinds = ", ".join(results.run.compared_with.calibrations)
-            wide.print(f"Calibrated numbers of lesions: {kinds}")
+            wide.print(f"Calibrated: numbers of {' and '.join(results.run.compared_with.calibrations)} lesions")
         wide.print(_table(pairs[:shown], longest=max(wide.width - _NUMBERS, _SHORTEST)))
+        print_answers(wide, {pair.name: pair.answers for _, pair in pairs if pair.answers}, shown=shown)
     if len(pairs) > shown:
         console.print(f"… and {len(pairs) - shown} more (-v lists all)")
     for note in _notes(results):
         console.print(f"note: {note}", markup=False, highlight=False)
     expected = sum(pair.counts["new"].numbers.best.count_mean for _, pair in pairs)
-    what = f"{len(pairs)} pair{'' if len(pairs) == 1 else 's'} of {len(results.compared)} patients compared"
+    what = f"{_some(len(pairs), 'pair')} of {_some(len(results.compared), 'patient')} compared"
     console.print(
         f"{what}, {expected:.1f} new lesions expected in total, {len(results.failed)} failed. Results: {results.out}",
         markup=False,
@@ -156,10 +187,11 @@ def _table(pairs: list[tuple[CourseRecord, PairRecord]], *, longest: int) -> Tab
 
 def _notes(results: ChangeResults) -> list[str]:
     alone = results.run.alone
-    notes = []
+    notes = _uncalibrated(results)
     if alone:
         more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
-        notes.append(f"{len(alone)} patients have one map only: {', '.join(alone[:_NAMED])}{more}")
+        have = "has" if len(alone) == 1 else "have"
+        notes.append(f"{_some(len(alone), 'patient')} {have} one map only: {', '.join(alone[:_NAMED])}{more}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
         for note in course.notes:
@@ -167,3 +199,19 @@ def _notes(results: ChangeResults) -> list[str]:
     for note, names in about.items():
         notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")
     return notes
+
+
+def _some(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _uncalibrated(results: ChangeResults) -> list[str]:
+    """Questions that are answered as the maps have it, though some numbers are calibrated."""
+    given = results.run.compared_with.calibrations
+    answers = results.compared[0].pairs[0].answers if results.compared and given else ()
+    return [
+        f"{answer.question!r} is answered as the maps have it: not all that it asks for was calibrated, only "
+        f"{', '.join(given)}"
+        for answer in answers
+        if answer.probability_calibrated is None
+    ]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 
 from lesioncount.cli.arguments import named_path, processes
-from lesioncount.cli.map_arguments import add_definition, add_reading, add_whose
+from lesioncount.cli.map_arguments import SUFFIX, add_definition, add_reading, add_whose
+from lesioncount.cli.region_arguments import add_ask
 from lesioncount.coupling import DEFAULT_COUPLING
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add them to the parser of the command."""
     parser.epilog = (
-        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient. Maps must be registered to each "
-        "other. Exit code: 0 if all patients were compared, 1 if some failed, 2 if nothing could be done, 130 if "
-        "interrupted. Research software: no diagnosis."
+        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient, and answers.tsv where something is "
+        "asked. Maps must be registered to each other. Exit code: 0 if all patients were compared, 1 if some failed, 2 "
+        "if nothing could be done, 130 if interrupted. Research software: no diagnosis."
     )
     parser.add_argument(
         "inputs",
@@ -46,6 +47,20 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="also write label maps: PATIENT__SESSION_lineages.nii.gz, in which a lesion has the same number in all "
         "sessions, and PAIR_changes.nii.gz (1 new, 2 persisting, 3 gone)",
     )
+    work.add_argument(
+        "--report",
+        action="store_true",
+        help="also write changes.html, with both scans side by side: one page, or of more than 40 patients a page with "
+        "the folder changes/ beside it",
+    )
+    work.add_argument(
+        "--images",
+        type=named_path,
+        metavar="FOLDER|PATTERN",
+        help="show candidates on these images: a folder, in which they have the names or BIDS entities of the maps, or "
+        "a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz' or 'flair/{folder}/{name}.nii.gz'",
+    )
+    work.add_argument("--images-suffix", default="", metavar="TEXT", help=SUFFIX.format("an image", "_FLAIR"))
     work.add_argument("--quiet", action="store_true", help="print errors only")
     work.add_argument("--debug", action="store_true", help="show where an error came from")
 
@@ -79,8 +94,8 @@ def _add_coupling(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=DEFAULT_COUPLING,
         metavar="C",
-        help="how doubts at both times belong together: 0 independent, 1 the same, above 1 an earlier sign counts for "
-        f"more (default: {DEFAULT_COUPLING:g}; a calibration brings its own)",
+        help="how the doubts about a place at both times go together: 0 independent, 1 the same, above 1 a faint sign "
+        f"at the other time counts for more (default: {DEFAULT_COUPLING:g}; a calibration brings its own)",
     )
     when.add_argument(
         "--calibration",
@@ -88,11 +103,16 @@ def _add_coupling(parser: argparse.ArgumentParser) -> None:
         type=named_path,
         metavar="FILE",
         help="correct the numbers with this calibration of new, gone or persisting lesions, made by lesioncount "
-        "calibrate; may be given for each of them",
+        "calibrate; repeat the option for each of them",
     )
     when.add_argument(
         "--interval",
         choices=("distribution", "conformal"),
         default="distribution",
         help="conformal: add a 90 %% interval that is guaranteed for pairs like those used for the calibration",
+    )
+    add_ask(
+        when,
+        "the probability that this is so, such as 'new >= 1' or 'new > gone': about new, gone and persisting lesions, "
+        "and count, those of the later map. May be repeated",
     )

@@ -174,7 +174,7 @@ def _print_summary(result: RunResults, *, shown: int) -> None:
         if result.calibration is not None:
             wide.print("Calibrated counts")
         wide.print(_table(result, shown=shown, longest=max(wide.width - _NUMBERS, _SHORTEST)))
-        print_answers(wide, result, shown=shown)
+        print_answers(wide, {scan.name: scan.answers for scan in result.counted if scan.answers}, shown=shown)
     if len(result.counted) > shown:
         console.print(f"… and {len(result.counted) - shown} more (-v lists all)")
     for warning, scans in result.warnings.items():

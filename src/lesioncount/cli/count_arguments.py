@@ -66,7 +66,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="run on a Dask cluster; the address of its scheduler, such as tcp://host:8786",
+        help="run on a Dask cluster; the address of its scheduler, such as tcp://host:8786. Its workers count a scan "
+        "each, or parts of one large zarr volume",
     )
     again = work.add_mutually_exclusive_group()
     again.add_argument(
@@ -76,7 +77,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     again.add_argument("--overwrite", action="store_true", help="count everything again and replace earlier results")
     work.add_argument(
-        "--save-labels", action="store_true", help="also write the candidates as label maps, SCAN_lesions.nii.gz"
+        "--save-labels",
+        action="store_true",
+        help="also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes SCAN_lesions.zarr)",
     )
     work.add_argument(
         "--save-existence",

@@ -54,7 +54,7 @@ def report_progress_on(stream: IO[str], *, quiet: bool) -> Iterator[Callable[[in
 
 def _report_line(stream: IO[str], done: int, total: int) -> None:
     if total > _LINES and (done == total or done % (total // _LINES) == 0):
-        print(f"report: {done}/{total} scans drawn", file=stream, flush=True)
+        print(f"report: {done}/{total} sections drawn", file=stream, flush=True)
 
 
 def _line(stream: IO[str], item: Item, done: int, total: int, *, every: bool) -> None:

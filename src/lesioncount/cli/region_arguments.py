@@ -43,14 +43,16 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="a region of its own by distance: 'periventricular = ventricles <= 3mm' holds candidates of which any "
         "voxel comes so near. May be repeated",
     )
-    where.add_argument(
-        "--ask",
-        action="append",
-        default=[],
-        metavar="QUESTION",
-        help="the probability that this is so, such as 'count >= 9' or 'periventricular >= 1 and juxtacortical >= 1', "
-        "or the name of a criterion (lesioncount questions lists them). May be repeated",
+    add_ask(
+        where,
+        "the probability that this is so, such as 'count >= 9' or 'periventricular >= 1 and juxtacortical >= 1', or "
+        "the name of a criterion (lesioncount questions lists them). May be repeated",
     )
+
+
+def add_ask(group: argparse._ArgumentGroup, help: str) -> None:  # noqa: A002 - as argparse calls it
+    """Add the option that asks."""
+    group.add_argument("--ask", action="append", default=[], metavar="QUESTION", help=help)
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -58,10 +60,11 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
     from lesioncount.runs.region_settings import region_settings
 
     found = region_settings(options.regions, options.region_names, options.within)
-    return {"regions": found, "questions": _questions(options.ask)}
+    return {"regions": found, "questions": questions_of(options.ask)}
 
 
-def _questions(texts: list[str]) -> tuple[Question, ...]:
+def questions_of(texts: list[str]) -> tuple[Question, ...]:
+    """What is asked, each question once."""
     from lesioncount.questions import Question
 
     asked = [Question.asked(text) for text in texts]

@@ -24,9 +24,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Writes summary.json, groups.tsv, ratios.tsv, imputations.tsv and, with lesioncount[report], summary.html. "
         "Rate ratios need lesioncount[stats]."
     )
-    parser.add_argument("results", type=named_path, metavar="RESULTS", help="folder that lesioncount count wrote")
+    parser.add_argument(
+        "results", type=named_path, metavar="RESULTS", help="folder that lesioncount count or compare wrote"
+    )
     parser.add_argument(
         "-o", "--output", type=named_path, metavar="FOLDER", help="folder for the summary (default: only print it)"
+    )
+    parser.add_argument(
+        "--of",
+        choices=("new", "gone", "persisting"),
+        help="of the results of lesioncount compare: which lesions (default: new)",
     )
     groups = parser.add_argument_group("the groups")
     groups.add_argument(
@@ -40,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--participants",
         type=named_path,
         metavar="FILE",
-        help="table (.tsv, .csv) with a row per patient (column participant_id) or per scan (column scan). Default: "
-        "the only participants.tsv in or above the folders of the maps",
+        help="table (.tsv, .csv) with a row per patient (column participant_id), per scan (column scan) or per pair "
+        "(column pair). Default: the only participants.tsv in or above the folders of the maps",
     )
     groups.add_argument(
         "--exposure", metavar="COLUMN", help="what rates are per, such as years of follow-up (default: per scan)"
@@ -80,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
         options.results,
         options.output,
         by=options.by,
+        of=options.of,
         participants=options.participants,
         exposure=options.exposure,
         reference=options.reference,
@@ -113,8 +121,9 @@ def _print(summary: TrialSummary, out: Path | None, page: Path | None) -> None:
 def _table(summary: TrialSummary) -> list[str]:
     from lesioncount.report.group_words import number, percent, with_interval
 
-    mean = "mean per scan" if summary.exposure is None else "rate"
-    rows = [["/".join(summary.by)[:_LONGEST_NAME], "patients", "scans", "lesions", mean, "doubt"]]
+    mean = f"mean per {summary.unit}" if summary.exposure is None else "rate"
+    names = "patients", f"{summary.unit}s", summary.lesions, mean, "doubt"
+    rows = [["/".join(summary.by)[:_LONGEST_NAME], *names]]
     for group in summary.groups:
         low, high = group.total_interval
         total = f"{number(group.total.mean())} [{low}, {high}]"

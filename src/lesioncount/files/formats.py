@@ -94,6 +94,13 @@ def map_ending(path: Path) -> str | None:
     return None if ending in dicom.ENDINGS and is_other_dicom(path) else ending
 
 
+def is_large_volume(path: Path, level: int | None = None) -> bool:
+    """Whether a map is an array that is never held as a whole. What is wrong with it is for others to say."""
+    with suppress(LesionCountError, OSError):
+        return map_ending(path) == ".zarr" and zarr_store.is_large(path, level)
+    return False
+
+
 def scan_name(path: PurePath) -> str:
     """The name of the file without its ending, whether it is there or not."""
     ending = _ending_in(path.name)

@@ -96,9 +96,9 @@ class OmeImage:
             raise ChannelError(f"{path} has no resolution level {level}: it has {held}.")
         return level or 0
 
-    def index(self, path: Path, shape: Sequence[int], channel: int) -> list[Any]:
-        """What picks a channel of the only time point, and all of space."""
-        index: list[Any] = [slice(None)] * len(self.axes)
+    def index(self, path: Path, shape: Sequence[int], channel: int) -> list[int | None]:
+        """The place along each axis that picks a channel of the only time point; None along those of space."""
+        index: list[int | None] = [None] * len(self.axes)
         for place, axis in enumerate(self.axes):
             if axis.kind == "time" and shape[place] > 1:
                 raise MapFileError(

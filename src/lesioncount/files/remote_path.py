@@ -235,6 +235,15 @@ def without_secrets(text: str, /) -> str:
     return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
 
+def tell_remote(path: object, error: Exception, /) -> None:
+    """Raise what is wrong with a server, of which the error of a library may say too much."""
+    if isinstance(path, RemotePath) and type(error).__module__.startswith("obstore"):
+        from lesioncount.files.remote_objects import explained
+
+        with explained(path):
+            raise error
+
+
 def check_local(path: str | os.PathLike[str], /) -> Path:
     """A folder of results, which is always one on this machine."""
     local = to_path(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from lesioncount.errors import ChannelError, MapError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.ome_zarr import OmeImage
+from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.voxels import is_inside, sigmoid
 
 # Pieces of this size keep the second-level cache warm between decompressing and counting.
@@ -49,6 +51,8 @@ class MapSource:
         Of a mask: whether the file itself says that each value is a thing of its own.
     ome : OmeImage or None
         The image that it is a channel and a level of.
+    volume : ChunkedVolume or None
+        The same map as boxes that can be read one by one, where the format has chunks.
     """
 
     grid: VoxelGrid
@@ -64,6 +68,7 @@ class MapSource:
     read_from: tuple[Path, ...] = ()
     has_instances: bool = False
     ome: OmeImage | None = None
+    volume: ChunkedVolume | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -142,7 +147,14 @@ class MapSource:
         return is_inside(self.to_values(stored), within=0.0 if self.scale is None else abs(self.scale) / 2)
 
     def _whole(self, convert: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([convert(piece) for piece in self.pieces()], axis=self.axis)
+        pieces = (convert(piece) for piece in self.pieces())
+        first = next(pieces)
+        # Planes as they come, one after the other: nothing is held twice.
+        whole = np.empty(self.shape, first.dtype, order="F" if self.axis == len(self.shape) - 1 else "C")
+        planes, begin = np.moveaxis(whole, self.axis, 0), 0
+        for piece in itertools.chain([first], pieces):
+            planes[begin : (begin := begin + piece.shape[self.axis])] = np.moveaxis(piece, self.axis, 0)
+        return whole
 
 
 def planes_per_piece(shape: tuple[int, ...], axis: int, itemsize: int) -> int:

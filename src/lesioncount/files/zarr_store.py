@@ -6,7 +6,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import ChannelError, LesionCountError, MapFileError
+from lesioncount.boxes import Box
+from lesioncount.errors import ChannelError, LesionCountError, MapError, MapFileError
+from lesioncount.files import volumes
 from lesioncount.files.ahead import ahead
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.ome_zarr import OmeImage, ome_image
-from lesioncount.files.remote_path import RemotePath
+from lesioncount.files.remote_path import RemotePath, tell_remote
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
+from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.optional import optional
 
 ENDINGS = (".ome.zarr", ".zarr")
@@ -71,11 +74,19 @@ class StoredArray:
     dtype: np.dtype[Any]
     files: Mapping[Path, int]
 
+    @property
+    def names(self) -> Iterable[str] | None:
+        """The names of what is stored; None if nobody knows them."""
+        if not isinstance(self.path, RemotePath):
+            return volumes.names_in(self.array)
+        if not self.path.is_listed:
+            return None
+        return [str(file.below(self.path)) for file in self.files if isinstance(file, RemotePath)]
+
     def check_piece(self, n_voxels: int) -> None:
-        """Raise if what is read at once is far larger than the store."""
-        n_bytes = max(n_voxels, math.prod(self.chunks)) * self.dtype.itemsize
+        """Raise if so much, read at once, is far larger than the store."""
         most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(self.files.values()))
-        if n_bytes > most:
+        if n_voxels * self.dtype.itemsize > most:
             raise MapFileError(
                 f"{self.path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its "
                 "description is damaged, or it must be stored in smaller chunks."
@@ -89,13 +100,28 @@ def open_zarr(path: Path, channel: int | None = None, level: int | None = None) 
         return _open_level(path, replace(image, level=image.check_level(path, level)), channel)
     if level is not None:
         raise ChannelError(f"{path} is a single array, without resolution levels: leave --level out.")
-    stored = open_stored(path)
-    shape = stored.shape
+    return _source_of(open_stored(path), channel)
+
+
+def source_of_array(array: Any, channel: int | None = None) -> MapSource:
+    """The same for an array that somebody has opened, of whatever store."""
+    zarr = optional("zarr", "cluster", "Reading zarr")
+    if not isinstance(array, zarr.Array):
+        raise MapError(
+            f"Expected a zarr array or its path, but got {type(array).__name__}. An array in memory is counted by "
+            "lesioncount.count_lesions."
+        )
+    return _source_of(_stored(Path(array.name or array.path or "zarr array"), array, {}), channel)
+
+
+def _source_of(stored: StoredArray, channel: int | None) -> MapSource:
+    """A single array as a map."""
+    path, shape = stored.path, stored.shape
     if len(shape) == 5:
         raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
     n_channels = shape[0] if len(shape) == 4 else 1
     chosen = chosen_channel(path, n_channels, channel)
-    index = [*((chosen,) if len(shape) == 4 else ()), *[slice(None)] * min(len(shape), 3)]
+    index = [*((chosen,) if len(shape) == 4 else ()), *[None] * min(len(shape), 3)]
     grid = VoxelGrid(path, shape[-3:], why_unplaced="a zarr array has no place in space")
     return replace(_source(stored, index, grid), n_channels=n_channels)
 
@@ -124,24 +150,24 @@ def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
     return [tuple(shape[place] for place in image.space) for shape in found]
 
 
-def _source(stored: StoredArray, index: list[Any], grid: VoxelGrid) -> MapSource:
-    """What an index with all of space picks of an array, along its first axis of space."""
-    along = index.index(slice(None))
-    chunk = stored.chunks[along]
+def _source(stored: StoredArray, index: Sequence[int | None], grid: VoxelGrid) -> MapSource:
+    """What is left of an array where places along some axes are chosen; pieces go along the first that is left."""
+    volume = ChunkedVolume.of(stored.array, name=stored.path, index=index, names=stored.names)
     # Whole chunks, so that none is decompressed twice; as many as make a piece of a good size.
-    n_planes = max(chunk, planes_per_piece(grid.shape, 0, stored.dtype.itemsize) // chunk * chunk)
-    piece = math.prod((min(n_planes, grid.shape[0]), *grid.shape[1:]))
-    stored.check_piece(piece)
+    chunk, whole = volume.chunks[0], Box.whole(volume.shape)
+    n_planes = max(chunk, planes_per_piece(volume.shape, 0, volume.dtype.itemsize) // chunk * chunk)
 
     def pieces() -> Iterator[NDArray[Any]]:
-        begins = range(0, grid.shape[0], n_planes)
-        calls = (partial(_read, stored, index, along, slice(begin, begin + n_planes)) for begin in begins)
+        n_voxels = min(n_planes, whole.high[0]) * whole.high[1] * whole.high[2]
+        stored.check_piece(n_voxels)
+        ends = ((begin, min(begin + n_planes, whole.high[0])) for begin in range(0, whole.high[0], n_planes))
+        boxes = (Box((begin, 0, 0), (end, *whole.high[1:])) for begin, end in ends)
         if isinstance(stored.path, RemotePath):
-            yield from _fetched(calls, stored, piece)
+            yield from _fetched((partial(volume.read, box) for box in boxes), stored, n_voxels)
         else:
-            yield from (call() for call in calls)
+            yield from map(volume.read, boxes)
 
-    return MapSource(grid, "zarr", stored.dtype, 0, pieces, read_from=tuple(stored.files))
+    return MapSource(grid, "zarr", volume.dtype, 0, pieces, read_from=tuple(stored.files), volume=volume)
 
 
 def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n_voxels: int) -> Iterator[NDArray[Any]]:
@@ -151,42 +177,62 @@ def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n
     return ahead(calls, n_threads=n, n_ahead=n)
 
 
-def _read(stored: StoredArray, index: list[Any], along: int, planes: slice) -> NDArray[Any]:
-    where = (*index[:along], planes, *index[along + 1 :])
-    try:
-        return np.asarray(stored.array[where])
-    except MemoryError:
-        raise MapFileError(f"{stored.path}: its chunks do not fit into memory. Store it in smaller ones.") from None
-    except Exception as error:  # noqa: BLE001 - codecs raise many kinds for a damaged chunk
-        _tell_remote(stored.path, error)
-        raise MapFileError(f"{stored.path}: a chunk is damaged: {str(error)[:300].rstrip('.')}.") from None
-
-
 def open_stored(path: Path) -> StoredArray:
     """Open an array on a disk or elsewhere, checked before anything is allocated for it."""
-    zarr = optional("zarr", "cluster", "Reading zarr")
     files = files_in(path)
+    stored = _stored(path, _open_array(path), files)
+    _check_promise(path, files, stored.shape, stored.chunks, stored.dtype.itemsize)
+    stored.check_piece(math.prod(stored.chunks))
+    return stored
+
+
+def _open_array(path: Path) -> Any:
+    """Open the array in a folder, on a disk or elsewhere; the one place where this is done."""
+    zarr = optional("zarr", "cluster", "Reading zarr")
     _check_metadata(path)
     try:
         array = zarr.open_array(_store(path), mode="r")
-        shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
-        dtype = np.dtype(array.dtype)
+        np.dtype(array.dtype)
     except LesionCountError:
         raise
     except Exception as error:  # noqa: BLE001 - zarr raises many kinds for a store that is none
-        _tell_remote(path, error)
+        tell_remote(path, error)
         why = str(error)[:300].rstrip(".") or type(error).__name__
         raise MapFileError(
             f"{path} is not a zarr array: {why}. If it is a group, give an array in it, as {path}/0."
         ) from None
+    return array
+
+
+def _stored(path: Path, array: Any, files: Mapping[Path, int]) -> StoredArray:
+    """An array, whose shape and type a map may have."""
+    shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
+    dtype = np.dtype(array.dtype)
     if min(chunks, default=1) < 1:
         raise MapFileError(f"{path}: chunks of shape {chunks} hold nothing. Its description is damaged.")
     if len(shape) not in (2, 3, 4, 5) or min(shape) < 1:
         raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
     if dtype.kind not in "biuf":
         raise MapFileError(f"{path}: values of type {dtype} cannot be probabilities.")
-    _check_promise(path, files, shape, chunks, dtype.itemsize)
     return StoredArray(path, array, shape, chunks, dtype, files)
+
+
+def is_large(path: Path, level: int | None = None) -> bool:
+    """Whether an array, or a level of an image, is never held as a whole; raise if there is none."""
+    return _is_large_elsewhere(path, level) if isinstance(path, RemotePath) else _is_large(path, level)
+
+
+@lru_cache(maxsize=1024)
+def _is_large_elsewhere(path: RemotePath, level: int | None) -> bool:
+    return _is_large(path, level)
+
+
+def _is_large(path: Path, level: int | None) -> bool:
+    image = ome_image(path, attributes_of(path))
+    if image is None:
+        return math.prod(map(int, _open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
+    array = _open_array(_inside(path, image.levels[image.check_level(path, level)].path))
+    return math.prod(int(array.shape[place]) for place in image.space) > volumes.LARGE_VOLUME
 
 
 def _store(path: Path) -> Any:
@@ -200,15 +246,6 @@ def _store(path: Path) -> Any:
     from zarr.storage import ObjectStore
 
     return ObjectStore(objects, read_only=True)
-
-
-def _tell_remote(path: Path, error: Exception) -> None:
-    """Raise what is wrong with a server, of which the error of a library may say too much."""
-    if isinstance(path, RemotePath) and type(error).__module__.startswith("obstore"):
-        from lesioncount.files.remote_objects import explained
-
-        with explained(path):
-            raise error
 
 
 def _inside(path: Path, name: str) -> Path:

@@ -136,10 +136,3 @@ def z_scored(images: NDArray[np.float32], brain: NDArray[np.bool_]) -> NDArray[n
         if spread > 0:
             out[brain] = (values - values.mean()) / spread
     return scored
-
-
-def __getattr__(name: str) -> Any:
-    """Let ``lesioncount.cohorts.Scan``, the name of version 0.1, find `Visit`."""
-    if name == "Scan":
-        return Visit
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, get_args
+
+from lesioncount.deprecation import warn_deprecated
 
 Method = Literal["map", "bottleneck", "multihead", "downstream"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -17,7 +18,5 @@ def current_method(name: str, *, warn: bool = True, stacklevel: int = 2) -> str:
     if name not in _RENAMED:
         return name
     if warn:
-        warnings.warn(
-            f"The method {name!r} is called {_RENAMED[name]!r} now.", DeprecationWarning, stacklevel=stacklevel + 1
-        )
+        warn_deprecated(f"The method {name!r}", repr(_RENAMED[name]), stacklevel=stacklevel)
     return _RENAMED[name]

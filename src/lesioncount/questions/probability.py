@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.questions.extra import holding_with_extra, numbers_of_extra
+from lesioncount.questions.extra import holding_by_number, numbers_of_extra
 from lesioncount.questions.parts import joint_of
 from lesioncount.questions.question import Question
 from lesioncount.questions.refusals import unknown
 from lesioncount.questions.states import States
-from lesioncount.questions.trials import Trials
+from lesioncount.questions.trials import ExtraLesions, Trials
 
 # Nodes are worked through together as long as all their states fit into so many numbers.
 _AT_ONCE = 1_000_000
@@ -52,15 +54,15 @@ def probability_of(question: Question, trials: Trials, /) -> float:
     missing = [name for name in question.names if name not in trials.adds]
     if missing:
         raise unknown(missing, trials.adds)
-    numbers = None if trials.extra is None else numbers_of_extra(trials.extra, len(trials.weights))
-    states = States.of(question.condition, trials, 0 if numbers is None else numbers.shape[1] - 1)
+    numbers = [numbers_of_extra(extra, len(trials.weights)) for extra in trials.extras]
+    states = States.of(question.condition, trials, [one.shape[1] - 1 for one in numbers])
     states.check_size()
     at_nodes = _at_nodes(question, trials, states, numbers)
     return float(np.clip(trials.weights @ at_nodes, 0.0, 1.0))
 
 
 def _at_nodes(
-    question: Question, trials: Trials, states: States, numbers: NDArray[np.float64] | None
+    question: Question, trials: Trials, states: States, numbers: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """The probability at each node."""
     holding = states.holding(question.condition)
@@ -69,8 +71,25 @@ def _at_nodes(
     for first in range(0, len(trials.weights), at_once):
         nodes = slice(first, first + at_once)
         joint = joint_of(trials.probability[nodes], trials.trial, states)
-        if trials.extra is None or numbers is None:
-            parts.append(joint @ holding)
-        else:
-            parts.append(holding_with_extra(joint, holding, numbers[nodes], trials.extra.share, states))
+        parts.append(_with_extra(joint, holding, trials.extras, [one[nodes] for one in numbers], states))
     return np.concatenate(parts)
+
+
+def _with_extra(
+    joint: NDArray[np.float64],
+    holding: NDArray[np.float64],
+    extras: Sequence[ExtraLesions],
+    numbers: Sequence[NDArray[np.float64]],
+    states: States,
+) -> NDArray[np.float64]:
+    """The probability at each node, from that of each state; kinds of extra lesions come one after the other."""
+    kinds = list(zip(numbers, [one.share for one in extras], states.extra_steps, strict=True))
+    for kind in kinds[:-1]:
+        holding = np.asarray(sum(p[:, np.newaxis] * held for p, held in holding_by_number(holding, *kind, states)))
+    if not kinds:
+        return _mean(joint, holding)
+    return np.asarray(sum(p * _mean(joint, held) for p, held in holding_by_number(holding, *kinds[-1], states)))
+
+
+def _mean(joint: NDArray[np.float64], holding: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(joint @ holding if holding.ndim == 1 else (joint * holding).sum(axis=1))

@@ -30,8 +30,10 @@ class States:
         The sums that can take more than one value.
     low, high : tuple of int, length F
         The smallest and the largest value of each.
-    steps, extra_steps : ndarray of int, shapes (K, F) and (C, F)
-        What each outcome, and an extra lesion in each cell, adds to each sum.
+    steps : ndarray of int, shape (K, F)
+        What each outcome adds to each sum.
+    extra_steps : tuple of ndarray of int, shape (C, F)
+        For each kind of extra lesions, what one in each cell adds.
     fixed : frozenset of Form
         Sums whose value is always 0, or does not matter.
     """
@@ -40,21 +42,20 @@ class States:
     low: tuple[int, ...]
     high: tuple[int, ...]
     steps: NDArray[np.int64]
-    extra_steps: NDArray[np.int64]
+    extra_steps: tuple[NDArray[np.int64], ...]
     fixed: frozenset[Form]
 
     @classmethod
-    def of(cls, condition: Condition, trials: Trials, n_extra: int) -> States:
-        """Those of a condition, where there are at most so many extra lesions."""
+    def of(cls, condition: Condition, trials: Trials, n_extra: Sequence[int] = ()) -> States:
+        """Those of a condition, where there are at most so many extra lesions of each kind."""
         enough: dict[Form, int] = {}
         for link in condition.links():
             enough[link.form] = max(link.enough, enough.get(link.form, 0))
         forms = list(enough)
         steps = _steps(forms, trials.adds, trials.probability.shape[1])
-        extra = trials.extra
-        extra_steps = _steps(forms, extra.adds if extra else trials.adds, len(extra.share) if extra else 0)
+        extra_steps = tuple(_steps(forms, extra.adds, len(extra.share)) for extra in trials.extras)
         up = _reach(steps, extra_steps, n_extra)
-        low = -_reach(-steps, -extra_steps, n_extra)
+        low = -_reach(-steps, tuple(-one for one in extra_steps), n_extra)
         only_grow = np.array([all(times > 0 for _, times in form) for form in forms], dtype=bool)
         high = np.where(only_grow, np.minimum(up, [enough[form] for form in forms]), up)
         return cls._without_fixed(forms, low, high, steps, extra_steps)
@@ -66,7 +67,7 @@ class States:
         low: NDArray[np.int64],
         high: NDArray[np.int64],
         steps: NDArray[np.int64],
-        extra_steps: NDArray[np.int64],
+        extra_steps: tuple[NDArray[np.int64], ...],
     ) -> States:
         varies = np.flatnonzero(high > low).tolist()
         low, high = low[varies], high[varies]
@@ -75,7 +76,7 @@ class States:
             tuple(low.tolist()),
             tuple(high.tolist()),
             np.minimum(steps[:, varies], high),
-            np.minimum(extra_steps[:, varies], high),
+            tuple(np.minimum(one[:, varies], high) for one in extra_steps),
             frozenset(forms) - {forms[i] for i in varies},
         )
 
@@ -91,8 +92,8 @@ class States:
 
     def check_size(self) -> None:
         """Raise where there are more states than fit."""
-        n_kinds = len(np.unique(self.extra_steps, axis=0)) if len(self.extra_steps) else 0
-        if self.size * max(n_kinds, 1) > _MOST_STATES:
+        n_steps = max((len(np.unique(one, axis=0)) for one in self.extra_steps), default=0)
+        if self.size * max(n_steps, 1) > _MOST_STATES:
             raise QuestionError(
                 f"The question compares {len(self.forms)} sums at once, which makes {self.size:.3g} states; at most "
                 f"{_MOST_STATES:.0g} can be told apart. Ask for fewer sums, or smaller numbers, at a time: instead of "
@@ -127,6 +128,11 @@ def _steps(forms: Sequence[Form], adds: Mapping[str, NDArray[np.bool_]], n: int)
     return steps
 
 
-def _reach(steps: NDArray[np.int64], extra_steps: NDArray[np.int64], n_extra: int) -> NDArray[np.int64]:
+def _reach(
+    steps: NDArray[np.int64], extra_steps: Sequence[NDArray[np.int64]], n_extra: Sequence[int]
+) -> NDArray[np.int64]:
     """How far up each sum can get."""
-    return np.asarray(steps.clip(min=0).sum(axis=0) + n_extra * extra_steps.clip(min=0).max(axis=0, initial=0))
+    reach = steps.clip(min=0).sum(axis=0)
+    for one, n in zip(extra_steps, n_extra, strict=True):
+        reach = reach + n * one.clip(min=0).max(axis=0, initial=0)
+    return np.asarray(reach)

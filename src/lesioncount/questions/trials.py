@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,8 +67,9 @@ class Trials:
     trial : array_like of int, shape (K,), optional
         Outcomes with the same number exclude each other: a candidate is new, or was there before. Default: each
         outcome is a candidate of its own.
-    extra : ExtraLesions, optional
-        Lesions without a candidate, with the same names.
+    extra : ExtraLesions, or sequence of ExtraLesions, optional
+        Lesions without a candidate, with the same names. Several are independent: new lesions that the map does not
+        show, and those that are gone.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Trials:
     adds: Mapping[str, NDArray[np.bool_]]
     weights: NDArray[np.float64] = None  # type: ignore[assignment]  # made below: equal ones
     trial: NDArray[np.intp] | None = None
-    extra: ExtraLesions | None = None
+    extra: ExtraLesions | Sequence[ExtraLesions] | None = None
 
     def __post_init__(self) -> None:
         p = np.atleast_2d(_probabilities(self.probability))
@@ -93,8 +94,8 @@ class Trials:
         object.__setattr__(self, "weights", _weights(self.weights, n_nodes))
         if self.trial is not None:
             object.__setattr__(self, "trial", _trial(self.trial, p))
-        if self.extra is not None:
-            self._check_extra(self.extra, n_nodes)
+        for extra in self.extras:
+            self._check_extra(extra, n_nodes)
 
     def _check_extra(self, extra: ExtraLesions, n_nodes: int) -> None:
         if len(extra.mean) not in (1, n_nodes):
@@ -110,6 +111,13 @@ class Trials:
     def names(self) -> tuple[str, ...]:
         """What can be asked for."""
         return tuple(self.adds)
+
+    @property
+    def extras(self) -> tuple[ExtraLesions, ...]:
+        """Lesions without a candidate, of each kind."""
+        if self.extra is None:
+            return ()
+        return (self.extra,) if isinstance(self.extra, ExtraLesions) else tuple(self.extra)
 
 
 def _probabilities(values: ArrayLike, ndim: int | None = None) -> NDArray[np.float64]:

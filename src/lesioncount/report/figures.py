@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lesioncount.report.bars import BarChart, Bars
 from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, USUAL, drawn, whole_numbers
 from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.scan_numbers import CountNumbers
+from lesioncount.runs.scan_numbers import CountNumbers, ScanNumbers
 
 # Bars lower than this part of the highest are not visible at the height of the figure.
 _VISIBLE = 0.004
@@ -105,25 +105,31 @@ def _binned(values: Sequence[float], edges: NDArray[np.float64]) -> list[tuple[f
 
 
 def distribution(record: ScanRecord) -> str:
-    """The probability of each number of lesions, also calibrated; counts outside the 90 % interval are pale."""
-    series = _series_of(record)
+    """The probability of each number of lesions of a scan."""
+    return distribution_of(record.summary.counted, record.pmf, record.pmf_calibrated)
+
+
+def distribution_of(
+    numbers: ScanNumbers, pmf: Sequence[float], pmf_calibrated: Sequence[float], what: str = "number of lesions"
+) -> str:
+    """The probability of each count, also calibrated; counts outside the 90 % interval are pale."""
+    series = _series_of(numbers, pmf, pmf_calibrated)
     visible = [np.flatnonzero(one.pmf >= _VISIBLE * one.pmf.max()) for one in series]
     first, last = min(int(part[0]) for part in visible), max(int(part[-1]) for part in visible)
-    usual = record.summary.counted.candidates.cc_count
+    usual = numbers.candidates.cc_count
     bars = [part for one in series for part in _bars(one, first, last, is_alone=len(series) == 1)]
-    label = "Probability of each number of lesions: " + "; ".join(one.words for one in series) + "."
+    label = f"Probability of each {what}: " + "; ".join(one.words for one in series) + "."
     ends = min(first, usual) - 0.7, max(last, usual) + 0.7
     line = (float(usual), USUAL, f"CC > 0.5: {usual}")
-    return BarChart(label, bars, ends, "number of lesions", "probability", line).svg()
+    return BarChart(label, bars, ends, what, "probability", line).svg()
 
 
-def _series_of(record: ScanRecord) -> list[_Series]:
-    numbers = record.summary.counted
-    raw = _Series("raw", np.array(record.pmf), numbers.raw, (-0.4, 0.4))
+def _series_of(numbers: ScanNumbers, pmf: Sequence[float], pmf_calibrated: Sequence[float]) -> list[_Series]:
+    raw = _Series("raw", np.array(pmf), numbers.raw, (-0.4, 0.4))
     if numbers.calibrated is None:
         return [raw]
     # Side by side: the raw bar left of its number, the calibrated one right of it.
-    calibrated = _Series("calibrated", np.array(record.pmf_calibrated), numbers.calibrated, (0.02, 0.42))
+    calibrated = _Series("calibrated", np.array(pmf_calibrated), numbers.calibrated, (0.02, 0.42))
     return [replace(raw, edges=(-0.42, -0.02)), calibrated]
 
 

@@ -30,36 +30,35 @@ _PALE = 0.35
 def figures_of(summary: TrialSummary) -> dict[str, Figure]:
     """All figures that have something to show, by name."""
     drawn = [_means(summary), _ratios(summary)]
-    drawn += [_total(number, group) for number, group in enumerate(summary.groups, start=1)]
+    drawn += [_total(summary, number, group) for number, group in enumerate(summary.groups, start=1)]
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
 def _means(summary: TrialSummary) -> Figure:
     """Each group in a row: its patients as points, and the mean per scan with its interval."""
-    groups = summary.groups
+    groups, what = summary.groups, f"{summary.lesions} per {summary.unit}"
     largest = max(max(group.expected, default=0.0) for group in groups)
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         for row, group in enumerate(groups):
             points = _some(group.expected)
-            label = "a patient: expected lesions per scan" if row == 0 else None
+            label = f"a patient: expected {what}" if row == 0 else None
             axes.plot(points, row + _scattered(len(points)), "o", color=USUAL, markersize=3.5, alpha=0.7, label=label)
-            _draw_mean(axes, row, group, is_first=row == 0)
-        axes.set(xlabel="lesions per scan", xlim=(-0.04 * max(largest, 1.0), 1.05 * max(largest, 1.0)))
+            _draw_mean(axes, row, group, f"mean per {summary.unit}, with its 95 % interval" if row == 0 else None)
+        axes.set(xlabel=what, xlim=(-0.04 * max(largest, 1.0), 1.05 * max(largest, 1.0)))
         count_axis(axes, "x", is_log=largest > _MANY_LESIONS)
         _name_rows(axes, [group.name for group in groups])
         legend(figure)
 
-    label = "Lesions per scan of the patients of each group, and the mean of each with its 95 % interval."
+    label = f"{what.capitalize()} of the patients of each group, and the mean of each with its 95 % interval."
     return Figure("group-means", label, svg(draw, height_inch=1.5 + 0.55 * len(groups)))
 
 
-def _draw_mean(axes: Any, row: int, group: GroupRow, *, is_first: bool) -> None:
+def _draw_mean(axes: Any, row: int, group: GroupRow, label: str | None) -> None:
     mean = group.per_scan.estimate
     if mean.has_interval:
         axes.hlines([row], mean.low, mean.high, color=OURS, linewidth=4, alpha=0.6)
-    label = "mean per scan, with its 95 % interval" if is_first else None
     axes.plot([mean.value], [row], "D", color=OURS, markersize=7, label=label)
 
 
@@ -91,7 +90,7 @@ def _draw_ratio(axes: Any, row: int, ratio: RatioRow) -> None:
     axes.plot([value], [row], "D", color=OURS, markersize=8, markerfacecolor=OURS if is_clear else "none")
 
 
-def _total(number: int, group: GroupRow) -> Figure:
+def _total(summary: TrialSummary, number: int, group: GroupRow) -> Figure:
     """How probable each total is; paler outside of the 95 % interval."""
     edges, p = grouped(group.total, _MOST_BARS)
     low, high = group.total_interval
@@ -103,11 +102,12 @@ def _total(number: int, group: GroupRow) -> Figure:
         for begin, bar in zip(edges[:-1].tolist(), bars, strict=True):
             bar.set_alpha(1.0 if begin + width > low and begin <= high else _PALE)
         axes.axvline(group.total.mean(), color=MARK, linewidth=1.5)
-        axes.set(xlabel=f"lesions in its {group.n_scans} scans together", ylabel="probability")
+        axes.set(xlabel=f"{summary.lesions} in its {group.n_scans} {summary.unit}s together", ylabel="probability")
         axes.set_title(textwrap.shorten(group.name, 40, placeholder=" …"), fontsize=10, loc="left")
         whole_numbers(axes)
 
-    label = f"How many lesions all scans of {group.name} have together, and how probable each total is."
+    what = f"How many {summary.lesions} all {summary.unit}s"
+    label = f"{what} of {group.name} have together, and how probable each total is."
     return Figure(f"group-total-{number}", label, svg(draw, height_inch=2.4, width_inch=3.6))
 
 

@@ -32,7 +32,7 @@ def percent(share: float) -> str:
 
 def per(summary: TrialSummary) -> str:
     """What rates are per."""
-    return "per scan" if summary.exposure is None else f"per unit of {summary.exposure}"
+    return f"per {summary.unit}" if summary.exposure is None else f"per unit of {summary.exposure}"
 
 
 def ratio_words(ratio: RatioRow) -> str:
@@ -47,25 +47,28 @@ def verdict(summary: TrialSummary, ratio: RatioRow) -> str:
     """What a ratio says, in a sentence."""
     group, reference = ratio.name, summary.reference.name
     if not ratio.is_known:
-        return f"Whether {group} had fewer lesions than {reference} cannot be said: {ratio.why_unknown}."
+        return f"Whether {group} had fewer {summary.lesions} than {reference} cannot be said: {ratio.why_unknown}."
     said = with_interval(ratio.ratio)
     if ratio.ratio.low <= 1 <= ratio.ratio.high:
         return f"{group} against {reference}: no clear difference. The rate ratio is {said}; 1 is no difference."
-    return f"{group} had {'fewer' if ratio.ratio.value < 1 else 'more'} lesions than {reference}: rate ratio {said}."
+    fewer = "fewer" if ratio.ratio.value < 1 else "more"
+    return f"{group} had {fewer} {summary.lesions} than {reference}: rate ratio {said}."
 
 
 def explained(summary: TrialSummary) -> list[str]:
     """What the numbers are, in a few sentences."""
     level = f"{100 * summary.confidence:g} %"
-    mean = "Means are per scan" if summary.exposure is None else f"Rates are lesions per unit of {summary.exposure}"
+    what, unit = summary.lesions, summary.unit
+    mean = f"Means are per {unit}" if summary.exposure is None else f"Rates are {what} per unit of {summary.exposure}"
     sentences = [
-        f"Brackets are {level} intervals. Lesions are the total of these scans, whose counts are in doubt. {mean}, "
-        "and their intervals also allow for how patients differ. Doubt is its share of the variance of the mean."
+        f"Brackets are {level} intervals. {what.capitalize()} are the total of these {unit}s, whose counts are in "
+        f"doubt. {mean}, and their intervals also allow for how patients differ. Doubt is its share of the variance of "
+        "the mean."
     ]
     if summary.has_several_scans:
         sentences.append(
-            "Some patients have several scans. Patients, with all their scans, are what was sampled; means per patient "
-            "are in groups.tsv."
+            f"Some patients have several {unit}s. Patients, with all their {unit}s, are what was sampled; means per "
+            "patient are in groups.tsv."
         )
     if any(ratio.is_known for ratio in summary.ratios):
         sentences.append(

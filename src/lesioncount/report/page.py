@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,19 +10,12 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import to_path
 from lesioncount.report.figures import histogram, overview
+from lesioncount.report.fingerprints import fingerprint_of, is_written
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
-from lesioncount.report.section_files import (
-    Progress,
-    image_or_why,
-    make_sections,
-    noted,
-    read_section,
-    remove_sections,
-    section_keys,
-    write_sections,
-)
+from lesioncount.report.section_files import image_or_why, make_sections, sections_in
+from lesioncount.report.section_folder import Progress
 from lesioncount.report.sections import SectionText
-from lesioncount.report.templates import check_can_report, looks, template
+from lesioncount.report.templates import check_can_report, template
 from lesioncount.runs.batch import REPORT
 from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.records import ScanSummary
@@ -87,57 +79,49 @@ def write_report(
     """
     check_can_report()
     out = results.out if isinstance(results, RunResults) else Path(results)
+    folder = OutputFolder(out)
+    files = sections_in(folder)
     # That nothing has changed is known without a look into the records, which takes seconds.
-    if images is None and (shown_run := _shown_run(out)) is not None:
+    if images is None and (shown_run := _shown_run(folder)) is not None:
         if len(shown_run.scans) <= FEW_SCANS:
-            remove_sections(OutputFolder(out))  # of scans that were counted again, with the same result
+            files.remove()  # of scans that were counted again, with the same result
         return out / _PAGE
     results = results if isinstance(results, RunResults) else read_results(out)
     shown = {} if images is None else images_of(results, to_path(images), suffix=images_suffix)
-    keys = section_keys(out, [scan.name for scan in results.counted], shown)
-    folder, in_folder = OutputFolder(out), len(results.scans) > FEW_SCANS
-    there, fingerprint = noted(out, keys), _fingerprint(results.run, results.scans, keys)
-    if not _is_written(folder, fingerprint) or (in_folder and len(there) < len(keys)):
+    keys = files.keys({scan.name: [shown.get(scan.name)] for scan in results.counted})
+    in_folder = len(results.scans) > FEW_SCANS
+    there, fingerprint = files.noted(keys), _fingerprint(results.run, results.scans, keys)
+    if not is_written(folder, _PAGE, fingerprint) or (in_folder and len(there) < len(keys)):
         missing = {name: key for name, key in keys.items() if name not in there}
         made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
         if in_folder:
-            write_sections(folder, made, missing)
-            text = _rendered(results, None, fingerprint, noted(out, keys))
+            files.write(made, missing)
+            text = _rendered(results, None, fingerprint, files.noted(keys))
         else:
-            sections = {name: read_section(out, name) for name in there} | dict(made)
+            sections = {name: files.read(name) for name in there} | dict(made)
             text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
         folder.write_text(_PAGE, text)
-    remove_sections(folder, but=tuple(keys) if in_folder else ())
+    files.remove(but=keys if in_folder else ())
     return out / _PAGE
 
 
 def _fingerprint(run: Run, scans: Sequence[RunScan | ScanSummary], keys: Mapping[str, str]) -> str:
-    """What the page depends on: how we draw, the run, what became of its scans, and their sections."""
+    """What the page depends on: the run, what became of its scans, and their sections."""
     of_run = (run.started[:10], run.status, dict(run.versions), run.counted_with.to_dict())
-    about = (__version__, looks(), of_run, [(scan.name, scan.error, keys.get(scan.name)) for scan in scans])
-    return hashlib.sha256(repr(about).encode("utf-8", "backslashreplace")).hexdigest()
+    return fingerprint_of(of_run, [(scan.name, scan.error, keys.get(scan.name)) for scan in scans])
 
 
-def _shown_run(out: Path) -> Run | None:
+def _shown_run(folder: OutputFolder) -> Run | None:
     """The run in a folder, if a report without images is there that shows just what the folder holds."""
-    run = find_run(out)
+    run, files = find_run(folder.path), sections_in(folder)
     if run is None:
         return None
     try:
-        keys = section_keys(out, [scan.name for scan in run.scans if scan.status == "ok"], {})
+        keys = files.keys({scan.name: [None] for scan in run.scans if scan.status == "ok"})
     except MapFileError:
         return None
-    is_whole = len(run.scans) <= FEW_SCANS or len(noted(out, keys)) == len(keys)
-    return run if is_whole and _is_written(OutputFolder(out), _fingerprint(run, run.scans, keys)) else None
-
-
-def _is_written(folder: OutputFolder, fingerprint: str) -> bool:
-    """Whether the page is there, ours, and of just these results."""
-    try:
-        head = (folder.path / _PAGE).read_text("utf-8", errors="replace")
-    except OSError:
-        return False
-    return f'<meta name="fingerprint" content="{fingerprint}">' in head and folder.is_ours(_PAGE)
+    is_whole = len(run.scans) <= FEW_SCANS or len(files.noted(keys)) == len(keys)
+    return run if is_whole and is_written(folder, _PAGE, _fingerprint(run, run.scans, keys)) else None
 
 
 def images_of(results: RunResults, images: Path, *, suffix: str = "") -> dict[str, Path | str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
 from lesioncount.report.planes import Plane
@@ -10,14 +11,14 @@ from lesioncount.report.planes import Plane
 _ARM, _GAP, _RADIUS = 3.4, 1.4, 1.3
 
 
-def picture(plane: Plane, number: int, planes: Sequence[Plane]) -> str:
+def picture(plane: Plane, what: str, planes: Sequence[Plane]) -> str:
     """One of the planes of a candidate, as an element of the page.
 
     Parameters
     ----------
     plane : Plane
-    number : int
-        Of the candidate.
+    what : str
+        What it shows, for those who do not see it: "Candidate 3", say.
     planes : sequence of Plane
         All of them: they are drawn to one scale.
     """
@@ -29,7 +30,7 @@ def picture(plane: Plane, number: int, planes: Sequence[Plane]) -> str:
     unit = sum(one.width_mm for one in planes) / 100
     neighbours = f'<path class="neighbours" {scale} d="{plane.neighbours}"/>' if plane.neighbours else ""
     return (
-        f'<svg viewBox="{far}"{near} role="img" aria-label="Candidate {number}, plane {plane.name} through its peak">'
+        f'<svg viewBox="{far}"{near} role="img" aria-label="{html.escape(what)}, plane {plane.name} through its peak">'
         f'<image href="{plane.picture}" width="{w:.5g}" height="{h:.5g}" preserveAspectRatio="none"/>'
         f'{neighbours}<path {scale} d="{plane.outline}"/>'
         f"{_bridge(plane, sx, sy, unit)}{_cross(plane.peak[0] * sx, plane.peak[1] * sy, unit)}</svg>{_letters(plane)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
-from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.errors import MapFileError
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import check_same_grid
 from lesioncount.files.mask_grid import mask_on
-from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
-from lesioncount.report.pixels import SHADES
+from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast, image_on, reason, shaded, unusable
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
 from lesioncount.runs.file_counts import MOST_SHADES, ScanCount, count_file
@@ -27,16 +26,8 @@ from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.settings import CountedWith
 
-# Contrast of an image: a few very dark or bright voxels (noise, fat, vessels) must not take all of it.
-_DARKEST_PERCENT, _BRIGHTEST_PERCENT = 1.0, 99.5
-
-# Voxels that the contrast of a whole image is taken from.
-_SAMPLED = 1 << 17
-
 # A peak of another probability than the record has is a sign of another map; files round to about this.
 _SAME_PROBABILITY = 1e-3
-
-_UNREADABLE = (LesionCountError, OSError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -71,9 +62,7 @@ class _Shown:
     palette: bytes | None
 
     def shades(self, number: int) -> NDArray[np.uint8]:
-        scaled = (self.voxels[number].astype(np.float32) - self.black) * (255 / (self.white - self.black))
-        shades: NDArray[np.uint8] = np.nan_to_num(scaled, nan=0.0).clip(0, 255).astype(np.uint8)
-        return shades
+        return shaded(self.voxels[number], self.black, self.white)
 
 
 def cut_slices(
@@ -103,8 +92,8 @@ def cut_slices(
         if math.prod(scan.grid.shape) > MOST_SHADES:
             return _cut_windows(scan, counted_with, lesions, image)
         return _cut_whole(scan, counted_with, lesions, image, count)
-    except _UNREADABLE as error:
-        return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {_reason(error)}")
+    except UNREADABLE as error:
+        return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {reason(error)}")
 
 
 def _cut_whole(
@@ -123,7 +112,7 @@ def _cut_whole(
         row = lesion.label - 1
         if tuple(candidates.peak_index[row]) != lesion.peak or not _is_height(candidates.peak_probability[row], lesion):
             raise MapFileError(f"{source.path} has changed: another probability at {lesion.peak}.")
-    shown, note = _behind(source, shades, image)
+    shown, note = behind(shades, image, partial(image_on, source.grid))
     labels, view = candidates.label_map(), View.of(source.affine)
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
     planes = {
@@ -134,7 +123,7 @@ def _cut_whole(
         )
         for lesion, window in zip(lesions, windows, strict=True)
     }  # fmt: skip
-    return Slices(planes, shown.palette is None, source.grid.why_unplaced if source.affine is None else None, note)
+    return Slices(planes, shown.is_image, source.grid.why_unplaced if source.affine is None else None, note)
 
 
 def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
@@ -146,49 +135,6 @@ def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
 
 def _is_height(probability: float, lesion: LesionRow) -> bool:
     return bool(abs(probability - lesion.height) <= _SAME_PROBABILITY)
-
-
-def _behind(source: MapSource, shades: NDArray[np.uint8], image: Path | str | None) -> tuple[_Background, str | None]:
-    """What candidates are shown on, and a note if that is not what was asked for."""
-    note = image if isinstance(image, str) else None
-    if isinstance(image, Path):
-        try:
-            opened = open_map(image)
-            check_same_grid(source.grid, opened.grid, "the image")
-            return _Background(_in_grey(opened.values()), None), None
-        except _UNREADABLE as error:
-            note = f"Shown on the map, because the image could not be used: {_reason(error)}"
-    return _Background(shades, _colours()), note
-
-
-@dataclass(frozen=True, eq=False)
-class _Background:
-    """All voxels as shades, and the colours of shades."""
-
-    whole: NDArray[np.uint8]
-    palette: bytes | None
-
-
-def _in_grey(values: NDArray[Any]) -> NDArray[np.uint8]:
-    sample = values.ravel(order="K")[:: max(1, values.size // _SAMPLED)].astype(np.float32)
-    return _Shown([values], *_contrast(sample[sample != 0]), None).shades(0)
-
-
-def _contrast(values: NDArray[np.float32]) -> tuple[float, float]:
-    """The values that are black and white."""
-    values = values[np.isfinite(values)]
-    black, white = np.percentile(values, (_DARKEST_PERCENT, _BRIGHTEST_PERCENT)) if values.size else (0.0, 1.0)
-    return float(black), float(white if white > black else black + 1)
-
-
-@cache
-def _colours() -> bytes:
-    """Of the map: from dark blue to yellow, equally far apart for all eyes."""
-    colours = optional("matplotlib", "report", "Writing the report").colormaps["cividis"](
-        np.linspace(0, 1, SHADES), bytes=True
-    )
-    palette: bytes = colours[:, :3].tobytes()
-    return palette
 
 
 def _cut_windows(
@@ -267,9 +213,9 @@ def _background(
     if isinstance(image, Path):
         try:
             return _image(source, windows, image), None
-        except _UNREADABLE as error:
-            note = f"Shown on the map, because the image could not be used: {_reason(error)}"
-    return _Shown(maps, 0.0, 1.0, _colours()), note
+        except UNREADABLE as error:
+            note = unusable(error)
+    return _Shown(maps, 0.0, 1.0, colours()), note
 
 
 def _image(source: MapSource, windows: Sequence[Window], path: Path) -> _Shown:
@@ -277,8 +223,4 @@ def _image(source: MapSource, windows: Sequence[Window], path: Path) -> _Shown:
     check_same_grid(source.grid, image.grid, "the image")
     voxels = [image.to_values(stored) for stored in read_windows(image, windows)]
     values = np.concatenate([window.ravel() for window in voxels]).astype(np.float32)
-    return _Shown(voxels, *_contrast(values), None)
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return _Shown(voxels, *contrast(values), None)

@@ -46,9 +46,10 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     safe = environment.filters["safe"]
-    environment.filters |= {"size": _size, "mm": _mm, "probability": _probability, "percent": percent, "s": plural}
+    environment.filters |= {"size": size, "mm": _mm, "probability": _probability, "percent": percent, "s": plural}
     environment.filters |= {"headline": headline, "in_general": in_general, "in_short": in_short}
-    environment.filters["picture"] = lambda plane, number, planes: safe(picture(plane, number, planes))
+    environment.filters["picture"] = lambda plane, number, planes: safe(picture(plane, f"Candidate {number}", planes))
+    environment.filters["picture_of"] = lambda plane, what, planes: safe(picture(plane, what, planes))
     environment.globals["content_policy"] = lambda *scripts, may_load=False: safe(
         _content_policy([environment.get_template(script).render() for script in scripts], may_load=may_load)
     )
@@ -71,7 +72,8 @@ def _content_policy(scripts: Iterable[str], *, may_load: bool) -> str:
     )
 
 
-def _size(volume_mm3: float | None) -> str:
+def size(volume_mm3: float | None) -> str:
+    """A volume."""
     if volume_mm3 is None:
         return "–"
     return f"{volume_mm3:,.0f} mm³".replace(",", "\u202f") if volume_mm3 >= 100 else f"{volume_mm3:.3g} mm³"

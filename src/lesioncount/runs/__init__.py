@@ -7,6 +7,7 @@ from lesioncount.runs.groups import TrialSummary, summarize
 from lesioncount.runs.results import RunResults, read_results
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import DicomOutput, Settings
+from lesioncount.runs.volume_counts import count_volume
 
 __all__ = [
     "CountTable",
@@ -20,6 +21,7 @@ __all__ = [
     "count_batch",
     "count_file",
     "count_files",
+    "count_volume",
     "read_results",
     "summarize",
 ]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import Any
 
 from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import to_path
 from lesioncount.runs.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, check_questions
@@ -22,16 +26,23 @@ from lesioncount.runs.records import ScanSummary, read_record, record_name
 from lesioncount.runs.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_file import RUN_FILE, Run, find_run
+from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
 from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
-from lesioncount.runs.scan_outputs import label_name, output_names, own_names, remove_ome_labels
+from lesioncount.runs.scan_outputs import (
+    label_name,
+    label_volume_file,
+    output_names,
+    own_names,
+    remove_label_volume,
+    remove_ome_labels,
+)
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
 from lesioncount.runs.tables import filled_columns, to_tsv
-from lesioncount.runs.workers import results_of
+from lesioncount.runs.workers import connected, results_of
 
 Progress = Callable[[ScanSummary, int, int], None]
 
@@ -145,7 +156,7 @@ def _count_all(
     scans: Sequence[ScanFiles],
     settings: Settings,
     out: Path,
-    count: Callable[[ScanFiles], ScanSummary],
+    count: Callable[..., ScanSummary],
     *,
     jobs: int,
     cluster: str | None,
@@ -160,18 +171,28 @@ def _count_all(
             todo.append(scan)
         else:
             tell(before)
-    for place, future in results_of(count, todo, jobs=jobs, cluster=cluster):
+    spread = [is_spread(scan, settings.level, is_alone=len(todo) == 1) for scan in todo]
+    volumes, todo = list(compress(todo, spread)), list(compress(todo, map(not_, spread)))
+    for place, future in results_of(count, todo, jobs=jobs, cluster=cluster if todo else None):
         try:
             summary = future.result()
         except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
             summary = failed(todo[place], why_failed(error), FileFacts(str(todo[place].path)))
         tell(summary)
+    with nullcontext() if cluster is None or not volumes else connected(cluster) as client:
+        for scan in volumes:
+            tell(count(scan, jobs=jobs, client=client))
 
 
-def why_failed(error: Exception) -> str:
+def is_spread(scan: ScanFiles, level: int | None = None, *, is_alone: bool) -> bool:
+    """Whether one scan is counted by all processes or workers together: large volumes, and a volume that is alone."""
+    return is_large_volume(scan.path, level) or (is_alone and map_ending(scan.path) == ".zarr")
+
+
+def why_failed(error: Exception, *, done: str = "counted") -> str:
     """What to say of work that failed outside of our hands."""
     if isinstance(error, WorkerDiedError):
-        return "the process that counted it died, possibly for want of memory"
+        return f"the process that {done} it died, possibly for want of memory"
     if isinstance(error, CancelledError):
         return "the cluster was lost before it was counted: --resume continues the run"
     return f"{type(error).__name__}: {error}"
@@ -181,6 +202,8 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
     """The scans of an earlier run in this folder and their paths; it may be there only if it goes on or is replaced."""
     if not folder.is_ours(RUN_FILE):
         return {}
+    if is_of_other_kind(folder.path):
+        raise MapFileError(f"{folder.path} holds other results, not those of lesioncount count. Choose another folder.")
     if not resume:
         raise MapFileError(
             f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
@@ -206,7 +229,7 @@ def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> 
             folder.remove(path.name)
             _remove_outputs(folder, path.stem)
     for name in names:
-        _remove_outputs(folder, name, but=own_names(name, results.run.counted_with))
+        _remove_outputs(folder, name, but=made)
     for name in scan_files_in(folder) - made:
         folder.remove(name)
     sections = [f"{REPORT}/{path.name}" for path in (folder.path / REPORT).glob("*.js") if path.stem not in names]
@@ -215,12 +238,14 @@ def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> 
         folder.remove(name)
 
 
-def _remove_outputs(folder: OutputFolder, name: str, *, but: Sequence[str] = ()) -> None:
+def _remove_outputs(folder: OutputFolder, name: str, *, but: Collection[str] = ()) -> None:
     for one in own_names(name):
         if one not in but:
             folder.remove(one)
     if label_name(name) not in but:
         remove_ome_labels(folder, name)
+    if label_volume_file(name) not in but:
+        remove_label_volume(folder, name)
 
 
 def _write_tables(folder: OutputFolder, results: RunResults) -> None:

@@ -11,7 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.checks import defined
+from lesioncount.candidates import Candidates
+from lesioncount.checks import checked_spacing, defined
 from lesioncount.counting import LesionCount
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.mask_grid import mask_on
@@ -20,6 +21,7 @@ from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import Within
 from lesioncount.runs.count_warnings import UNENCRYPTED, warnings_of
 from lesioncount.runs.region_settings import RegionSettings, region_settings
+from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
 from lesioncount.streaming import StreamingCounter
 
 # The threshold of the count that everyone reports, kept beside ours in every table.
@@ -73,6 +75,8 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     regions: str | os.PathLike[str] | None = None,
     region_names: RegionSettings | Mapping[int, str] | str | os.PathLike[str] | None = None,
     within: str | Within | Iterable[str | Within] = (),
+    jobs: int = 1,
+    client: Any = None,
     **definition: Unpack[ProtocolFields],
 ) -> ScanCount:
     """Count the lesions of a map in a file, without holding the map where the format allows it.
@@ -99,6 +103,10 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
         What labels are called, or a table with the columns ``index`` and ``name``. Default: their numbers.
     within : str, or sequence of str, optional
         Regions of their own, by distance: ``"periventricular = ventricles <= 3mm"``.
+    jobs : int, default 1
+        Number of processes that count the boxes of a zarr volume; other formats are read by one.
+    client : distributed.Client, optional
+        Of a Dask cluster whose workers do so instead, as in `count_volume`.
     **definition
         Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
     """
@@ -108,23 +116,39 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     known = region_settings(regions, region_names, within)
     where = None if regions is None or known is None else known.on(to_path(regions), source.grid)
     keep_runs = keep_runs or (where is not None and bool(where.within))
-    counters = [
-        _counter(source, protocol, keep_runs=keep_runs),
-        *(_counter(source, protocol.components_above(at)) for at in (COMPONENT_THRESHOLD, *thresholds)),
-    ]
+    protocols = [protocol, *(protocol.components_above(at) for at in (COMPONENT_THRESHOLD, *thresholds))]
     shades = _room_for_shades(source) if keep_shades else None
-    n_voxels = _push_all(counters, source, mask, shades)
-    result, *components = (counter.result(warn=False) for counter in counters)
-    n_components, *at = (len(of.candidates) for of in components)
+    if source.volume is not None and (source.volume.is_large or (shades is None and (jobs > 1 or client is not None))):
+        spacing = checked_spacing(source.spacing_mm, len(source.shape), protocol)
+        inside = None if mask is None else volume_mask(source, mask)
+        sum_up = summing_up(jobs, client)
+        found, n_voxels = volume_candidates(source, protocols, inside, spacing, sum_up, keep_runs=keep_runs)
+    else:
+        found, n_voxels = _streamed(source, protocols, mask, shades, keep_runs=keep_runs)
+    result, (n_components, *at) = LesionCount.of(found[0]), map(len, found[1:])
     result = result if where is None else replace(result, places=where.places(result.candidates))
-    found = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
-    return ScanCount(source, result, n_components, (*found, *_of_the_way(source)), tuple(at), shades)
+    warnings = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
+    return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades)
 
 
 def _of_the_way(source: MapSource) -> tuple[str, ...]:
     """A warning about how a map came here."""
     is_open = isinstance(source.path, RemotePath) and source.path.is_open_to_all
     return (UNENCRYPTED,) if is_open else ()
+
+
+def _streamed(
+    source: MapSource,
+    protocols: Sequence[CountingProtocol],
+    mask: Mask,
+    shades: NDArray[np.uint8] | None,
+    *,
+    keep_runs: bool,
+) -> tuple[list[Candidates], int]:
+    """The candidates of a map that is read plane by plane, and how many voxels were looked at."""
+    counters = [_counter(source, one, keep_runs=keep_runs and one is protocols[0]) for one in protocols]
+    n_voxels = _push_all(counters, source, mask, shades)
+    return [counter.result(warn=False).candidates for counter in counters], n_voxels
 
 
 def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool = False) -> StreamingCounter:

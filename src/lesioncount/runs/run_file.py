@@ -131,6 +131,14 @@ def find_run(out: Path) -> Run | None:
         return None
 
 
+def is_of_other_kind(out: Path) -> bool:
+    """Whether the results in a folder are no counts: other commands say of what kind theirs are."""
+    try:
+        return "kind" in typed(read_json(out / RUN_FILE), dict[str, Any])
+    except (OSError, ValueError):
+        return False
+
+
 def read_run(out: Path) -> Run:
     """The run whose results are in a folder."""
     run = find_run(out)

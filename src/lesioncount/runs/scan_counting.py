@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
@@ -11,7 +12,13 @@ from lesioncount.runs.bids_output import remove_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.scan_outputs import expected_names, own_names, remove_ome_labels, write_outputs
+from lesioncount.runs.scan_outputs import (
+    expected_names,
+    own_names,
+    remove_label_volume,
+    remove_ome_labels,
+    write_outputs,
+)
 from lesioncount.runs.settings import Settings
 
 # Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
@@ -19,16 +26,22 @@ from lesioncount.runs.settings import Settings
 Show = Callable[[OutputFolder, ScanFiles, ScanRecord, ScanCount], None]
 
 
-def count_scan(scan: ScanFiles, settings: Settings, out: Path, show: Show | None = None) -> ScanSummary:
-    """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception."""
+def count_scan(
+    scan: ScanFiles, settings: Settings, out: Path, show: Show | None = None, *, jobs: int = 1, client: Any = None
+) -> ScanSummary:
+    """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception.
+
+    Of a volume, boxes may be counted by several processes, or by the cluster of a Dask client.
+    """
     folder = OutputFolder(out)
-    record, counts = _recorded(scan, settings, is_shown=show is not None)
+    record, counts = _recorded(scan, settings, is_shown=show is not None, jobs=jobs, client=client)
     if settings.has_outputs and counts:
         record = _with_outputs(record, counts[0], scan, settings, folder)
     if not record.summary.is_counted:  # not the maps of another time
         for name in own_names(scan.name):
             folder.remove(name)
         remove_ome_labels(folder, scan.name)
+        remove_label_volume(folder, scan.name)
         remove_scan(folder, scan)
     try:
         folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
@@ -69,11 +82,16 @@ def _is_there(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _recorded(scan: ScanFiles, settings: Settings, *, is_shown: bool) -> tuple[ScanRecord, list[ScanCount]]:
+def _recorded(
+    scan: ScanFiles, settings: Settings, *, is_shown: bool, jobs: int, client: Any
+) -> tuple[ScanRecord, list[ScanCount]]:
     files = None
     try:
         files, before = FileFacts.of(scan), file_states(scan)
-        counts = [_counted(path, scan, settings, is_shown=is_shown and path == scan.path) for path in scan.maps]
+        counts = [
+            _counted(path, scan, settings, is_shown=is_shown and path == scan.path, jobs=jobs, client=client)
+            for path in scan.maps
+        ]
         check_states(scan, before)
         return ScanRecord.of(scan.name, counts, files, settings), counts
     except (LesionCountError, OSError, MemoryError) as error:
@@ -83,7 +101,7 @@ def _recorded(scan: ScanFiles, settings: Settings, *, is_shown: bool) -> tuple[S
     return ScanRecord(failed(scan, why, files), settings.recorded), []
 
 
-def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool) -> ScanCount:
+def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool, jobs: int, client: Any) -> ScanCount:
     return count_file(
         path,
         protocol=settings.protocol,
@@ -96,6 +114,8 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool)
         level=settings.level,
         keep_runs=settings.has_outputs or is_shown,
         keep_shades=is_shown,
+        jobs=jobs,
+        client=client,
     )
 
 

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.errors import MapFileError
+from lesioncount.files.formats import is_large_volume
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.label_volumes import write_labels_into
 from lesioncount.files.nifti_writing import nifti_bytes
 from lesioncount.files.ome_labels import ome_label_files
 from lesioncount.files.output import OutputFolder
@@ -25,6 +28,27 @@ from lesioncount.runs.settings import CountedWith, Settings
 def label_name(name: str) -> str:
     """The file of the label map of a scan."""
     return f"{name}_lesions.nii.gz"
+
+
+def label_volume_name(name: str) -> str:
+    """The zarr array of the label map of a scan, where its map is a volume that is never held as a whole."""
+    return f"{name}_lesions.zarr"
+
+
+def label_volume_file(name: str) -> str:
+    """The file of that array which is written last: where it is, all are."""
+    return f"{label_volume_name(name)}/.zarray"
+
+
+def remove_label_volume(folder: OutputFolder, name: str) -> None:
+    """Remove those files of that array that are ours."""
+    array = label_volume_name(name)
+    if not (folder.path / array).is_dir():
+        return
+    for file in folder.names():
+        if file.startswith(f"{array}/"):
+            folder.remove(file)
+    folder.remove_empty(array)
 
 
 def existence_name(name: str) -> str:
@@ -67,7 +91,10 @@ def remove_ome_labels(folder: OutputFolder, name: str) -> None:
 def output_names(scan: ScanFiles, wanted: CountedWith) -> tuple[str, ...]:
     """All files that are written of a scan beside its record, those of a BIDS derivative included."""
     bids = BidsPlace.of(scan.whose).files if wanted.bids and scan.problem is None else ()
-    return (*own_names(scan.name, wanted), *bids)
+    own = own_names(scan.name, wanted)
+    if wanted.save_labels and is_large_volume(scan.path, wanted.reading.level):
+        own = (label_volume_file(scan.name), *(one for one in own if one != label_name(scan.name)))
+    return (*own, *bids)
 
 
 def expected_names(scan: ScanFiles, wanted: CountedWith, n_candidates: int) -> tuple[str, ...]:
@@ -80,7 +107,12 @@ def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, cou
     """Write what is wanted of a scan; of an ensemble, the candidates of its first member."""
     candidates, grid = count.result.candidates, count.source.grid
     lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
-    if how.save_labels:
+    volume = count.source.volume
+    if volume is not None and volume.is_large:
+        _check_volume(count, how)
+        if how.save_labels:
+            write_labels_into(folder, label_volume_name(scan.name), candidates, volume.chunk_shape)
+    elif how.save_labels:
         labels = candidates.label_map(np.uint16 if len(candidates) < 1 << 16 else np.int32)
         _write_image(folder, label_name(scan.name), labels, grid, intent="label")
         remove_ome_labels(folder, scan.name)  # chunks that are empty now would stay
@@ -98,6 +130,17 @@ def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, cou
         write_scan(folder, scan, record, count)
     if how.dicom is not None:
         write_dicom(folder, record, count, scan.series, how.dicom.kind)
+
+
+def _check_volume(count: ScanCount, how: Settings) -> None:
+    """Raise if something is wanted that is only written as a whole."""
+    wanted = {"--save-existence": how.save_existence, "--bids": how.bids, "--dicom": how.dicom is not None}
+    for option, is_wanted in wanted.items():
+        if is_wanted:
+            raise MapFileError(
+                f"{count.source.path} has too many voxels for {option}, which writes a map as a whole. Leave it out; "
+                "--save-labels writes zarr, chunk by chunk."
+            )
 
 
 def _write_image(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -202,7 +202,7 @@ class Settings:
             self.save_colours,
             None if self.dicom is None else self.dicom.kind,
             None if self.regions is None else self.regions.recorded,
-            tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in self.questions),
+            question_texts(self.questions),
         )
 
     def check(self, *, members: bool) -> None:
@@ -225,3 +225,8 @@ class Settings:
                 "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "
                 "Leave --interval conformal out, or count one member."
             )
+
+
+def question_texts(questions: Sequence[Question]) -> tuple[str, ...]:
+    """What is recorded of questions."""
+    return tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in questions)

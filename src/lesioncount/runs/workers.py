@@ -41,7 +41,7 @@ def results_of(
     if cluster is None and (jobs == 1 or len(items) <= 1):
         yield from ((place, _called(function, item)) for place, item in enumerate(items))
         return
-    with Workers(jobs) if cluster is None else _cluster(cluster) as executor:
+    with Workers(jobs) if cluster is None else _executor(cluster) as executor:
         futures = {executor.submit(function, item): place for place, item in enumerate(items)}
         try:
             yield from ((futures[future], future) for future in as_completed(futures))
@@ -162,7 +162,14 @@ class Workers(Executor):
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Executor]:
+def _executor(address: str) -> Iterator[Executor]:
+    with connected(address) as client, client.get_executor() as executor:
+        yield executor
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the Dask scheduler at an address, which has workers."""
     distributed = optional("distributed", "cluster", "Counting on a cluster")
     try:
         client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
@@ -177,5 +184,4 @@ def _cluster(address: str) -> Iterator[Executor]:
             raise MapFileError(
                 f"The Dask scheduler at {address} has no workers. Start some: dask worker {address}"
             ) from None
-        with client.get_executor() as executor:
-            yield executor
+        yield client

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+
+from lesioncount.deprecation import warn_deprecated
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,11 +21,7 @@ def takes_probabilities_keyword(function: Callable[P, R]) -> Callable[P, R]:
         if "probabilities" in given:
             if "logits" in given:
                 raise TypeError("Expected either logits= or probabilities=, and not both.")
-            warnings.warn(
-                "probabilities= is deprecated: pass logits=False instead of probabilities=True.",
-                DeprecationWarning,
-                stacklevel=2,
-            )
+            warn_deprecated("probabilities=", "logits=, its opposite: logits=False instead of probabilities=True")
             given["logits"] = not given.pop("probabilities")
         return function(*args, **options)
 

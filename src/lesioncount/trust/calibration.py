@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
+from lesioncount.deprecation import takes_old_keyword, warn_deprecated
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
@@ -44,6 +45,7 @@ _RANGES = (
 )
 
 
+@takes_old_keyword("missed_rate", "extra_rate")
 @dataclass(frozen=True)
 class Calibration:
     """A monotone map of existence probabilities, how far scans differ as a whole, and lesions without a candidate.
@@ -272,13 +274,19 @@ class Calibration:
         if self.counted != counted:
             raise CalibrationError(
                 f"The calibration was fitted for the number of {_in_words(self.counted)}, and does not correct that of "
-                f"{_in_words(counted)}."
+                f"{_in_words(counted)}. {_used_by(self.counted)}"
             )
         if self.protocol is not None and self.protocol != protocol:
             raise CalibrationError(
                 f"The calibration was fitted for lesions defined as {self.protocol}, but these are defined as "
                 f"{protocol}. Count with the same protocol, or calibrate again."
             )
+
+    @property
+    def missed_rate(self) -> float:
+        """The rate of extra lesions, by its name in version 0.1: `extra_rate` now."""
+        warn_deprecated("Calibration.missed_rate", "Calibration.extra_rate")
+        return self.extra_rate
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
@@ -320,6 +328,10 @@ class Calibration:
 
 def _in_words(counted: Counted) -> str:
     return "lesions" if counted == "lesions" else f"{counted} lesions"
+
+
+def _used_by(counted: Counted) -> str:
+    return f"It is one for lesioncount {'count' if counted == 'lesions' else 'compare'}."
 
 
 def _sigmoid(x: Any) -> Any:

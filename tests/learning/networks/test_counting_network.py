@@ -45,7 +45,7 @@ def test_unknown_method_names_the_known_ones():
 
 
 def test_old_name_of_the_method_still_works():
-    with pytest.warns(DeprecationWarning, match="'ours' is called 'map' now") as caught:
+    with pytest.warns(DeprecationWarning, match="'ours' is deprecated and goes in version 0.3: use 'map'") as caught:
         network = counting_network("ours", in_channels=2, filters=2, levels=3)
     assert caught[0].filename == __file__
     assert network.options["method"] == "map"

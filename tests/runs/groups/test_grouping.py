@@ -123,7 +123,7 @@ def test_the_table_of_a_dataset_is_found_if_there_is_one(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name arm\na x\n", "Expected a column 'scan' or 'participant_id' in .*columns are name, arm"),
+        ("name arm\na x\n", "Expected a column 'scan', 'pair' or 'participant_id' in .*columns are name, arm"),
         ("", "its columns are none"),
         ("scan group\na x\n", r"Expected a column 'arm' in .*columns are scan, group\. Name columns of this table"),
         ("scan arm arm\na x x\n", "more than one column 'arm'"),

@@ -130,7 +130,7 @@ def counting_network(method: str = "map", **options: Any) -> CountingNetwork:
     Parameters
     ----------
     method : {"map", "bottleneck", "multihead", "downstream"}
-        See `NetworkOptions`. "ours", the name of "map" in version 0.1, still works but is deprecated.
+        See `NetworkOptions`. "ours", the name of "map" in version 0.1, works until version 0.3.
     **options
         As in `NetworkOptions`. The defaults are those of the paper.
 

@@ -19,23 +19,29 @@ _DEFAULT: Counted = "new"
 
 def read_countable(out: Path, of: Counted | None = None) -> RunResults:
     """The counts in a folder of results: of lesions, or of new, gone or persisting ones if it is of a comparison."""
+    found = find_changes(out, of)
+    return read_counted(out) if found is None else counts_of(*found)
+
+
+def find_changes(out: Path, of: Counted | None = None) -> tuple[ChangeResults, Counted] | None:
+    """The comparison in a folder, and which changes are meant; None if it holds counts, and these are."""
     if find_change_run(out) is None:
         if of not in (None, "lesions"):
             raise MapFileError(
                 f"{out} holds no comparison, so that there are no {of} lesions in it. Compare first: lesioncount "
                 f"compare BASELINE FOLLOWUP -o {out}"
             )
-        return read_counted(out)
+        return None
+    if of == "lesions":
+        raise MapFileError(f"{out} holds changes: ask for new, gone or persisting lesions (--of).")
     results = read_changes(out)
     if not results.compared:
         raise MapFileError(f"There is no patient in {out} that was compared.")
-    return counts_of(results, _DEFAULT if of is None else of)
+    return results, _DEFAULT if of is None else of
 
 
 def counts_of(results: ChangeResults, kind: Counted, /) -> RunResults:
     """The number of new, gone or persisting lesions, with a pair of sessions in the place of a scan."""
-    if kind == "lesions":
-        raise MapFileError(f"{results.out} holds changes: ask for new, gone or persisting lesions (--of).")
     settings = results.run.compared_with
     counted_with = CountedWith(
         settings.protocol,

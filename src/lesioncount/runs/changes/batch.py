@@ -14,15 +14,18 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.runs.batch import why_failed
 from lesioncount.runs.changes.course_comparing import ShowCourse, compare_course, compared_before, failed
 from lesioncount.runs.changes.courses import Course, CourseSelection
-from lesioncount.runs.changes.outputs import label_names
+from lesioncount.runs.changes.outputs import LABEL_ENDINGS, label_names
 from lesioncount.runs.changes.records import CourseRecord, read_course
 from lesioncount.runs.changes.results import ChangeResults, ChangeRun, find_change_run
 from lesioncount.runs.changes.settings import ChangeSettings
 from lesioncount.runs.changes.tables import (
+    ANSWER_COLUMNS,
     CHANGE_COLUMNS,
     LINEAGE_COLUMNS,
+    OPTIONAL_ANSWER_COLUMNS,
     OPTIONAL_CHANGE_COLUMNS,
     OPTIONAL_LINEAGE_COLUMNS,
+    answer_rows,
     change_rows,
     lineage_rows,
 )
@@ -35,10 +38,10 @@ from lesioncount.runs.workers import results_of
 
 Progress = Callable[[CourseRecord, int, int], None]
 
-TABLES = ("changes.tsv", "lineages.tsv")
+TABLES = ("changes.tsv", "lineages.tsv", "answers.tsv")
 
-# The page that shows a comparison.
-PAGE = "changes.html"
+# The page that shows a comparison, and the folder of its parts.
+PAGE, SECTIONS = "changes.html", "changes"
 
 
 def compare_batch(
@@ -65,7 +68,7 @@ def compare_batch(
     out : path
         Folder of the results; made if it is not there.
     settings : ChangeSettings, optional
-        Protocol, tolerance, coupling, calibrations, and whether to write label maps.
+        Protocol, tolerance, coupling, calibrations, questions, and whether to write label maps.
     selection : CourseSelection, optional
         How maps are paired.
     mask : path, optional
@@ -80,7 +83,8 @@ def compare_batch(
     progress : callable, optional
         Called with the record of a patient, the number of patients done, and the number of all.
     show : callable, optional
-        Called, in the process that compared it, with the folder, the course, its record and its maps.
+        Called, in the process that compared it, with the folder, the course, its record and its maps:
+        `lesioncount.report.CourseSectionWriter` makes pictures for the page while the maps are at hand.
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
     before = _earlier(folder, may_be=resume or overwrite)
@@ -88,10 +92,12 @@ def compare_batch(
     found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))
     check_case([course.name for course in found.courses], folder.path)
     courses = [_known(course, before, folder, resume=resume) for course in found.courses]
-    _check(folder, courses, settings)
+    _check(folder, courses, settings, resume=resume)
     with folder.alone(listed_in=RUN_FILE):
         began, run = time.monotonic(), ChangeRun(settings.recorded, jobs, alone=found.alone)
         folder.write_text(RUN_FILE, run.to_json(files=folder.listed()))
+        if overwrite:  # also if this run is interrupted, what the page shows is no longer what is there
+            _remove_page(folder)
         done: dict[str, CourseRecord] = {}
 
         def tell(record: CourseRecord) -> None:
@@ -136,7 +142,7 @@ def _compare_all(
         try:
             record = future.result()
         except Exception as error:  # noqa: BLE001 - a process that died: the others are none the worse
-            record = failed(todo[place], why_failed(error))
+            record = failed(todo[place], why_failed(error, done="compared"))
         tell(record)
 
 
@@ -146,7 +152,9 @@ def _earlier(folder: OutputFolder, *, may_be: bool) -> ChangeRun | None:
         return None
     run = find_change_run(folder.path)
     if run is None:
-        raise MapFileError(f"{folder.path} holds results of another kind. Choose another folder.")
+        raise MapFileError(
+            f"{folder.path} holds other results, not those of lesioncount compare. Choose another folder."
+        )
     if not may_be:
         raise MapFileError(
             f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
@@ -171,18 +179,29 @@ def _known(course: Course, before: ChangeRun | None, folder: OutputFolder, *, re
     return replace(course, was_compared=True)
 
 
-def _check(folder: OutputFolder, courses: Sequence[Course], settings: ChangeSettings) -> None:
+def _check(folder: OutputFolder, courses: Sequence[Course], settings: ChangeSettings, *, resume: bool) -> None:
     """Raise if something would be replaced that is not ours, or was changed since."""
     folder.check([RUN_FILE, *TABLES])
     folder.check(record_name(course.name) for course in courses if not course.was_compared)
-    if settings.save_labels:
+    if settings.save_labels and not resume:  # a label map that need not be painted again may have been corrected
         folder.check(name for course in courses for name in label_names(course))
 
 
 def _remove_stale(folder: OutputFolder, before: ChangeRun | None, courses: Sequence[Course]) -> None:
-    """Remove the records of an earlier run that this one has not made again."""
+    """Remove the records and label maps of an earlier run that this one has not made again."""
     for name in set(before.courses if before else ()) - {course.name for course in courses}:
         folder.remove(record_name(name))
+    labels = {name for name in folder.names() if name.endswith(LABEL_ENDINGS)}
+    for name in labels - {name for course in courses for name in label_names(course)}:
+        folder.remove(name)
+
+
+def _remove_page(folder: OutputFolder) -> None:
+    """Remove the page of an earlier run, and its parts."""
+    folder.remove(PAGE)
+    for path in (folder.path / SECTIONS).glob("*.js"):
+        folder.remove(f"{SECTIONS}/{path.name}")
+    folder.remove_empty(SECTIONS)
 
 
 def _write_tables(folder: OutputFolder, results: ChangeResults) -> None:
@@ -194,3 +213,9 @@ def _write_tables(folder: OutputFolder, results: ChangeResults) -> None:
     )
     for name, rows, columns, optional in tables:
         folder.write_text(name, to_tsv(filled_columns(columns, rows, optional=optional), rows))
+    answers = [row for course in results.compared for row in answer_rows(course)]
+    if answers:
+        columns = filled_columns(ANSWER_COLUMNS, answers, optional=OPTIONAL_ANSWER_COLUMNS)
+        folder.write_text(TABLES[2], to_tsv(columns, answers))
+    else:  # not the answers of another time
+        folder.remove(TABLES[2])

@@ -12,6 +12,7 @@ from lesioncount.changes import LesionChanges, changes_between
 from lesioncount.counted_map import CountedMap
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.lineages import Lineages
+from lesioncount.runs.changes.answers import answers_of, heights_of
 from lesioncount.runs.changes.components import components_changed
 from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.records import ChangeCount, CourseRecord, PairRecord, SessionRecord
@@ -42,7 +43,12 @@ def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], set
     )
     pairs = tuple(
         PairRecord(
-            course.pair_name(place), place, place + 1, step.tolerance_mm, _counts(step, counted[place:], settings)
+            course.pair_name(place),
+            place,
+            place + 1,
+            step.tolerance_mm,
+            _counts(step, counted[place:], settings),
+            answers_of(step, settings),
         )
         for place, step in enumerate(steps)
     )
@@ -91,8 +97,8 @@ def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSetting
 def _count(
     kind: Counted, raw: PoissonBinomial, step: LesionChanges, components: tuple[int, ...], settings: ChangeSettings
 ) -> ChangeCount:
-    of, rises = (step.before, step.fallen) if kind == "gone" else (step.after, step.risen)
-    heights = of.candidates.peak_probability, of.candidates.saddle_probability, rises.others, rises.heights
+    of, found = step.before if kind == "gone" else step.after, heights_of(step, kind)
+    heights = found.peaks, found.saddles, found.others, found.risen
     fit = settings.fit(kind)
     corrected = None if fit is None else fit.calibration.distribution(*heights)
     guaranteed = None

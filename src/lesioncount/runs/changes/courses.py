@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.remote_path import to_path
+from lesioncount.files.remote_path import absolute_text, to_path
+from lesioncount.runs.changes.images import session_images
 from lesioncount.runs.changes.pair_table import read_pairs
-from lesioncount.runs.names import check_apart, name_of
-from lesioncount.runs.scan_files import ScanFiles
+from lesioncount.runs.names import name_of
+from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.whose import label_of
 
@@ -52,13 +54,14 @@ class Course:
 
     def pair_name(self, before: int) -> str:
         """What a session and the next are called together; as the course, if there are no others."""
-        if len(self.scans) == 2 and not self.has_sessions:
+        sessions = _joined(self.sessions[before : before + 2])
+        if len(self.scans) == 2 and (not self.has_sessions or self.name.endswith(f"__{sessions}")):
             return self.name
-        return "__".join((self.name, *(_plain(one) for one in self.sessions[before : before + 2])))
+        return f"{self.name}__{sessions}"
 
     def session_name(self, place: int) -> str:
         """What a session of it is called."""
-        return f"{self.name}__{_plain(self.sessions[place])}"
+        return f"{self.name}__{_joined(self.sessions[place : place + 1])}"
 
     @property
     def has_sessions(self) -> bool:
@@ -72,6 +75,12 @@ class Courses:
 
     courses: tuple[Course, ...]
     alone: tuple[str, ...] = ()
+
+    def with_images(self, images: Path, *, suffix: str) -> Courses:
+        """The same, with the image of each session."""
+        maps = [[FileFacts.unread(scan) for scan in course.scans] for course in self.courses]
+        found = session_images(maps, images, suffix=suffix)
+        return replace(self, courses=tuple(map(_with_images, self.courses, found)))
 
 
 @dataclass(frozen=True)
@@ -104,16 +113,22 @@ class CourseSelection:
         mask : path, optional
             As for a count: a mask for all maps, a folder, or a pattern.
         """
+        images = self.selection.images
+        if images is not None:  # looked for when it is known which maps are compared
+            plain = replace(self, selection=replace(self.selection, images=None))
+            found = plain.find(inputs, out, mask=mask)
+            return found.with_images(to_path(images), suffix=self.selection.images_suffix)
         found = self._courses(inputs, out, mask)
-        check_apart((course.name, course.scans[-1].path) for course in found.courses)
+        _check_apart(found.courses)
         if not found.courses:
             raise MapFileError(_nothing(found.alone))
         return found
 
     def _courses(self, inputs: Sequence[str | Path], out: Path | None, mask: Path | None) -> Courses:
         if self.pairs is not None:
-            if inputs:
-                raise MapFileError("The table of pairs names all maps: leave the folders out, or --pairs.")
+            if inputs or self.sessions:
+                what = "the folders out, or --pairs" if inputs else "--sessions out"
+                raise MapFileError(f"The table of pairs names all maps, in the order of time: leave {what}.")
             return self._of_table(Path(self.pairs), mask)
         if len(inputs) == 1:
             return self._of_sessions(self.selection.find(inputs, out, mask=mask))
@@ -132,11 +147,7 @@ class CourseSelection:
         for scan in scans:
             participant, session = scan.whose.key
             if participant is None or session is None:
-                raise MapFileError(
-                    f"Whose scan is {scan.path}, and when was it made? One folder is compared by the sessions of its "
-                    "participants, as BIDS has them (sub-01/ses-01/…). Say where they are in its names "
-                    "(--name-pattern), give two folders, or list the pairs in a table (--pairs)."
-                )
+                raise MapFileError(scan.problem or _whose_and_when(scan))
             visits = patients.setdefault(str(scan.whose.participant), {})
             _check_free(visits.get(session), scan, f"session {scan.whose.session} of {scan.whose.participant}")
             visits[session] = scan
@@ -153,16 +164,42 @@ class CourseSelection:
             return _by_number(sessions)
         wanted = [str(label_of(one)) for one in self.sessions]
         unknown = [one for one in wanted if one not in sessions]
-        if unknown or len(set(wanted)) < 2:
+        twice = [one for one in wanted if wanted.count(one) > 1]
+        if unknown or twice or len(wanted) < 2:
             what = f"there is no session {unknown[0]!r}" if unknown else "one is not enough"
-            raise MapFileError(f"Expected two sessions or more (--sessions), but {what}. There is {_shown(sessions)}.")
+            what = f"{twice[0]!r} is given twice" if twice else what
+            raise MapFileError(
+                f"Expected two different sessions or more (--sessions), but {what}. The maps have the sessions "
+                f"{_shown(sessions)}."
+            )
         return wanted
 
     def _of_table(self, table: Path, mask: Path | None) -> Courses:
         rows = read_pairs(table)
-        paths = [path for row in rows for path in (row.baseline, row.followup)]
-        scans = {scan.path: scan for scan in self.selection.find(list(dict.fromkeys(paths)), mask=mask)}
-        return Courses(tuple(_of_files([scans[row.baseline], scans[row.followup]], row.participant) for row in rows))
+        paths = {absolute_text(path): path for row in rows for path in (row.baseline, row.followup)}
+        scans = {absolute_text(scan.path): scan for scan in self.selection.find(list(paths.values()), mask=mask)}
+        courses = [
+            _of_files([scans[absolute_text(row.baseline)], scans[absolute_text(row.followup)]], row.participant)
+            for row in rows
+        ]
+        return Courses(tuple(_told_apart(courses)))
+
+
+def _told_apart(courses: Sequence[Course]) -> Iterator[Course]:
+    """Several pairs of one participant are called after their sessions; without these, after the last map."""
+    names = Counter(course.name for course in courses)
+    for course in courses:
+        if names[course.name] == 1:
+            yield course
+        elif course.has_sessions:
+            yield replace(course, name=f"{course.name}__{_joined(course.sessions)}")
+        else:
+            yield replace(course, name=course.scans[-1].name)
+
+
+def _with_images(course: Course, images: Sequence[Path | None]) -> Course:
+    scans = zip(course.scans, images, strict=True)
+    return replace(course, scans=tuple(replace(scan, image=image) for scan, image in scans))
 
 
 def _of_files(scans: Sequence[ScanFiles], participant: str | None = None) -> Course:
@@ -175,7 +212,7 @@ def _of_files(scans: Sequence[ScanFiles], participant: str | None = None) -> Cou
     if participant is not None:
         scans = [replace(scan, whose=replace(scan.whose, participant=participant)) for scan in scans]
     sessions = _session_names(scans)
-    return Course(_name(scans, sessions), tuple(scans), sessions)
+    return Course(_name(scans), tuple(scans), sessions)
 
 
 def _of_folders(times: Sequence[Sequence[ScanFiles]]) -> Courses:
@@ -183,7 +220,7 @@ def _of_folders(times: Sequence[Sequence[ScanFiles]]) -> Courses:
     patients: dict[str, dict[int, ScanFiles]] = {}
     for time, scans in enumerate(times):
         for scan in scans:
-            who = scan.whose.participant or name_of(scan.relative) if scan.relative else scan.name
+            who = scan.whose.participant or scan.name
             visits = patients.setdefault(who, {})
             _check_free(visits.get(time), scan, f"{who} at time {time + 1}")
             visits[time] = scan
@@ -192,7 +229,7 @@ def _of_folders(times: Sequence[Sequence[ScanFiles]]) -> Courses:
         scans = [visits[time] for time in sorted(visits)]
         if len(scans) > 1:
             sessions = _session_names(scans, [str(time + 1) for time in sorted(visits)])
-            courses.append(Course(_name(scans, sessions), tuple(scans), sessions))
+            courses.append(Course(_name(scans), tuple(scans), sessions))
     return Courses(tuple(courses), tuple(who for who, visits in patients.items() if len(visits) < 2))
 
 
@@ -207,16 +244,37 @@ def _session_names(scans: Sequence[ScanFiles], times: Sequence[str] | None = Non
     return names if all(names) and len(set(names)) == len(names) else tuple(numbers)
 
 
-def _name(scans: Sequence[ScanFiles], sessions: Sequence[str]) -> str:
+def _name(scans: Sequence[ScanFiles]) -> str:
     """Of the participant; else of the last map."""
-    who = scans[-1].whose.participant
-    known = who is not None and all(scan.whose.participant is not None for scan in scans)
-    return name_of(PurePosixPath(str(who))) if known and tuple(sessions) else scans[-1].name
+    is_known = all(scan.whose.participant is not None for scan in scans)
+    return name_of(PurePosixPath(str(scans[-1].whose.participant))) if is_known else scans[-1].name
 
 
-def _plain(session: str) -> str:
-    """A session as a part of names of files."""
-    return name_of(PurePosixPath(session))
+def _joined(sessions: Sequence[str]) -> str:
+    """Sessions as a part of names of files."""
+    return "__".join(name_of(PurePosixPath(session)) for session in sessions)
+
+
+def _check_apart(courses: Sequence[Course]) -> None:
+    """Raise if two comparisons, of patients or of pairs, would have the same name."""
+    taken: dict[str, Path] = {}
+    for course in courses:
+        path = course.scans[-1].path
+        for name in {course.name, *(course.pair_name(place) for place in range(len(course.scans) - 1))}:
+            if name in taken:
+                raise MapFileError(
+                    f"Two comparisons would both be called {name}: one ends with {taken[name]}, the other with {path}. "
+                    "Compare them into two folders."
+                )
+            taken[name] = path
+
+
+def _whose_and_when(scan: ScanFiles) -> str:
+    return (
+        f"Whose scan is {scan.path}, and when was it made? One folder is compared by the sessions of its participants, "
+        "as BIDS has them (sub-01/ses-01/…). Say where they are in its names (--name-pattern), give two folders, or "
+        "list the pairs in a table (--pairs)."
+    )
 
 
 def _check_free(other: ScanFiles | None, scan: ScanFiles, what: str) -> None:
@@ -231,12 +289,13 @@ def _by_number(sessions: set[str]) -> list[str]:
     """In the order of their numbers; raise where they have none, or mean different things."""
     parts = {one: re.fullmatch(r"(\D*)(\d+)(\D*)", one) for one in sessions}
     kinds = {match.group(1, 3) if match else None for match in parts.values()}
-    if len(sessions) > 1 and (None in kinds or len(kinds) > 1):
+    numbers = {int(match.group(2)) for match in parts.values() if match}
+    if len(sessions) > 1 and (len(kinds) > 1 or len(numbers) < len(sessions)):
         raise MapFileError(
-            f"Which of the sessions {_shown(sessions)} comes first? Say it: --sessions {' '.join(sorted(sessions))}, "
-            "in the order of time."
+            f"Which of the sessions {_shown(sessions)} comes first? List them in the order of time, such as --sessions "
+            f"{' '.join(sorted(sessions))}."
         )
-    return sorted(sessions, key=lambda one: (int(match.group(2)) if (match := parts[one]) else 0, one))
+    return sorted(sessions, key=lambda one: int(match.group(2)) if (match := parts[one]) else 0)
 
 
 def _nothing(alone: Sequence[str]) -> str:

@@ -17,12 +17,14 @@ from lesioncount.runs.changes.session_rows import FollowedLesion
 # Values of the map of changes.
 NEW, PERSISTING, GONE = 1, 2, 3
 
+LABEL_ENDINGS = _LINEAGES, _CHANGES = "_lineages.nii.gz", "_changes.nii.gz"
+
 
 def label_names(course: Course) -> tuple[str, ...]:
     """The label maps of a course: one for each session, and one for each pair of sessions."""
     n = len(course.scans)
-    lineages = (f"{course.session_name(place)}_lineages.nii.gz" for place in range(n))
-    return (*lineages, *(f"{course.pair_name(place)}_changes.nii.gz" for place in range(n - 1)))
+    lineages = (f"{course.session_name(place)}{_LINEAGES}" for place in range(n))
+    return (*lineages, *(f"{course.pair_name(place)}{_CHANGES}" for place in range(n - 1)))
 
 
 def write_labels(folder: OutputFolder, course: Course, maps: CourseMaps, record: CourseRecord) -> None:

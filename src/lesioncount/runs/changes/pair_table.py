@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.formats import map_ending
 from lesioncount.runs.scan_table import read_cells
 from lesioncount.runs.tables import without_apostrophe
 
@@ -52,7 +53,9 @@ def _existing(row: Mapping[str, str | None], column: str, table: Path) -> Path:
     if not text:
         raise MapFileError(f"{table}: a row has no {column}.")
     given = Path(text)
-    for path in (table.parent / given, given):
-        if path.exists():
-            return path
-    raise MapFileError(f"{table}: the {column} {text} does not exist, neither as it is nor beside the table.")
+    path = next((one for one in (table.parent / given, given) if one.exists()), None)
+    if path is None:
+        raise MapFileError(f"{table}: the {column} {text} does not exist, neither as it is nor beside the table.")
+    if path.is_dir() and map_ending(path) is None:
+        raise MapFileError(f"{table}: the {column} {text} is a folder. Expected the path of one map.")
+    return path

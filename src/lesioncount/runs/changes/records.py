@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.runs.answers import Answer
 from lesioncount.runs.changes.session_rows import FollowedLesion
 from lesioncount.runs.changes.settings import KINDS, ComparedWith
 from lesioncount.runs.plain import present, read_json, to_json, typed
@@ -127,6 +128,8 @@ class PairRecord:
     tolerance_mm : float
     counts : mapping of str to ChangeCount
         Of new, gone and persisting lesions.
+    answers : tuple of Answer
+        To the questions that were asked.
     """
 
     name: str
@@ -134,16 +137,19 @@ class PairRecord:
     after: int
     tolerance_mm: float
     counts: Mapping[Counted, ChangeCount]
+    answers: tuple[Answer, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        counts = {kind: count.to_dict() for kind, count in self.counts.items()}
+        counts: dict[str, Any] = {kind: count.to_dict() for kind, count in self.counts.items()}
         return {
             "pair": self.name,
             "before": self.before,
             "after": self.after,
             "tolerance_mm": self.tolerance_mm,
-        } | counts
+            **counts,
+            **present({"answers": tuple(answer.to_dict() for answer in self.answers)}),
+        }
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Self:
@@ -154,6 +160,7 @@ class PairRecord:
             typed(content["after"], int),
             typed(content["tolerance_mm"], float),
             {kind: ChangeCount.from_plain(typed(content[kind], dict[str, Any])) for kind in KINDS},
+            typed(content.get("answers", ()), tuple[Answer, ...]),
         )
 
 
@@ -256,13 +263,14 @@ class CourseRecord:
     def check(self) -> None:
         """Raise ValueError unless its parts fit together."""
         n = len(self.sessions)
-        if self.is_compared != (n > 1) or self.is_compared != bool(self.pairs):
+        has_results = n > 1 and bool(self.pairs) and self.compared_with is not None
+        if self.is_compared != has_results or (not has_results and (n > 0 or self.pairs)):
             raise ValueError("expected two sessions or more, and what has changed between them; or an error")
         if any(not 0 <= pair.before < pair.after < n for pair in self.pairs):
             raise ValueError("expected pairs of sessions that are there")
         for session in self.sessions:
-            if not all(lesion.lies_in(session.map.shape) and lesion.lineage > 0 for lesion in session.lesions):
-                raise ValueError("expected candidates inside of the map, each with a lineage")
+            if not all(lesion.lies_in(session.map.shape) and lesion.is_sound for lesion in session.lesions):
+                raise ValueError("expected candidates inside of the map, with lineages and probabilities")
 
 
 def read_course(out: Path, name: str) -> CourseRecord | None:

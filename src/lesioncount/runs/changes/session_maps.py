@@ -63,7 +63,9 @@ def read_maps(scans: Sequence[ScanFiles], settings: ChangeSettings, sessions: Se
     parts = [one.inside for one in placed if one.inside is not None]
     inside = np.logical_and.reduce(parts) if parts else None
     if inside is not None and not inside.any():
-        raise ShapeError("No place is inside of the masks and the fields of view of all sessions.")
+        raise ShapeError(
+            "Every voxel lies outside the mask or the field of view of some session: nothing is left to compare."
+        )
     notes = tuple(note for one, name in zip(placed, sessions, strict=True) for note in one.notes(name))
     return CourseMaps(tuple(_counted(one, grid, inside, settings.protocol) for one in placed), notes)
 
@@ -88,11 +90,11 @@ class _Read:
     def on(self, grid: VoxelGrid) -> _Read:
         """The same on a grid of the same space."""
         own = self.source.grid
-        if own.affine is None or grid.affine is None:
-            check_same_grid(grid, own, "the map of another session")
+        has_size = own.shape == grid.shape
+        if own.affine is None or grid.affine is None or (has_size and len(grid.shape) == 2):
+            check_same_grid(grid, own, "the map of an earlier session")
             return self
-        if own.shape == grid.shape and (len(own.shape) == 2 or same_place(own.affine, grid.affine, grid.shape)):
-            check_same_grid(grid, own, "the map of another session")
+        if has_size and same_place(own.affine, grid.affine, grid.shape):
             return self
         values = self.values if self.inside is None else np.where(self.inside, self.values, 0.0)
         moved, covered = resampled(values, own.affine, grid.shape, grid.affine)

@@ -46,6 +46,14 @@ class FollowedLesion(LesionRow):
     p_persisting: float | None = None
     p_gone: float | None = None
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether it has a lineage, its saddle lies below its peak, and all of its probabilities are some."""
+        probabilities = (getattr(self, name) for name in _PROBABILITIES)
+        if not all(value is None or 0 <= value <= 1 for value in probabilities):
+            return False
+        return self.lineage > 0 and 0 <= (self.saddle_probability or 0.0) <= self.height <= 1
+
     def row(self) -> dict[str, Any]:
         """The cells of its row; only those that there is something to say in."""
         own = {name: getattr(self, name) for name in FOLLOWED_COLUMNS}
@@ -59,6 +67,7 @@ FOLLOWED_COLUMNS = (
     "lineage", "new_at", "new_height", "new_before", "gone_at", "gone_height", "gone_after", "p_new", "p_persisting",
     "p_gone",
 )  # fmt: skip
+_PROBABILITIES = ("new_height", "new_before", "gone_height", "gone_after", "p_new", "p_persisting", "p_gone")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,11 @@ from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
 from lesioncount.distributions.count_distribution import is_between
 from lesioncount.errors import CalibrationError, MapError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.plain import typed
+from lesioncount.questions import Question
+from lesioncount.questions.over_time import asked_over_time
+from lesioncount.runs.plain import present, typed
 from lesioncount.runs.scan_numbers import CONFIDENCE
-from lesioncount.runs.settings import Reading
+from lesioncount.runs.settings import Reading, question_texts
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.heights import Counted
 
@@ -42,6 +44,8 @@ class ComparedWith:
     fingerprints : mapping of str to str
         Of the calibrations with their evidence.
     conformal, save_labels : bool
+    questions : tuple of str
+        What was asked.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -52,6 +56,7 @@ class ComparedWith:
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     conformal: bool = False
     save_labels: bool = False
+    questions: tuple[str, ...] = ()
 
     def as_it_is(self, kind: Counted) -> Calibration:
         """What corrects nothing, and has the coupling of the run."""
@@ -68,6 +73,7 @@ class ComparedWith:
             "fingerprints": dict(self.fingerprints),
             "conformal": self.conformal,
             "save_labels": self.save_labels,
+            **present({"questions": self.questions}),
         }
 
     @classmethod
@@ -85,6 +91,7 @@ class ComparedWith:
             typed(content.get("fingerprints", {}), dict[str, str]),
             typed(content.get("conformal", False), bool),
             typed(content.get("save_labels", False), bool),
+            typed(content.get("questions", ()), tuple[str, ...]),
         )
 
 
@@ -108,6 +115,8 @@ class ChangeSettings:
         Add the guaranteed intervals of the calibrations.
     save_labels : bool
         Write the candidates of each session as a label map, with the same number for the same lesion.
+    questions : tuple of Question
+        What is asked of each pair of sessions: about new, gone and persisting lesions, and the count of the later one.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
@@ -119,6 +128,7 @@ class ChangeSettings:
     calibrations: tuple[CalibrationFit, ...] = ()
     conformal: bool = False
     save_labels: bool = False
+    questions: tuple[Question, ...] = ()
 
     def fit(self, kind: Counted) -> CalibrationFit | None:
         """The calibration of what is counted."""
@@ -141,6 +151,7 @@ class ChangeSettings:
             {fit.calibration.counted: fit.fingerprint for fit in self.calibrations},
             self.conformal,
             self.save_labels,
+            question_texts(self.questions),
         )
 
     def check(self) -> None:
@@ -149,6 +160,8 @@ class ChangeSettings:
             raise MapError(f"Expected a coupling from 0 to {STRONGEST_COUPLING:g}, but got {self.coupling!r}.")
         if self.tolerance_mm is not None and not is_between(self.tolerance_mm, 0, _FARTHEST_MM):
             raise MapError(f"Expected a tolerance from 0 to {_FARTHEST_MM:g} mm, but got {self.tolerance_mm!r}.")
+        for question in self.questions:
+            asked_over_time(question)
         kinds = [fit.calibration.counted for fit in self.calibrations]
         for kind, fit in zip(kinds, self.calibrations, strict=True):
             if kind not in KINDS:

@@ -1,4 +1,4 @@
-"""Records of courses → the rows of ``changes.tsv`` and ``lineages.tsv``."""
+"""Records of courses → the rows of ``changes.tsv``, ``lineages.tsv`` and ``answers.tsv``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,13 @@ LINEAGE_COLUMNS = (
 )  # fmt: skip
 OPTIONAL_LINEAGE_COLUMNS = ("participant_id",)
 
+ANSWER_COLUMNS = ("pair", "patient", "participant_id", "question", "name", "probability", "probability_calibrated")
+OPTIONAL_ANSWER_COLUMNS = ("participant_id", "name", "probability_calibrated")
+
 
 def change_rows(record: CourseRecord) -> Iterator[dict[str, Any]]:
     """A row for each pair of sessions; one with the error, if the course could not be compared."""
-    whose = {"patient": record.name, **({"participant_id": record.participant} if record.participant else {})}
+    whose = _whose(record)
     if not record.is_compared:
         yield {"pair": record.name, **whose, "status": record.status, "error": record.error}
     for pair in record.pairs:
@@ -84,9 +87,20 @@ def summary_cells(numbers: CountNumbers) -> dict[str, Any]:
     }
 
 
+def answer_rows(record: CourseRecord) -> Iterator[dict[str, Any]]:
+    """A row for each pair of sessions and question."""
+    for pair in record.pairs:
+        for answer in pair.answers:
+            yield {"pair": pair.name, **_whose(record), **answer.row()}
+
+
+def _whose(record: CourseRecord) -> dict[str, Any]:
+    return {"patient": record.name, **({"participant_id": record.participant} if record.participant else {})}
+
+
 def lineage_rows(record: CourseRecord) -> Iterator[dict[str, Any]]:
     """A row for each lineage and session: what is there of a lesion, also where there is nothing."""
-    whose = {"patient": record.name, **({"participant_id": record.participant} if record.participant else {})}
+    whose = _whose(record)
     members: dict[int, list[list[FollowedLesion]]] = defaultdict(lambda: [[] for _ in record.sessions])
     for place, session in enumerate(record.sessions):
         for lesion in session.lesions:
@@ -112,24 +126,25 @@ def _lineage_cells(lesions: Sequence[FollowedLesion]) -> dict[str, Any]:
     cells: dict[str, Any] = {
         "n_candidates": len(lesions),
         "labels": " ".join(str(one.label) for one in lesions),
-        "existence": _any_of([one.existence for one in lesions]),
+        "existence": any_of([one.existence for one in lesions]),
         "expected": float(sum(one.existence for one in lesions)),
         "n_voxels": sum(one.n_voxels for one in lesions),
-        "volume_mm3": _total([one.volume_mm3 for one in lesions]),
+        "volume_mm3": total_of([one.volume_mm3 for one in lesions]),
     }
     if lesions:
         highest = max(lesions, key=lambda one: one.height)
         cells |= {name: getattr(highest, name) for name in ("peak_x_mm", "peak_y_mm", "peak_z_mm")}
     for name in ("p_new", "p_persisting", "p_gone"):
         known = [value for one in lesions if (value := getattr(one, name)) is not None]
-        cells[name] = _any_of(known) if known else None
+        cells[name] = any_of(known) if known else None
     return cells
 
 
-def _any_of(probabilities: Sequence[float]) -> float:
+def any_of(probabilities: Sequence[float]) -> float:
     """That at least one of several is true."""
     return float(1 - np.prod([1 - p for p in probabilities]))
 
 
-def _total(volumes: Sequence[float | None]) -> float | None:
+def total_of(volumes: Sequence[float | None]) -> float | None:
+    """The sum of volumes; None if one is not known."""
     return None if None in volumes else float(sum(one for one in volumes if one is not None))

@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 # Of changes, the usual ways are others.
 _OF_CHANGES = {
-    "cc": ("subtracted at 0.5", "components above 0.5 at one time and not at the other, the usual count of changes"),
-    "cc_tuned": ("subtracted, tuned", "the same above the threshold that works best on the other folds"),
+    "cc": ("subtraction at 0.5", "components above 0.5 at one time and not at the other, the usual count of changes"),
+    "cc_tuned": ("tuned subtraction", "the same above the threshold that works best on the other folds"),
     "all_zero": ("no change", "no change in any pair"),
 }
 

@@ -13,19 +13,22 @@ from lesioncount.runs.scan_table import ScanTable, read_cells
 # The column that a table need not have: names of scans may say it.
 _SESSION = "session_id"
 
+# Columns that make each row that of a scan, or of a pair.
+_OF_SCANS = ("scan", "pair")
+
 # The table of a BIDS dataset.
 _NAME = "participants.tsv"
 
 
 class GroupTable(ScanTable):
-    """A table with a row per scan (column ``scan``) or per patient (``participant_id``)."""
+    """A table with a row per scan (column ``scan``), per pair (``pair``) or per patient (``participant_id``)."""
 
     complaint: ClassVar[type[LesionCountError]] = GroupError
 
     @property
     def is_of_scans(self) -> bool:
-        """Whether each row is a scan, and not a patient."""
-        return self.scan_column == "scan"
+        """Whether each row is a scan or a pair of them, and not a patient."""
+        return self.scan_column in _OF_SCANS
 
     def value(self, column: str, subject: CountedSubject) -> str | None:
         """What it says of a scan, or of its patient."""
@@ -42,10 +45,10 @@ def group_table(
         return None
     path = participants or _find(subjects)
     columns, _ = read_cells(path)
-    key = next((name for name in ("scan", "participant_id") if name in columns), None)
+    key = next((name for name in (*_OF_SCANS, "participant_id") if name in columns), None)
     if key is None:
         raise GroupError(
-            f"Expected a column 'scan' or 'participant_id' in {path}, but its columns are "
+            f"Expected a column 'scan', 'pair' or 'participant_id' in {path}, but its columns are "
             f"{', '.join(columns) or 'none'}."
         )
     needed = [column for column in asked if column in columns or column not in from_names]

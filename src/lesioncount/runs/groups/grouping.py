@@ -22,7 +22,7 @@ _MOST_GROUPS = 50
 _SHOWN = 5
 
 # Columns of our own tables.
-_TAKEN = ("imputation", "scan", "participant_id", "count", "exposure")
+_TAKEN = ("imputation", "scan", "pair", "participant_id", "count", "exposure")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from lesioncount.runs.groups.grouping import Grouped
 from lesioncount.runs.groups.subjects import CountedCohort
 from lesioncount.trust.groups.rate_ratios import RateRatios
 
+# What may fail, of changes and of counts.
+_FAILED = ("comparing", "counting")
+
 # Groups of fewer patients have intervals that are rough.
 _FEW = 10
 
@@ -27,14 +30,15 @@ def notes_on(
 
 
 def _left_out(cohort: CountedCohort, grouped: Grouped) -> Iterator[str]:
+    is_count = cohort.of == "lesions"
     if cohort.n_failed:
-        yield f"{_scans(cohort.n_failed)} left out: counting failed."
+        yield f"{_were(cohort.n_failed, 'scan' if is_count else 'patient')} left out: {_FAILED[is_count]} failed."
     if grouped.n_skipped:
-        yield f"{_scans(grouped.n_skipped)} left out: no group or exposure is known."
+        yield f"{_were(grouped.n_skipped, 'scan' if is_count else 'pair')} left out: no group or exposure is known."
 
 
-def _scans(n: int) -> str:
-    return "1 scan was" if n == 1 else f"{n} scans were"
+def _were(n: int, what: str) -> str:
+    return f"1 {what} was" if n == 1 else f"{n} {what}s were"
 
 
 def _uncalibrated(cohort: CountedCohort) -> Iterator[str]:

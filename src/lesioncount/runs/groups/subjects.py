@@ -1,4 +1,4 @@
-"""A folder of results → what groups are made of: scans with the distribution of a count, and whose they are."""
+"""A folder of results → what groups are made of: scans or pairs of them, each with a distribution, and whose it is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from pathlib import Path
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.protocol import CountingProtocol
+from lesioncount.runs.changes.as_counts import find_changes
+from lesioncount.runs.changes.records import CourseRecord, PairRecord
+from lesioncount.runs.changes.results import ChangeResults
 from lesioncount.runs.comparison import table_names
 from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.results import RunResults
+from lesioncount.runs.results import RunResults, read_counted
 from lesioncount.runs.scan_numbers import WHOSE_COLUMNS
 from lesioncount.runs.whose import label_of
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.heights import Counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,9 @@ class CountedCohort:
     is_calibrated : bool
         Whether distributions were corrected by a calibration.
     n_failed : int
-        Scans that could not be counted.
+        Scans that could not be counted, or patients that could not be compared.
+    of : {"lesions", "new", "gone", "persisting"}
+        What was counted: lesions of scans, or changes of pairs of them.
     """
 
     source: str
@@ -71,6 +77,13 @@ class CountedCohort:
     protocol: CountingProtocol
     is_calibrated: bool = False
     n_failed: int = 0
+    of: Counted = "lesions"
+
+
+def read_cohort(out: Path, of: Counted | None = None) -> CountedCohort:
+    """What was counted in a folder of results: lesions of scans or, in that of a comparison, changes of pairs."""
+    found = find_changes(out, of)
+    return cohort_of(read_counted(out)) if found is None else cohort_of_changes(*found)
 
 
 def cohort_of(results: RunResults) -> CountedCohort:
@@ -86,3 +99,22 @@ def _subject(scan: ScanSummary, calibration: Calibration) -> CountedSubject:
     members = tuple(calibration.distribution(peaks, saddles) for peaks, saddles in heights)
     participant, session = (scan.whose.get(column) for column in WHOSE_COLUMNS)
     return CountedSubject(table_names(scan), members, participant, session, scan.grid.path.parent)
+
+
+def cohort_of_changes(results: ChangeResults, kind: Counted) -> CountedCohort:
+    """The pairs of a comparison: their calibrated numbers of changes where these were calibrated."""
+    counts = results.distributions(kind)
+    subjects = tuple(_pair(course, pair, counts[pair.name]) for course in results.compared for pair in course.pairs)
+    compared_with = results.run.compared_with
+    is_calibrated = kind in compared_with.calibrations
+    return CountedCohort(
+        str(results.out), subjects, compared_with.protocol, is_calibrated, len(results.failed), of=kind
+    )
+
+
+def _pair(course: CourseRecord, pair: PairRecord, count: CountDistribution) -> CountedSubject:
+    """A pair belongs to its later session; all pairs of a course are of one patient, whatever he is called."""
+    later = course.sessions[pair.after]
+    names = (pair.name, *((course.name,) if len(course.pairs) == 1 else ()))
+    participant = course.participant or course.name
+    return CountedSubject(names, (count,), participant, later.session, Path(later.files.path).parent)

@@ -11,22 +11,23 @@ from lesioncount.runs.groups.files import check_folder, write_summary
 from lesioncount.runs.groups.group_row import GroupRow, RatioRow
 from lesioncount.runs.groups.grouping import Grouped, GroupOptions, grouped
 from lesioncount.runs.groups.notes import notes_on
-from lesioncount.runs.groups.subjects import CountedCohort, cohort_of
+from lesioncount.runs.groups.subjects import CountedCohort, read_cohort
 from lesioncount.runs.groups.trial_summary import TrialSummary
-from lesioncount.runs.results import read_counted
 from lesioncount.trust.groups.imputations import N_IMPUTATIONS, drawn_counts
 from lesioncount.trust.groups.rate_ratios import RateRatios, rate_ratios
+from lesioncount.trust.heights import Counted
 
 # More imputations change nothing in any digit, and make a table that no program opens.
 _MOST_IMPUTATIONS = 10_000
 
 
-def summarize(
+def summarize(  # noqa: PLR0913 - as many as a summary has options
     results: str | Path,
     out: str | Path | None = None,
     /,
     *,
     by: str | Sequence[str],
+    of: Counted | None = None,
     participants: str | Path | None = None,
     exposure: str | None = None,
     reference: str | Sequence[str] | None = None,
@@ -40,16 +41,19 @@ def summarize(
     Parameters
     ----------
     results : path
-        Folder that `count_batch` wrote. Counts are the calibrated ones where it was given a calibration.
+        Folder that `count_batch` or `compare_batch` wrote. Counts are the calibrated ones where it was given a
+        calibration. Of a comparison, a pair of sessions takes the place of a scan.
     out : path, optional
         Folder for ``summary.json``, ``groups.tsv``, ``ratios.tsv`` and ``imputations.tsv``; made if it is not there.
         Default: nothing is written.
     by : str or sequence of str
         Column of the table that makes the groups, such as "arm"; of several columns, their combinations do.
         ``session_id`` need not be in the table where names of scans say it.
+    of : {"new", "gone", "persisting"}, optional
+        Of a comparison: which lesions. Default: new ones.
     participants : path, optional
-        Table with a row per patient (column ``participant_id``) or per scan (column ``scan``). Default: the only
-        ``participants.tsv`` in or above the folders of the maps.
+        Table with a row per patient (column ``participant_id``), per scan (column ``scan``) or per pair (``pair``).
+        Default: the only ``participants.tsv`` in or above the folders of the maps.
     exposure : str, optional
         Column of what rates are per, such as years of follow-up. Default: rates are per scan.
     reference : str or sequence of str, optional
@@ -78,7 +82,7 @@ def summarize(
     folder = None if out is None else OutputFolder(out)
     if folder is not None:
         check_folder(folder, overwrite=overwrite)
-    cohort = cohort_of(read_counted(Path(results)))
+    cohort = read_cohort(Path(results), of)
     summary = summarize_cohort(cohort, options, n_imputations=n_imputations, seed=seed)
     if folder is not None:
         write_summary(summary, folder)
@@ -102,6 +106,7 @@ def summarize_cohort(
         ratios, rows = None, _without(found, str(error))
     return TrialSummary(
         results=cohort.source,
+        of=cohort.of,
         by=options.by,
         exposure=options.exposure,
         protocol=cohort.protocol,

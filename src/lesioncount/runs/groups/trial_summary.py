@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.groups.group_row import GroupRow, RatioRow
 from lesioncount.runs.groups.grouping import Grouped
+from lesioncount.trust.heights import Counted
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
 from lesioncount.version import __version__
 
@@ -46,6 +47,8 @@ class TrialSummary:
         Counts that may be the true ones.
     notes : tuple of str
         What a reader must know.
+    of : {"lesions", "new", "gone", "persisting"}
+        What was counted. Of changes, what is called a scan below is a pair of them.
     confidence, version
         What it was made with.
     """
@@ -61,6 +64,7 @@ class TrialSummary:
     grouped: Grouped
     imputations: NDArray[np.int64]
     notes: tuple[str, ...] = ()
+    of: Counted = "lesions"
     confidence: float = CONFIDENCE
     version: str = __version__
 
@@ -68,6 +72,16 @@ class TrialSummary:
     def reference(self) -> GroupRow:
         """The group that others are divided by."""
         return self.groups[0]
+
+    @property
+    def lesions(self) -> str:
+        """What was counted, in words."""
+        return "lesions" if self.of == "lesions" else f"{self.of} lesions"
+
+    @property
+    def unit(self) -> str:
+        """What each count is of, in a word."""
+        return "scan" if self.of == "lesions" else "pair"
 
     @property
     def has_several_scans(self) -> bool:
@@ -102,6 +116,7 @@ class TrialSummary:
             "format": FORMAT_VERSION,
             "version": self.version,
             "results": self.results,
+            "of": self.of,
             "participants": None if self.grouped.table is None else str(self.grouped.table),
             "by": list(self.by),
             "reference": list(self.reference.level),

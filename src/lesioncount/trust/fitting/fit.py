@@ -118,12 +118,24 @@ def is_enough(truth: KnownTruth) -> bool:
 def _best(truth: KnownTruth, near: Calibration | None) -> tuple[float, NDArray[np.float64], float]:
     """The best coupling, the best point with it, and how much more probable than "as it is" they make the truth."""
     as_it_is = float(_likelihood(truth)(_AS_IT_IS, 1)[0].sum())
-    tried = []
-    for coupling in (truth.coupling,) if truth.others is None else _COUPLINGS:
-        coupled = replace(truth, coupling=coupling)
-        tried.append((*_lowest(_likelihood(coupled), _start(coupled, near), _nodes_for(truth)), coupling))
-    point, value, coupling = min(tried, key=lambda one: one[1])
+    nodes = _nodes_for(truth)
+    coupling, begun = (truth.coupling, []) if truth.others is None else _coupled(truth, _start(truth, near), nodes)
+    best = replace(truth, coupling=coupling)
+    ends = [*begun, _lowest(_likelihood(best), _start(best, near), nodes)]
+    point, value = min(ends, key=lambda end: end[1])
     return coupling, point, -value - as_it_is
+
+
+def _coupled(
+    truth: KnownTruth, start: NDArray[np.float64], nodes: int
+) -> tuple[float, list[tuple[NDArray[np.float64], float]]]:
+    """The best coupling, and where it leads: from where one leads, it is not far to where the next one does."""
+    tried = {}
+    for coupling in _COUPLINGS:
+        tried[coupling] = _lowest(_likelihood(replace(truth, coupling=coupling)), start, nodes)
+        start = tried[coupling][0]
+    best = min(tried, key=lambda one: tried[one][1])
+    return best, [tried[best]]
 
 
 def _nodes_for(truth: KnownTruth) -> int:

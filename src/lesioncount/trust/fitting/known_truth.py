@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.deprecation import warn_deprecated
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
@@ -87,10 +88,14 @@ class KnownTruth:
             raise CalibrationError("Expected owns to say of each candidate whether it has a lesion for itself.")
         if below is not None and not _lie_below(below, arrays):
             raise CalibrationError("Expected a saddle from 0 up to its peak for each candidate.")
+        if counted not in get_args(Counted):
+            raise CalibrationError(
+                f"Expected counted to be one of {', '.join(get_args(Counted))}, but got {counted!r}."
+            )
         if (counted == "lesions") != (near is None):
             raise CalibrationError("Changes, and only they, need the probabilities at the other time.")
-        if any(one is not None and [u.shape for u in one] != [p.shape for p in arrays] for one in (near, there)):
-            raise CalibrationError("Expected the probabilities at both times for each candidate.")
+        if not all(_are_of_each(one, arrays) for one in (near, there) if one is not None):
+            raise CalibrationError("Expected the probabilities at both times for each candidate, in [0, 1].")
         names = tuple(range(len(arrays))) if groups is None else tuple(groups)
         if len(names) != len(arrays):
             raise CalibrationError(f"Expected a group for each of {len(arrays)} scans, but got {len(names)}.")
@@ -98,6 +103,12 @@ class KnownTruth:
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    @property
+    def existence(self) -> tuple[NDArray[np.float64], ...]:
+        """The probabilities, by their name in version 0.1: `peaks` now."""
+        warn_deprecated("KnownTruth.existence", "KnownTruth.peaks")
+        return self.peaks
 
     @property
     def has_saddles(self) -> bool:
@@ -162,6 +173,13 @@ class KnownTruth:
         for row, group in enumerate(self.groups):
             parts[part_of[group]].append(row)
         return parts
+
+
+def _are_of_each(values: tuple[NDArray[np.float64], ...], peaks: tuple[NDArray[np.float64], ...]) -> bool:
+    """Whether there is a probability for each candidate of each scan."""
+    if [one.shape for one in values] != [p.shape for p in peaks]:
+        return False
+    return all(np.all((one >= 0) & (one <= 1)) for one in values)
 
 
 def _lie_below(saddles: tuple[NDArray[np.float64], ...], peaks: tuple[NDArray[np.float64], ...]) -> bool:

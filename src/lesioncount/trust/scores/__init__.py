@@ -1,5 +1,8 @@
 """How good counts are: accuracy, proper scores, calibration, and whether uncertainty is useful."""
 
+from typing import Any
+
+from lesioncount.deprecation import warn_deprecated
 from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, concordance
 from lesioncount.trust.scores.bootstrap import resampled_weights
 from lesioncount.trust.scores.classification import Confusion, confusion
@@ -10,8 +13,6 @@ from lesioncount.trust.scores.proper import NLL_FLOOR, nll, rps
 from lesioncount.trust.scores.reliability import Reliability, count_reliability, reliability
 from lesioncount.trust.scores.selective import auroc, certainty_curve
 from lesioncount.trust.scores.summary import Predictions, score_all
-
-Score = Estimate  # its name in version 0.1
 
 __all__ = [
     "NLL_FLOOR",
@@ -24,7 +25,6 @@ __all__ = [
     "PitHistogram",
     "Predictions",
     "Reliability",
-    "Score",
     "Tercile",
     "auroc",
     "certainty_curve",
@@ -39,3 +39,11 @@ __all__ = [
     "rps",
     "score_all",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Let ``Score``, the name of version 0.1, find `Estimate`."""
+    if name == "Score":
+        warn_deprecated("lesioncount.scores.Score", "lesioncount.scores.Estimate")
+        return Estimate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from lesioncount.deprecation import warn_deprecated
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -33,7 +35,8 @@ class Estimate:
 
     @property
     def estimate(self) -> float:
-        """The number, by its name in version 0.1 and in files."""
+        """The number, by its name in version 0.1: `value` now."""
+        warn_deprecated("Estimate.estimate", "Estimate.value")
         return self.value
 
     @property

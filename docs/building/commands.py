@@ -1,0 +1,84 @@
+"""Writes docs/reference/commands.md from the help of every command: ``python docs/building/commands.py``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from lesioncount import cli
+
+PAGE = Path(__file__).resolve().parents[1] / "reference" / "commands.md"
+INTRODUCTION = """# Every command
+
+What `lesioncount COMMAND --help` prints, made from the same source. [Files and the command line](../command-line.md)
+explains what is read and written. Every command also takes `--help`, and `--verbose` to {verbose}.
+"""
+# What argparse calls the groups that have no title of ours.
+TITLES = {"positional arguments": "what it takes"}
+
+
+def page() -> str:
+    """The page, with a part for each command."""
+    _, commands = cli._parser(list(cli._COMMANDS))
+    verbose = next(action.help for action in commands["count"]._actions if "--verbose" in action.option_strings)
+    parts = [part for name, command in commands.items() for part in _command(name, command)]
+    return "\n".join([INTRODUCTION.format(verbose=verbose), *parts])
+
+
+def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    positional = [_positional(action) for action in parser._actions if not action.option_strings]
+    yield f"## {name}\n\n{parser.description}\n"
+    yield f"```text\nlesioncount {' '.join([name, *positional, '[options]'])}\n```\n"
+    for group in parser._action_groups:
+        rows = [_row(parser, action) for action in group._group_actions if _is_told(action)]
+        if rows:
+            yield f"### {name}: {TITLES.get(str(group.title), group.title)}\n"
+            yield "| argument | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
+    if parser.epilog:
+        yield f"{_escaped(parser.epilog % {'prog': f'lesioncount {name}'})}\n"
+
+
+def _is_told(action: argparse.Action) -> bool:
+    return action.help != argparse.SUPPRESS and not {"--help", "--verbose"} & set(action.option_strings)
+
+
+def _positional(action: argparse.Action) -> str:
+    name = _value(action)
+    several = f"{name} …" if action.nargs in ("+", "*") else name
+    return f"[{several}]" if action.nargs in ("*", "?") else several
+
+
+def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    """An option with its value as code, and its help."""
+    value = "" if action.nargs == 0 else f" {_value(action)}{' …' if action.nargs in ('+', '*') else ''}"
+    spelled = ", ".join(f"`{option}`" for option in action.option_strings[:-1])
+    last = f"`{action.option_strings[-1]}{value}`" if action.option_strings else f"`{_value(action)}`"
+    given = f"{spelled}, {last}" if spelled else last
+    told = parser._get_formatter()._expand_help(action) if action.help else ""
+    return f"| {_in_cell(given)} | {_escaped(told)} |"
+
+
+def _value(action: argparse.Action) -> str:
+    if isinstance(action.metavar, str):
+        return action.metavar
+    if isinstance(action.metavar, tuple):
+        return " ".join(action.metavar)
+    if action.choices is not None:
+        return "{" + ",".join(map(str, action.choices)) + "}"
+    return action.dest.upper()
+
+
+def _in_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Plain text as Markdown that shows it unchanged."""
+    for sign in "\\`*_[]<>|":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,163 @@
+"""Sections of a page as files in a folder beside it: kept as long as they are right, loaded when asked for.
+
+Each is a script that hands its section to the page, because that is the only kind of file that a page which was opened
+from disk may load. Its first line says what it was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from lesioncount.errors import MapFileError
+from lesioncount.files.output import OutputFolder
+from lesioncount.report.sections import SectionText
+from lesioncount.report.templates import looks
+from lesioncount.runs.records import record_name
+from lesioncount.runs.workers import results_of
+from lesioncount.version import __version__
+
+Progress = Callable[[int, int], None]
+Item = TypeVar("Item")
+
+# What a section is drawn on: an image, a text that says why there is none, or nothing that was asked for.
+Image = Path | str | None
+
+# Opens a file; with its key, and with whether there is a note in it.
+_HEAD = "// lesioncount section "
+_NOTED = " noted"
+_CALL, _END = "lesioncountSection(", ");\n"
+
+# Written at once: a ledger is brought up to date for each lot, and a lot is held.
+_TOGETHER = 50
+
+_LONGEST_HEAD = 200
+
+
+@dataclass(frozen=True)
+class SectionFolder:
+    """The sections of a page, by the names of the records that they show.
+
+    Attributes
+    ----------
+    out : OutputFolder
+        Of the results, with the records.
+    name : str
+        Of the folder in it.
+    templates : tuple of str
+        What a section looks like is decided by these.
+    again : str
+        What to do when a record is gone.
+    """
+
+    out: OutputFolder
+    name: str
+    templates: tuple[str, ...]
+    again: str
+
+    def file(self, record: str) -> str:
+        """The file of a section."""
+        return f"{self.name}/{record}.js"
+
+    def key(self, record: str, images: Sequence[Image]) -> str:
+        """What a section depends on: the record, which knows maps by their hashes, images, and how we draw.
+
+        Of an image, only its size and the time of its last change are looked at: a cohort has gigabytes of them.
+        """
+        digest = hashlib.sha256(f"{__version__}\n{looks(*self.templates)}\n".encode())
+        for image in images:
+            digest.update(f"{image}\n".encode("utf-8", "backslashreplace"))
+            if isinstance(image, Path):
+                state = image.stat()
+                digest.update(f"{state.st_size} {state.st_mtime_ns}\n".encode())
+        digest.update((self.out.path / record_name(record)).read_bytes())
+        return digest.hexdigest()
+
+    def keys(self, images: Mapping[str, Sequence[Image]]) -> dict[str, str]:
+        """The keys of all sections, given the images of each."""
+        keys = {}
+        for record, own in images.items():
+            if Path(record).name != record or "\\" in record:  # a run that somebody else wrote may name anything
+                raise MapFileError(
+                    f"{record[:80]!r} is not the name of a record: it leads out of {self.out.path}. {self.again}"
+                )
+            try:
+                keys[record] = self.key(record, own)
+            except (OSError, ValueError):
+                raise MapFileError(
+                    f"The record {self.out.path / record}.json is not there, or its image is gone. {self.again}"
+                ) from None
+        return keys
+
+    def noted(self, keys: Mapping[str, str]) -> dict[str, bool]:
+        """Of the sections that are there and right: whether they have a note."""
+        found = {}
+        for record, key in keys.items():
+            head = _head(self.out.path / self.file(record))
+            if head.startswith(f"{_HEAD}{key}"):
+                found[record] = head.endswith(_NOTED)
+        return found
+
+    def write(self, made: Iterable[tuple[str, SectionText]], keys: Mapping[str, str]) -> None:
+        """Write sections as they come, in lots."""
+        lot: dict[str, bytes] = {}
+        for record, text in made:
+            lot[self.file(record)] = _script(record, keys[record], text)
+            if len(lot) == _TOGETHER:
+                self.out.write_together(lot)
+                lot = {}
+        self.out.write_together(lot)
+
+    def read(self, record: str) -> SectionText:
+        """A section that is there."""
+        head, _, script = (self.out.path / self.file(record)).read_text("utf-8").partition("\n")
+        content = json.loads(script.removeprefix(_CALL).rpartition(_END)[0])
+        return SectionText(content["summary"], content["body"], head.endswith(_NOTED))
+
+    def remove(self, *, but: Iterable[str] = ()) -> None:
+        """Remove all sections of ours but some, and the folder if nothing else is in it."""
+        kept = {self.file(record) for record in but}
+        for path in (self.out.path / self.name).glob("*.js"):
+            if f"{self.name}/{path.name}" not in kept:
+                self.out.remove(f"{self.name}/{path.name}")
+        if not kept:
+            self.out.remove_empty(self.name)
+
+
+def make_all(
+    make: Callable[[Item], SectionText], items: Mapping[str, Item], *, jobs: int, progress: Progress | None
+) -> Iterator[tuple[str, SectionText]]:
+    """Make sections, by the names of their records, in several processes.
+
+    Parameters
+    ----------
+    make : callable
+        Makes one.
+    items : mapping of str to what ``make`` takes
+    jobs : int
+        Number of processes.
+    progress : callable, optional
+        Called with the number of sections done, and of all.
+    """
+    names = list(items)
+    for done, (place, future) in enumerate(results_of(make, list(items.values()), jobs=jobs), start=1):
+        yield names[place], future.result()
+        if progress is not None:
+            progress(done, len(names))
+
+
+def _script(record: str, key: str, text: SectionText) -> bytes:
+    content = json.dumps({"scan": record, "summary": text.summary, "body": text.body})
+    return f"{_HEAD}{key}{_NOTED if text.has_note else ''}\n{_CALL}{content}{_END}".encode()
+
+
+def _head(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.readline(_LONGEST_HEAD).decode("utf-8", "replace").rstrip()
+    except OSError:
+        return ""
