@@ -84,6 +84,7 @@ def test_errors_are_those_of_one_machine(client, volume):
         lc.count_volume(volume, client=client)
 
 
+@pytest.mark.slow  # Dask takes its time to replace workers on a busy machine
 def test_a_worker_that_dies_is_replaced(client, volume, probabilities, monkeypatch):
     slow(monkeypatch)
     killer = threading.Thread(target=kill_one, args=(client,))
@@ -109,6 +110,7 @@ def kill_one(client):
     os.kill(next(iter(pids.values())), signal.SIGKILL)
 
 
+@pytest.mark.slow  # Dask takes its time to replace workers on a busy machine
 def test_workers_that_die_of_it_are_explained(client, volume, monkeypatch):
     monkeypatch.setattr(volume_sweep, "_sum_task", deadly_task)
     with pytest.raises(WorkerDiedError, match="The workers that counted it died"):
