@@ -36,10 +36,7 @@ _COMMANDS = (
         *("count", "new/", "-o", "results/new/", "--calibration", "results/calibration.json"),
         *("--interval", "conformal", "--report", "--images", "images/"),
     ),
-    (
-        *("compare", "baseline/", "followup/", "-o", "results/changes/"),
-        *("--report", "--images", "images_over_time/"),
-    ),
+    ("compare", "baseline/", "followup/", "-o", "results/changes/", "--report"),
 )
 _PAGES = (
     "results/probs/report.html",

@@ -130,7 +130,6 @@ def _write_changes(files: OutputFolder, network: CountingNetwork, shape: tuple[i
             scan = replace(scan, patient=f"{_FIRST_AGED + int(scan.patient)}")  # others are in the folders above
             volume = _probabilities(network, torch.from_numpy(scan.images)[None])
             _write(files, f"{folder}/{scan.name}.nii.gz", volume, scan.affine, _MAP_STEPS)
-            _write_image(files, f"images_over_time/{scan.name}.nii.gz", scan)
         counts = cohort.changes(before, after).counts
         rows.append({"scan": f"sub-{scan.patient}", **{name: counts[name] for name in _CHANGES}})
     files.write_text("changes.tsv", to_tsv(("scan", *_CHANGES), rows))
