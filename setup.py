@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 KERNELS = (
-    "slab", "sweep", "seam", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count",
+    "slab", "sweep", "seam", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count", "norm",
 )  # fmt: skip
 # No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have. No symbols for
 # debuggers: they are four fifths of a wheel.

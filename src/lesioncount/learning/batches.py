@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from lesioncount.learning.augmentation import augmentation
+from lesioncount.learning.augmentation import augmented
 from lesioncount.learning.scans import ScanSource
 
 Batch = dict[str, Tensor]
@@ -38,7 +38,6 @@ class ScanDataset(Dataset[dict[str, Any]]):
         self.seed = seed
         self.epoch = 0
         self._augment, self._keep_whole = augment, keep_whole
-        self._transforms: dict[bool, Any] = {}
 
     def __len__(self) -> int:
         return len(self.scans)
@@ -50,7 +49,8 @@ class ScanDataset(Dataset[dict[str, Any]]):
         mask = scan.mask if scan.mask is not None else np.zeros(scan.images.shape[1:], dtype=np.uint8)
         images, lesions = torch.from_numpy(scan.images), torch.from_numpy(mask)[None].float()
         if self._augment:
-            images, lesions = self._changed(images, lesions, index, flips_only=self._keep_whole and not known)
+            rng = np.random.default_rng([self.seed, self.epoch, index])
+            images, lesions = augmented(images, lesions, rng, flips_only=self._keep_whole and not known)
         return {
             "images": images,
             "mask": lesions,
@@ -59,15 +59,6 @@ class ScanDataset(Dataset[dict[str, Any]]):
             "at_most": torch.tensor(scan.at_most),
             "is_repeated": torch.tensor(is_repeated),
         }
-
-    def _changed(self, images: Tensor, lesions: Tensor, index: int, *, flips_only: bool) -> tuple[Tensor, Tensor]:
-        if flips_only not in self._transforms:
-            self._transforms[flips_only] = augmentation(images.ndim - 1, flips_only=flips_only)
-        transform = self._transforms[flips_only]
-        drawn = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(1)[0]
-        transform.set_random_state(seed=int(drawn))
-        changed = transform({"images": images, "mask": lesions})
-        return changed["images"], changed["mask"]
 
 
 def _place(index: int) -> int:

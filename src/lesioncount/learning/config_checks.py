@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lesioncount.errors import ConfigError
-from lesioncount.learning.methods import METHODS
+from lesioncount.learning.methods import METHODS, READOUTS
 from lesioncount.learning.plausible import (
     MOST_COUNTS,
     MOST_FILTERS,
@@ -18,12 +19,14 @@ from lesioncount.learning.plausible import (
     is_network_size,
     shown,
 )
+from lesioncount.protocol import PROTOCOLS
 
 if TYPE_CHECKING:
     from lesioncount.learning.config import TrainingConfig
     from lesioncount.learning.config_sections import DataConfig
 
 SCHEDULES = ("exponential", "one_cycle", "cosine")
+PRECISIONS = ("float32", "bfloat16", "auto")
 
 # Of a value in a message.
 _LONGEST = 200
@@ -89,6 +92,8 @@ def _network(config: TrainingConfig) -> Iterator[_Check]:
     of = config.network
     yield "method", of.method in METHODS, f"one of {', '.join(METHODS)}", '"map"'
     yield "dropout", 0 <= of.dropout < 1, "at least 0 and below 1", "0.1"
+    yield "head_readout", of.head_readout in READOUTS, f"one of {', '.join(READOUTS)}", '"mean"'
+    yield "protocol", of.protocol in PROTOCOLS, f"one of {', '.join(PROTOCOLS)}", '"paper"'
     yield "head_dropout", of.head_dropout < 1, "below 1, or negative for that of the authors", "0.3"
     narrow = f"such that filters · 2^(levels − 2) is at most {MOST_FILTERS}, with 2 to 16 levels (here {of.levels})"
     yield "filters", is_network_size(of.filters, of.levels), f"at least 1, and {narrow}", "8"
@@ -109,6 +114,8 @@ def _loss(config: TrainingConfig) -> Iterator[_Check]:
     yield "count_weight", of.count_weight >= 0, "at least 0", "0.001"
     yield "count_growth", abs(of.count_growth) <= STEEPEST, f"from -{STEEPEST:g} to {STEEPEST:g}", "0.06"
     fewest = 0 if config.data.source == "files" else 1
+    rising = of.bins == () or (of.bins[0] == 0 and all(a < b for a, b in pairwise(of.bins)) and len(of.bins) > 1)
+    yield "bins", rising, "rising counts, the first of them 0", "[0, 1, 2, 5, 10]"
     yield "max_count", fewest <= of.max_count <= MOST_COUNTS, f"from 1 to {MOST_COUNTS}", "4"
 
 
@@ -121,6 +128,7 @@ def _run(config: TrainingConfig) -> Iterator[_Check]:
     yield "warmup_epochs", has_head, 'left out with method = "map", which has no head to warm up', ""
     yield "batch_size", of.batch_size >= 1, "at least 1", "4"
     yield "processes", of.processes >= 1, "at least 1", "1"
+    yield "precision", of.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}", '"float32"'
     yield "keep_gb", of.keep_gb >= 0, "at least 0", "4.0"
     yield "validate_every", of.validate_every >= 1, "at least 1", "1"
     reaches = of.validate_every < 1 or of.last_validated >= of.first_kept

@@ -100,6 +100,11 @@ class NetworkConfig:
     head_dropout : float
         Dropout probability of a counting head. Below 0 it is that of the authors' published code, which is high for a
         head with few filters.
+    head_readout : str
+        How a counting head ends: "mean", as in the paper, or "max", over what is left of the image.
+    protocol : str
+        What counts as one lesion where the count follows from the map: the name of a protocol, such as "paper", whose
+        regions are as in the paper, or "peaks", which separates lesions that touch.
     """
 
     method: str = "map"
@@ -107,6 +112,8 @@ class NetworkConfig:
     levels: int = 5
     dropout: float = 0.1
     head_dropout: float = -1.0
+    head_readout: str = "mean"
+    protocol: str = "paper"
 
     def __post_init__(self) -> None:
         """Accept the name that a method had in version 0.1."""
@@ -151,6 +158,8 @@ class LossConfig:
         pre-training: the paper's α and β, on its scale of 100 epochs, however many there are here.
     max_count : int
         Counts from here on form one class. 0, for pictures of one's own: the largest count that is known of them.
+    bins : tuple of int
+        For heads: the counts at which their classes begin, such as (0, 10, 20, 40). Default: 0, 1, … max_count.
     rescue : bool
         Whether a count that needs more lesions than the map has candidates raises the strongest peaks below the
         threshold. Where there are no masks to learn from, it always does.
@@ -160,6 +169,7 @@ class LossConfig:
     count_weight: float = 0.001
     count_growth: float = 0.06
     max_count: int = MAX_COUNT
+    bins: tuple[int, ...] = ()
     rescue: bool = False
 
 
@@ -184,6 +194,9 @@ class RunConfig:
         Whether to rotate, scale, shear and flip.
     threads, workers, processes : int
         Threads of torch (0: torch decides), processes that load data, and processes that train.
+    precision : str
+        Of convolutions: "float32"; "bfloat16", half as many bits and up to twice as fast; or "auto", which is bfloat16
+        where the machine has instructions for it. Weights, losses and maps are float32 in any case.
     keep_gb : float
         Gigabytes of scans that each process keeps in memory. Scans beyond that are read, or made, again in every epoch.
     """
@@ -199,6 +212,7 @@ class RunConfig:
     threads: int = 0
     workers: int = 0
     processes: int = 1
+    precision: str = "float32"
     keep_gb: float = 4.0
 
     @property

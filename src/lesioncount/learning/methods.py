@@ -9,6 +9,10 @@ from lesioncount.deprecation import warn_deprecated
 Method = Literal["map", "bottleneck", "multihead", "downstream"]
 METHODS: tuple[str, ...] = get_args(Method)
 
+# What a counting head takes of what is left of the image: the mean, as in the paper, or the largest value.
+Readout = Literal["mean", "max"]
+READOUTS: tuple[str, ...] = get_args(Readout)
+
 # Names of version 0.1, which checkpoints and configurations may still hold.
 _RENAMED = {"ours": "map"}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import lightning
@@ -14,7 +16,9 @@ from lesioncount.integrations.torchmetrics import CountAccuracy, CountF1, CountN
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.expected import Expected
 from lesioncount.learning.networks import MapHead, counting_network
+from lesioncount.learning.networks.layers import LAYOUTS
 from lesioncount.learning.voxel_f1 import BestVoxelF1
+from lesioncount.protocol import CountingProtocol
 from lesioncount.torch import CountLoss, CountWeight
 
 # The count weight grows over this many epochs in the paper, and is stretched to as many as there are here.
@@ -49,6 +53,9 @@ class CountingModule(lightning.LightningModule):
         self.save_hyperparameters()
         self.config = TrainingConfig.from_dict(config)
         torch.manual_seed(self.config.run.seed)
+        # A head may know classes of counts; what follows from the map knows counts.
+        self._bins = () if self.config.network.method == "map" else self.config.loss.bins
+        n_classes = len(self._bins) or self.config.loss.max_count + 1
         self.network = counting_network(
             self.config.network.method,
             spatial_dims=len(self.config.data.shape),
@@ -59,20 +66,20 @@ class CountingModule(lightning.LightningModule):
             head_dropout=self.config.network.head_dropout if self.config.network.head_dropout >= 0 else None,
             prevalence=prevalence,
             positive_weight=self.config.loss.positive_weight,
-            max_count=self.config.loss.max_count,
+            max_count=n_classes - 1,
+            protocol=CountingProtocol.named(self.config.network.protocol),
+            head_readout=self.config.network.head_readout,
         )
-        # Measured on CPU: channels last saves a third of a step in 3-D, and costs a little in 2-D.
-        is_3d = len(self.config.data.shape) == 3
-        self._memory_format = torch.channels_last_3d if is_3d else torch.contiguous_format
+        self._memory_format = LAYOUTS[len(self.config.data.shape)]
         self.network.to(memory_format=self._memory_format)  # type: ignore[call-overload]  # a module takes it too
         self.count_loss = CountLoss(
-            self.config.loss.max_count,
+            n_classes - 1,
             protocol=self.network.protocol,
             spatial_dims=len(self.config.data.shape),
             rescue=self.config.loss.rescue,
         )
         self.steps_per_epoch = steps_per_epoch
-        most = self.config.loss.max_count
+        most = n_classes - 1
         self.scores: dict[str, Any] = torch.nn.ModuleDict(  # type: ignore[assignment]  # metrics, by their names
             {
                 "accuracy": CountAccuracy(most),
@@ -137,12 +144,18 @@ class CountingModule(lightning.LightningModule):
 
     def _counted(self, images: Tensor, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Segmentation logits, and the loss of the count."""
-        bounds = {"at_least": batch["at_least"], "at_most": batch["at_most"]}
+        bounds = {name: self._class_of(batch[name]) for name in ("at_least", "at_most")}
         if isinstance(self.network.head, MapHead):  # the loss looks at the map itself: one that overflowed is left out
             logits = self.network.segment(images)
             return logits, self.count_loss(logits, **bounds)
         logits, log_probs = self.network(images)
         return logits, self.count_loss.of_log_probs(log_probs, **bounds)
+
+    def _class_of(self, counts: Tensor) -> Tensor:
+        """The class that a head should find, where classes are not counts."""
+        if not self._bins:
+            return counts
+        return torch.bucketize(counts, torch.tensor(self._bins[1:], device=counts.device), right=True)
 
     def _voxel_loss(self, logits: Tensor, batch: dict[str, Tensor]) -> Tensor:
         known = batch["has_mask"]
@@ -165,7 +178,7 @@ class CountingModule(lightning.LightningModule):
         exact = scored & (batch["at_least"] == batch["at_most"])
         for name in ("accuracy", "count_f1", "rps", "nll"):
             if bool(exact.any()):
-                self.scores[name].update(log_probs[exact], batch["at_least"][exact])
+                self.scores[name].update(log_probs[exact], self._class_of(batch["at_least"][exact]))
         known = scored & batch["has_mask"]
         if bool(known.any()):
             self.scores["voxel_f1"].update(logits[known], batch["mask"][known])
@@ -205,8 +218,17 @@ class CountingModule(lightning.LightningModule):
         n_steps = max(2, self.config.run.n_epochs * self.steps_per_epoch)
         schedule: torch.optim.lr_scheduler.LRScheduler
         if wanted.schedule == "cosine":
-            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
+            frozen = self.config.run.warmup_epochs * self.steps_per_epoch
+            begins = {"unet": frozen if self.config.run.epochs else 0}
+            schedule = torch.optim.lr_scheduler.LambdaLR(
+                optimizer, [cosine(begins.get(group["name"], 0), n_steps) for group in groups]
+            )
         else:
             rates = [group["lr"] for group in groups]
             schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rates, total_steps=n_steps)
         return [optimizer], [{"scheduler": schedule, "interval": "step"}]
+
+
+def cosine(begin: int, end: int) -> Callable[[int], float]:
+    """The factor of a learning rate at a step: 1 up to where a part of the network begins to learn, then down to 0."""
+    return lambda step: 0.5 * (1 + math.cos(math.pi * min(max(step - begin, 0) / max(end - begin, 1), 1)))

@@ -14,7 +14,7 @@ from lesioncount.learning.folder import read_cohort
 from lesioncount.learning.own_data import read_own_data
 from lesioncount.learning.scans import MANY, Kept, LearningScan, Memory, Part, ScanSource
 
-# Counts from here on are treated alike when folds are made.
+# Counts from here on are treated alike when folds are made; nuclei, of which there are hundreds, are all told apart.
 _ALIKE = 4
 
 
@@ -33,8 +33,8 @@ def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = Non
         if config.data.source not in makers:
             raise ConfigError(
                 f'Expected source to be "files" or "folder", but got {config.data.source!r}. The paper\'s data, '
-                '"synthetic" and "leaf", come from lesioncount.paper.sources: pass parts=sources_of(config) with its '
-                "sources_of."
+                '"synthetic", "leaf" and "nuclei", come from lesioncount.paper.sources: pass parts=sources_of(config) '
+                "with its sources_of."
             )
         whole = whole_parts(config, makers[config.data.source](config.data))
     return whole | {"train": _reduced(whole["train"], config.data, config.run.seed)}
@@ -60,7 +60,7 @@ def crossed(parts: dict[str, ScanSource], data: DataConfig) -> dict[str, ScanSou
         # Synthetic patients are numbered within each part: the same number in another part is another patient.
         patient = f"{every.part_of(row)} {scan.patient}" if data.source == "synthetic" else scan.patient
         rows.setdefault(patient, []).append(row)
-        most[patient] = max(most.get(patient, 0), min(scan.at_least, _ALIKE))
+        most[patient] = max(most.get(patient, 0), min(scan.at_least, MANY if data.source == "nuclei" else _ALIKE))
     shuffled = np.random.default_rng([data.seed, data.folds]).permutation(sorted(rows)).tolist()
     pieces: list[list[int]] = [[] for _ in range(2 * data.folds)]
     for place, patient in enumerate(sorted(shuffled, key=most.__getitem__)):

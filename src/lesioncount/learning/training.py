@@ -25,6 +25,7 @@ from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.epoch_log import EpochLog
 from lesioncount.learning.module import CountingModule
+from lesioncount.learning.networks.precision import is_bfloat16
 from lesioncount.learning.own_data import OwnData, read_own_data
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import ScanSource
@@ -235,6 +236,7 @@ def _trainer(
         devices="auto" if config.run.processes == 1 else config.run.processes,
         # Pre-training does not use the head, whose parameters then have no gradient.
         strategy="auto" if config.run.processes == 1 else "ddp_find_unused_parameters_true",
+        precision="bf16-mixed" if is_bfloat16(config.run.precision) else "32-true",
         logger=loggers,
         plugins=[WholeCheckpoints(folder)],
         callbacks=[

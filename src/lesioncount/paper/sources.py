@@ -1,4 +1,4 @@
-"""The data of the paper's experiments, as something to learn from: synthetic scans, and photographs of leaves."""
+"""The data of the paper's experiments, as something to learn from: synthetic scans, leaves, and nuclei."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.sources import CohortScans, whole_parts
 from lesioncount.learning.sources import sources_of as sources_in_folder
 from lesioncount.paper.leaves import Leaf, read_leaves
+from lesioncount.paper.nuclei import Nuclei, read_nuclei
 from lesioncount.paper.synthetic import GadCohort
 
 
 def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = None, /) -> dict[str, ScanSource]:
-    """Scans of each part: synthetic ones, photographs of leaves, or those of a folder.
+    """Scans of each part: synthetic ones, photographs of leaves, nuclei, or those of a folder.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = Non
     whole : dict, optional
         All scans of these data where they are there already, so that they are not made or read again.
     """
-    makers = {"synthetic": _synthetic, "leaf": _leaf}
+    makers = {"synthetic": _synthetic, "leaf": _leaf, "nuclei": _nuclei}
     if whole is None and config.data.source in makers:
         whole = whole_parts(config, makers[config.data.source](config.data))
     if whole is None and config.data.source not in ("folder", "files"):
@@ -74,3 +75,28 @@ def _leaf(data: DataConfig) -> dict[str, ScanSource]:
         raise ConfigError(f"Expected height and width of photographs, but got {list(data.shape)}.")
     leaves = read_leaves(Path(data.path), size=(data.shape[0], data.shape[1]))
     return {part: LeafScans(leaves.split(part)) for part in SPLITS}
+
+
+class NucleiScans:
+    """Images of nuclei, each a patient of its own."""
+
+    def __init__(self, images: Nuclei) -> None:
+        self._images = images
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        one = self._images[index]
+        mask = (one.instances > 0).astype(np.uint8)
+        return LearningScan(one.name, one.name, one.image[None], mask, one.count, one.count)
+
+
+def _nuclei(data: DataConfig) -> dict[str, ScanSource]:
+    """All of them in one part: there are no given parts, and folds divide them anew."""
+    images = read_nuclei(data.path)
+    if not data.folds:
+        raise ConfigError("Expected folds in [data] of at least 2: images of nuclei are not divided into parts.")
+    if images[0].image.shape != tuple(data.shape):
+        raise ConfigError(f"Expected images of {list(data.shape)} pixels, but got {list(images[0].image.shape)}.")
+    return {"train": NucleiScans(images)}

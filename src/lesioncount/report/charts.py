@@ -47,9 +47,16 @@ class Look:
         return {"color": self.colour, "linestyle": self.dashes}
 
 
-def draw_confusion(axes: Any, matrix: NDArray[Any], colour: str, *, font_size: float | None = None) -> None:
+def draw_confusion(
+    axes: Any,
+    matrix: NDArray[Any],
+    colour: str,
+    *,
+    font_size: float | None = None,
+    names: Sequence[str] = (),
+) -> None:
     """Draw true counts as rows and predicted counts as columns; colour is the share of the row."""
-    names = [*map(str, range(len(matrix) - 1)), f"{len(matrix) - 1}+"]
+    names = names or [*map(str, range(len(matrix) - 1)), f"{len(matrix) - 1}+"]
     share = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     for (row, column), n in np.ndenumerate(matrix):
         axes.barh(row, 1, 1, column - 0.5, color=colour, alpha=_STRONGEST * share[row, column], linewidth=0)

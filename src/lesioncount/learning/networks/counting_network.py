@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
 from lesioncount.distributions.count_distribution import MAX_COUNT
-from lesioncount.learning.methods import METHODS, current_method
+from lesioncount.learning.methods import METHODS, READOUTS, Readout, current_method
 from lesioncount.learning.networks.heads import DEEP, SHALLOW, ConvolutionalHead, MapHead
 from lesioncount.learning.networks.layers import DROPOUTS
 from lesioncount.learning.networks.unet import UNet
@@ -53,6 +53,8 @@ class NetworkOptions:
     head_dropout : float, optional
         Dropout probability of the head. The paper does not state it either. Default as in the authors' published code:
         0.5, 0.5 and 0.3.
+    head_readout : {"mean", "max"}
+        As in `ConvolutionalHead`.
     """
 
     method: str = "map"
@@ -67,11 +69,16 @@ class NetworkOptions:
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
     head_filters: int | None = None
     head_dropout: float | None = None
+    head_readout: Readout = "mean"
 
     def __post_init__(self) -> None:
         """Check what the parts do not check, and accept a protocol as a dict."""
         if self.method not in METHODS:
             raise ValueError(f"Expected method to be one of {', '.join(METHODS)}, but got {self.method!r}.")
+        if self.head_readout not in READOUTS:
+            raise ValueError(
+                f"Expected head_readout to be one of {', '.join(READOUTS)}, but got {self.head_readout!r}."
+            )
         for name, most in (("max_count", MOST_COUNTS), ("head_filters", MOST_FILTERS)):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= most:
@@ -121,6 +128,7 @@ class NetworkOptions:
             convolutions=2 if deep else 1,
             dropout=dropout if self.head_dropout is None else self.head_dropout,
             max_count=self.max_count,
+            readout=self.head_readout,
         )
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
 from lesioncount.distributions.count_distribution import MAX_COUNT
+from lesioncount.learning.methods import Readout
 from lesioncount.learning.networks.layers import average_pooled, channel_dropout, convolution, leaky_relu
 from lesioncount.learning.networks.unet import UNetOutput
 from lesioncount.protocol import CountingProtocol
@@ -72,6 +73,9 @@ class ConvolutionalHead(nn.Module):
         Probability that a channel is dropped after each block.
     max_count : int, default 4
         The last of the classes 0, 1, … is "this many or more".
+    readout : {"mean", "max"}
+        What is left of the image at the end is averaged, as in the paper; or the largest value of each feature is
+        taken before the last layer, so that one small lesion is not diluted by all that is not lesion.
 
     Notes
     -----
@@ -96,9 +100,11 @@ class ConvolutionalHead(nn.Module):
         convolutions: int,
         dropout: float,
         max_count: int = MAX_COUNT,
+        readout: Readout = "mean",
     ) -> None:
         super().__init__()
         self.reads = reads
+        self.readout = readout
         widths = [in_channels, *(filters * multiple for multiple in multiples)]
         self.blocks = nn.ModuleList(
             _block(spatial_dims, before, here, convolutions) for before, here in pairwise(widths)
@@ -111,6 +117,8 @@ class ConvolutionalHead(nn.Module):
         features = output.logits.sigmoid() if self.reads == "logits" else getattr(output, self.reads)
         for block in self.blocks:
             features = self.dropout(average_pooled(block(features)))
+        if self.readout == "max":
+            features = features.amax(tuple(range(2, features.ndim)), keepdim=True)
         classes: Tensor = self.last(features).flatten(2).mean(2)
         return classes.to(self.last.weight.dtype).log_softmax(1)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lesioncount.errors import ShapeError
-from lesioncount.learning.networks.layers import InstanceNorm, channel_dropout, convolution, leaky_relu, max_pooled
+from lesioncount.learning.networks.layers import Dropout, NormAndActivation, channel_dropout, convolution, max_pooled
 from lesioncount.learning.plausible import MOST_FILTERS, is_network_size, shown
 
 
@@ -142,15 +142,14 @@ class _Up(nn.Module):
 
     def __init__(self, spatial_dims: int, channels: int, out: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.from_below = convolution(spatial_dims, channels, channels)
         self.from_skip = convolution(spatial_dims, channels, channels)
         self.after = nn.Sequential(
-            InstanceNorm(channels),
-            leaky_relu(),
+            NormAndActivation(channels),
+            nn.Identity(),
             convolution(spatial_dims, channels, out),
-            InstanceNorm(out),
-            leaky_relu(),
+            NormAndActivation(out),
         )
 
     def forward(self, below: Tensor, skip: Tensor) -> Tensor:
@@ -163,11 +162,10 @@ class _Up(nn.Module):
 def _two_convolutions(spatial_dims: int, in_channels: int, middle: int, out: int) -> nn.Sequential:
     return nn.Sequential(
         convolution(spatial_dims, in_channels, middle),
-        InstanceNorm(middle),
-        leaky_relu(),
+        NormAndActivation(middle),
+        nn.Identity(),  # where checkpoints before version 0.3 have the activation: names of weights go by places
         convolution(spatial_dims, middle, out),
-        InstanceNorm(out),
-        leaky_relu(),
+        NormAndActivation(out),
     )
 
 

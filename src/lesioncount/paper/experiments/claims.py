@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.trust.scores.estimate import Estimate
 
-Verdict = Literal["holds", "does not hold", "undecided"]
+Verdict = Literal["holds", "does not hold", "undecided", "not tested"]
 
 STATEMENTS = {
     1: "The count is stable in the threshold τ, while that of connected components is not",
@@ -21,6 +21,9 @@ STATEMENTS = {
     8: "With a tenth of the data it counts better than the heads",
     9: "It is the most robust to attacks on the count",
 }
+
+# Of several pieces of evidence, the first of these that there is decides.
+_DECIDING: tuple[Verdict, ...] = ("does not hold", "not tested", "undecided", "holds")
 
 # What counts as equal: methods within 5 points are not ranked.
 EQUAL = 0.05
@@ -45,6 +48,8 @@ class Evidence:
         How its numbers are written.
     side : {"above", "below"}
     bound : float
+    untested : str
+        Why this says nothing about the claim, such as that a head it is compared with has not learned to count.
     """
 
     measured: str
@@ -52,10 +57,13 @@ class Evidence:
     kind: str
     side: Literal["above", "below"]
     bound: float = 0.0
+    untested: str = ""
 
     @property
     def verdict(self) -> Verdict:
         """It holds, or does not, if the interval and every seed lie on one side of the bound."""
+        if self.untested:
+            return "not tested"
         numbers = (self.estimate.low, self.estimate.high, *self.estimate.seeds)
         distances = [(number - self.bound) * (1 if self.side == "above" else -1) for number in numbers]
         if all(distance > 0 for distance in distances):
@@ -66,7 +74,8 @@ class Evidence:
     def text(self) -> str:
         """In one line."""
         measured, bound = (written(one, self.kind, unit=True) for one in (self.estimate, self.bound))
-        return f"{self.measured}: {measured}, should be {self.side} {bound}"
+        untested = f" (not tested: {self.untested})" if self.untested else ""
+        return f"{self.measured}: {measured}, should be {self.side} {bound}{untested}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
@@ -93,7 +102,7 @@ class Claim:
         1 to 9.
     data_set : str
     evidence : tuple of Evidence
-        All of it must hold; where there is none, the claim is undecided.
+        All of it must hold; where there is none, the claim is not tested.
     basis : str
         What it stands on: scans, patients, seeds.
     remark : str
@@ -119,13 +128,13 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """It holds if all evidence says so, and does not if any says that."""
-        if self.needs_seeds or not self.evidence:
+        """It holds if all evidence says so, and does not if any says that; without any, it is not tested."""
+        if not self.evidence:
+            return "not tested"
+        if self.needs_seeds:
             return "undecided"
         verdicts = {one.verdict for one in self.evidence}
-        if "does not hold" in verdicts:
-            return "does not hold"
-        return "undecided" if "undecided" in verdicts else "holds"
+        return next(one for one in _DECIDING if one in verdicts)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""

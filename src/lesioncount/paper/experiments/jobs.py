@@ -18,6 +18,7 @@ from lesioncount.baselines import connected_component_count
 from lesioncount.errors import ConfigError
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
+from lesioncount.learning.networks.layers import LAYOUTS
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
@@ -135,8 +136,7 @@ class Trained(Job):
         """The network of the "best" or the "last" epoch, frozen."""
         network, shape = load_network(self.folder(cache) / f"{epoch}.ckpt")
         network.requires_grad_(False)
-        if len(shape) == 3:
-            network.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]  # a module takes it too
+        network.to(memory_format=LAYOUTS[len(shape)])  # type: ignore[call-overload]  # a module takes it too
         return network
 
 

@@ -15,6 +15,7 @@ SHORT = {
     "ours_unweighted": "ours, weight undone",
     "ours_fitted": "ours, fitted calibration",
     "ours": "ours, multi-task",
+    "ours_peaks": "ours, multi-task, peaks",
     "cc": "connected components",
     "cc_dropout": "CC with MC dropout",
     "cc_tuned": "CC, τ from validation",
@@ -33,6 +34,7 @@ _IN_REPORT = {
 # Others: more of Okabe and Ito's palette, a brown and a violet.
 _ONLY_HERE: dict[str, tuple[str, str, Any]] = {
     "ours": ("#0072b2", "D", (0, (6, 1))),
+    "ours_peaks": ("#cc79a7", "d", (0, (6, 1))),
     "ours_unweighted": ("#56b4e9", "v", (0, (3, 1))),
     "bottleneck": ("#009e73", "^", "-"),
     "multihead": ("#a6761d", "<", "-"),

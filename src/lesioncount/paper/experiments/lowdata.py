@@ -14,7 +14,6 @@ from lesioncount.paper.experiments.multitask import (
     compared,
     comparison_needs,
     comparison_table,
-    constant_heads,
     differences_table,
     estimates,
 )
@@ -22,6 +21,7 @@ from lesioncount.paper.experiments.multitask_figures import comparison_figure
 from lesioncount.paper.experiments.numerals import written
 from lesioncount.paper.experiments.result import Column, Result, Table
 from lesioncount.paper.experiments.study import Study
+from lesioncount.paper.experiments.trained import learned_heads, learned_table, untrained_in_words
 from lesioncount.paper.experiments.ways_to_count import NAMES
 
 
@@ -33,26 +33,30 @@ def needs(study: Study) -> Iterator[Job]:
 def run(study: Study) -> Result:
     """Compare count and map of all methods."""
     counts, maps, patients = compared(study, share=LOW_DATA)
+    heads = learned_heads(study, share=LOW_DATA)
     title = f"With {LOW_DATA:.0%} of the training patients"
     tables = (
-        comparison_table(counts, maps, "lowdata", title, f"{_note(study)} {constant_heads(study, share=LOW_DATA)}"),
+        comparison_table(counts, maps, "lowdata", title, f"{_note(study)} {untrained_in_words(heads)}".strip()),
+        learned_table(study, share=LOW_DATA),
         differences_table(counts),
         _paper_table(),
     )
     figure = comparison_figure(estimates(counts, maps), "lowdata")
     result = study.result("lowdata", patients, tables, (figure,))
-    best = best_head(counts)
+    best = best_head(counts, heads)
+    untrained = untrained_in_words(heads)
+    if best is None:
+        return result.with_claims(result.claim(8, remark=untrained))
     evidence = (
         Evidence(
-            f"accuracy, {NAMES[ours]} minus the best head ({NAMES[best]})",
+            f"accuracy, {NAMES[ours]} minus the best trained head ({NAMES[best]})",
             estimate_of(counts[ours]["accuracy"] - counts[best]["accuracy"]),
             "points",
             "above",
         )
         for ours in ("ours", "ours_post_hoc")
     )
-    constant = constant_heads(study, share=LOW_DATA)
-    remark = f"{_f1_in_words(counts, best)} {constant}".strip()
+    remark = f"{_f1_in_words(counts, best)} {untrained}".strip()
     return result.with_claims(result.claim(8, *evidence, remark=remark))
 
 

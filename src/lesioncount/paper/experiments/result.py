@@ -17,13 +17,13 @@ from lesioncount.report.drawing import Figure
 from lesioncount.runs.plain import read_json, to_json
 from lesioncount.trust.scores.estimate import Estimate
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
-# Version 1 differs in the name of the number of an estimate only.
-_READABLE = (1, FORMAT_VERSION)
+# Version 1 differs in the name of the number of an estimate; before version 3, no evidence was left untested.
+_READABLE = (1, 2, FORMAT_VERSION)
 
-# In the order of the paper.
-EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial")
+# In the order of the paper; the last is ours.
+EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial", "which")
 
 # At the end of a drawing in a file; it is not part of the drawing.
 _CHECKSUM = re.compile(r"<!-- checksum: [0-9a-f]{64} -->\n?\Z")

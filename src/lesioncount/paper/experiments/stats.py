@@ -19,6 +19,9 @@ from lesioncount.trust.scores.reliability import reliability
 # At which connected components are counted, and candidates found.
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
+# Arrays of every scan that differ in length.
+_RAGGED = ("hills", "saddles", "owns", "touches")
+
 # Bins of the probabilities of voxels, from which their F1 at any threshold follows.
 VOXEL_BINS = 100
 
@@ -37,6 +40,9 @@ class ScanStats:
     peaks : tuple of tuple of array
         For each threshold and scan, the highest probability of each connected region above it: existence
         probabilities of our method, and as many as connected components count.
+    hills, saddles : tuple of array of float
+        For each scan, the peaks of the map, and the saddle at which each joins a higher one (0: at none above the
+        lowest threshold): candidates that may touch.
     owns, touches : tuple of array of bool
         Of the regions at the lowest threshold: whether each has a true lesion to itself, or shares a voxel with one.
     lesion_voxels, other_voxels : array of int, shape (n, 100)
@@ -50,6 +56,8 @@ class ScanStats:
     counts: NDArray[np.int64]
     log_probs: NDArray[np.float64]
     peaks: tuple[tuple[NDArray[np.float64], ...], ...] = field(repr=False)
+    hills: tuple[NDArray[np.float64], ...] = field(repr=False)
+    saddles: tuple[NDArray[np.float64], ...] = field(repr=False)
     owns: tuple[NDArray[np.bool_], ...] = field(repr=False)
     touches: tuple[NDArray[np.bool_], ...] = field(repr=False)
     lesion_voxels: NDArray[np.int64] = field(repr=False)
@@ -81,19 +89,11 @@ class ScanStats:
         log_probs: NDArray[np.float64],
     ) -> Self:
         """From the numbers of each map."""
-        return cls(
-            names,
-            patients,
-            counts,
-            log_probs,
-            peaks=tuple(zip(*(one.peaks for one in numbers), strict=True)),
-            owns=tuple(one.owns for one in numbers),
-            touches=tuple(one.touches for one in numbers),
-            **{
-                name: np.stack([getattr(one, name) for one in numbers])
-                for name in ("lesion_voxels", "other_voxels", "voxel_n", "voxel_confidence", "voxel_hits")
-            },
-        )
+        arrays: dict[str, Any] = {name: tuple(getattr(one, name) for one in numbers) for name in _RAGGED}
+        for name in ("lesion_voxels", "other_voxels", "voxel_n", "voxel_confidence", "voxel_hits"):
+            arrays[name] = np.stack([getattr(one, name) for one in numbers])
+        peaks = tuple(zip(*(one.peaks for one in numbers), strict=True))
+        return cls(names, patients, counts, log_probs, peaks=peaks, **arrays)
 
     @classmethod
     def joined(cls, parts: Sequence[ScanStats]) -> ScanStats:
@@ -113,7 +113,7 @@ class ScanStats:
 
     def save(self, path: Path) -> None:
         """Write it as one file of plain arrays."""
-        ragged = {f"peaks{i}": of for i, of in enumerate(self.peaks)} | {"owns": self.owns, "touches": self.touches}
+        ragged = {f"peaks{i}": of for i, of in enumerate(self.peaks)} | {name: getattr(self, name) for name in _RAGGED}
         arrays: dict[str, NDArray[Any]] = {
             name: np.array(getattr(self, name), dtype=np.str_) for name in ("names", "patients")
         }
@@ -134,18 +134,11 @@ class ScanStats:
             def rows(name: str) -> tuple[NDArray[Any], ...]:
                 return tuple(np.split(found[name], np.cumsum(found[f"{name}_n"])[:-1]))
 
-            return cls(
-                names=tuple(found["names"].tolist()),
-                patients=tuple(found["patients"].tolist()),
-                peaks=tuple(rows(f"peaks{i}") for i in range(len(THRESHOLDS))),
-                owns=rows("owns"),
-                touches=rows("touches"),
-                **{
-                    one.name: found[one.name]
-                    for one in fields(cls)
-                    if one.name not in ("names", "patients", "peaks", "owns", "touches")
-                },
-            )
+            values: dict[str, Any] = {name: tuple(found[name].tolist()) for name in ("names", "patients")}
+            values["peaks"] = tuple(rows(f"peaks{i}") for i in range(len(THRESHOLDS)))
+            values |= {name: rows(name) for name in _RAGGED}
+            values |= {one.name: found[one.name] for one in fields(cls) if one.name not in values}
+            return cls(**values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +146,8 @@ class MapNumbers:
     """The numbers of one map."""
 
     peaks: tuple[NDArray[np.float64], ...]
+    hills: NDArray[np.float64]
+    saddles: NDArray[np.float64]
     owns: NDArray[np.bool_]
     touches: NDArray[np.bool_]
     lesion_voxels: NDArray[np.int64]
@@ -168,6 +163,7 @@ def map_numbers(probabilities: NDArray[np.float32], mask: NDArray[np.uint8]) -> 
         find_candidates(probabilities, protocol=CountingProtocol(threshold=threshold), warn=False)
         for threshold in THRESHOLDS
     ]
+    hills = find_candidates(probabilities, protocol="peaks", warn=False)
     lesions = find_candidates(mask.astype(np.float32), protocol=CountingProtocol(threshold=0.5), warn=False)
     match = match_lesions(found[0].label_map(), lesions.label_map(), n_candidates=len(found[0]), n_lesions=len(lesions))
     inside = mask > 0
@@ -175,6 +171,8 @@ def map_numbers(probabilities: NDArray[np.float32], mask: NDArray[np.uint8]) -> 
     reliable = reliability(probabilities, inside)
     return MapNumbers(
         tuple(np.asarray(candidates.peak_probability) for candidates in found),
+        np.asarray(hills.peak_probability),
+        np.asarray(hills.saddle_probability),
         match.owns,
         match.touches,
         np.bincount(bins[inside], minlength=VOXEL_BINS),

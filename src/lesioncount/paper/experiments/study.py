@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount.paper.experiments.arms import HEADS, SEGMENTATION, Arm, arm
+from lesioncount.paper.experiments.arms import HEADS, OURS, OURS_PEAKS, SEGMENTATION, Arm, arm
+from lesioncount.paper.experiments.classes import CountClasses
 from lesioncount.paper.experiments.jobs import Attacked, DropoutCounted, Predicted
 from lesioncount.paper.experiments.presets import Recipe
 from lesioncount.paper.experiments.result import Result, Table
 from lesioncount.paper.experiments.stats import ScanStats
 from lesioncount.report.drawing import Figure
 
-MULTITASK = (*HEADS, "ours")
+MULTITASK = (*HEADS, OURS, OURS_PEAKS)
 EVERY_METHOD = (SEGMENTATION, *MULTITASK)
 
 
@@ -24,7 +25,7 @@ class Study:
     Attributes
     ----------
     data_set : str
-        "synthetic" or "leaf".
+        "synthetic", "leaf" or "nuclei".
     preset : str
     recipe : Recipe
     seeds : tuple of int
@@ -43,6 +44,11 @@ class Study:
     def folds(self) -> range:
         """Of the cross-validation, or the only part."""
         return range(max(self.recipe.data.folds, 1))
+
+    @property
+    def classes(self) -> CountClasses:
+        """Of counts, that heads tell apart and that accuracy is about."""
+        return CountClasses(self.recipe.bins)
 
     def arms(self, method: str, *, share: float = 1.0) -> Iterator[Arm]:
         """The trainings of a method: all seeds and folds."""
@@ -71,7 +77,12 @@ class Study:
 
     def attacks(self, method: str, weight: float, gradient_threshold: float | None = None) -> Iterator[Attacked]:
         """Jobs that attack the networks of a method."""
-        return (Attacked(one, self.recipe.attack, weight, gradient_threshold) for one in self.arms(method))
+        settings = self.recipe.attack
+        return (
+            iter(())
+            if settings is None
+            else (Attacked(one, settings, weight, gradient_threshold) for one in self.arms(method))
+        )
 
     def stats(self, method: str, *, epoch: str = "best", share: float = 1.0) -> list[ScanStats]:
         """What the networks of a method said of the test scans: for each seed, all folds together."""

@@ -55,7 +55,9 @@ def run(study: Study) -> Result:
     )
     figures = (
         accuracy_figure({m: [estimate_of(of[at]["accuracy"]) for at in THRESHOLDS] for m, of in samples.items()}),
-        confusion_figure({m: [_matrix(of[at]) for at in _SHOWN] for m, of in found.items()}, _SHOWN),
+        confusion_figure(
+            {m: [_matrix(of[at]) for at in _SHOWN] for m, of in found.items()}, _SHOWN, study.classes.names
+        ),
         *_example(stats),
     )
     result = study.result("threshold", stats[0].patients, tables, figures)

@@ -32,15 +32,17 @@ def accuracy_figure(curves: dict[str, list[Estimate]]) -> Figure:
     return Figure("accuracy", label, svg(draw, height_inch=3.2, width_inch=4.4))
 
 
-def confusion_figure(matrices: dict[str, list[NDArray[np.float64]]], thresholds: Sequence[float]) -> Figure:
-    """Confusion matrices, a row of them per method."""
+def confusion_figure(
+    matrices: dict[str, list[NDArray[np.float64]]], thresholds: Sequence[float], names: Sequence[str]
+) -> Figure:
+    """Confusion matrices of classes with these names, a row of them per method."""
 
     def draw(figure: Any) -> None:
         grid = figure.subplots(len(matrices), len(thresholds), sharex=True, sharey=True)
         for row, (method, of) in enumerate(matrices.items()):
             for column, matrix in enumerate(of):
                 axes = grid[row][column]
-                draw_confusion(axes, matrix, LOOKS[method].colour, font_size=8)
+                draw_confusion(axes, matrix, LOOKS[method].colour, font_size=8, names=names)
                 axes.set_title(f"{SHORT[method]}\nτ = {thresholds[column]:g}", fontsize=8.5)
                 if column == 0:
                     axes.set_ylabel("true number")

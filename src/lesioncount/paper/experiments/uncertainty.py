@@ -79,5 +79,5 @@ def with_dropout(study: Study) -> list[Counted]:
     for seed, stats in zip(study.seeds, study.stats(SEGMENTATION), strict=True):
         arms = study.arms_of_seed(SEGMENTATION, seed)
         counts = np.concatenate([DropoutCounted(arm, study.recipe.mc_samples).load(study.cache) for arm in arms])
-        found.append(Counted(sampled(counts, stats.counts), stats.patients))
+        found.append(Counted(sampled(counts, stats.counts, study.classes), stats.patients))
     return found

@@ -8,7 +8,6 @@ import numpy as np
 
 from lesioncount.paper.experiments.look import LOOKS, SHORT, percent_up
 from lesioncount.paper.experiments.scored import SHARES, Counted
-from lesioncount.paper.experiments.ways_to_count import MAX_COUNT
 from lesioncount.report.charts import draw_certainty
 from lesioncount.report.drawing import MARK, Figure, in_percent, legend, svg
 from lesioncount.trust.scores.estimate import Estimate
@@ -49,7 +48,8 @@ def entropy_figure(methods: dict[str, list[Counted]]) -> Figure:
     def draw(figure: Any) -> None:
         grid = figure.subplots(1, len(methods), sharey=True)
         for axes, (method, seeds) in zip(grid, methods.items(), strict=True):
-            entropy = np.concatenate([one.predictions.entropy for one in seeds]) / np.log(MAX_COUNT + 1)
+            n_classes = (seeds[0].predictions.max_count or 1) + 1
+            entropy = np.concatenate([one.predictions.entropy for one in seeds]) / np.log(n_classes)
             hits = np.concatenate([one.predictions.hits for one in seeds])
             shares = [np.histogram(entropy[chosen], _BINS)[0] / max(chosen.sum(), 1) for chosen in (hits, ~hits)]
             middle, width = (_BINS[1:] + _BINS[:-1]) / 2, 0.04

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
 from lesioncount.paper.experiments.arms import LOSS, SEGMENTATION
+from lesioncount.paper.experiments.classes import CountClasses
 from lesioncount.paper.experiments.jobs import Predicted
 from lesioncount.paper.experiments.scored import Counted, Segmented, best_voxel_threshold
 from lesioncount.paper.experiments.stats import THRESHOLDS, ScanStats
@@ -17,9 +18,6 @@ from lesioncount.paper.experiments.study import Study
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount.trust.scores.predictions import Predictions
-
-# Counts from here on are one class, as in the paper.
-MAX_COUNT = 4
 
 # The threshold of candidates, and that of connected components, of the paper.
 OURS_AT, CC_AT = 0.1, 0.5
@@ -36,6 +34,7 @@ NAMES = {
     "multihead": "multi-head",
     "downstream": "downstream",
     "ours": "ours, multi-task",
+    "ours_peaks": "ours, multi-task with peaks",
     "segmentation": "segmentation only",
 }
 
@@ -55,21 +54,17 @@ def post_hoc(study: Study, *, share: float = 1.0) -> dict[str, list[Counted]]:
         tests = ScanStats.joined([test for _, test in folds])
         numbers = {
             "cc": [test.components(CC_AT) for _, test in folds],
-            "cc_tuned": [test.components(tuned_threshold(val)) for val, test in folds],
+            "cc_tuned": [test.components(tuned_threshold(val, study.classes)) for val, test in folds],
             "all_zero": [np.zeros(len(test), dtype=np.int64) for _, test in folds],
         }
         predictions = {
-            name: Predictions.of_distributions(
-                [one for test, calibration in parts for one in _counted(test, calibration)],
-                tests.counts,
-                bins=MAX_COUNT,
-                by_class=True,
+            name: study.classes.of_distributions(
+                [one for test, calibration in parts for one in _counted(test, calibration)], tests.counts
             )
             for name, parts in calibrated(folds).items()
         }
         predictions |= {
-            name: Predictions.of_counts(np.concatenate(counts), tests.counts, bins=MAX_COUNT)
-            for name, counts in numbers.items()
+            name: study.classes.of_counts(np.concatenate(counts), tests.counts) for name, counts in numbers.items()
         }
         for name, of in predictions.items():
             found.setdefault(name, []).append(Counted(of, tests.patients))
@@ -88,9 +83,15 @@ def calibrated(folds: Sequence[tuple[ScanStats, ScanStats]]) -> dict[str, list[t
 def learned(study: Study, method: str, *, epoch: str = "best", share: float = 1.0) -> list[Counted]:
     """Counts of networks that learned to count, as their own method has it, for each seed."""
     return [
-        Counted(Predictions.of_bins(np.exp(stats.log_probs), stats.counts), stats.patients)
-        for stats in study.stats(method, epoch=epoch, share=share)
+        Counted(counted_bins(study, stats), stats.patients) for stats in study.stats(method, epoch=epoch, share=share)
     ]
+
+
+def counted_bins(study: Study, stats: ScanStats) -> Predictions:
+    """Counts of a network by its own method: heads know classes, and what follows from the map knows counts."""
+    found = np.exp(stats.log_probs)
+    table = found if found.shape[1] == study.classes.n else study.classes.binned(found)
+    return Predictions.of_bins(table, study.classes.of(stats.counts))
 
 
 def constant_seeds(study: Study, head: str, *, share: float = 1.0) -> list[int]:
@@ -115,29 +116,31 @@ def segmented(study: Study, method: str, *, epoch: str = "best", share: float = 
     return found
 
 
-def at_thresholds(study: Study, predictions: Callable[[ScanStats, float], Predictions]) -> dict[float, list[Counted]]:
+def at_thresholds(
+    study: Study, predictions: Callable[[Study, ScanStats, float], Predictions]
+) -> dict[float, list[Counted]]:
     """Post hoc counts at each threshold, for each seed."""
     stats = study.stats(SEGMENTATION)
     return {
-        threshold: [Counted(predictions(one, threshold), one.patients) for one in stats] for threshold in THRESHOLDS
+        threshold: [Counted(predictions(study, one, threshold), one.patients) for one in stats]
+        for threshold in THRESHOLDS
     }
 
 
-def ours_at(stats: ScanStats, threshold: float) -> Predictions:
+def ours_at(study: Study, stats: ScanStats, threshold: float) -> Predictions:
     """Our counts, of candidates above a threshold."""
-    counted = _counted(stats, Calibration(), threshold)
-    return Predictions.of_distributions(counted, stats.counts, bins=MAX_COUNT, by_class=True)
+    return study.classes.of_distributions(_counted(stats, Calibration(), threshold), stats.counts)
 
 
-def components_at(stats: ScanStats, threshold: float) -> Predictions:
+def components_at(study: Study, stats: ScanStats, threshold: float) -> Predictions:
     """Counts of connected components above a threshold."""
-    return Predictions.of_counts(stats.components(threshold), stats.counts, bins=MAX_COUNT)
+    return study.classes.of_counts(stats.components(threshold), stats.counts)
 
 
-def tuned_threshold(validation: ScanStats) -> float:
+def tuned_threshold(validation: ScanStats, classes: CountClasses) -> float:
     """The threshold at which connected components are right most often on validation scans."""
-    truth = np.minimum(validation.counts, MAX_COUNT)
-    right = np.array([(np.minimum(validation.components(t), MAX_COUNT) == truth).mean() for t in THRESHOLDS])
+    truth = classes.of(validation.counts)
+    right = np.array([(classes.of(validation.components(t)) == truth).mean() for t in THRESHOLDS])
     best = np.flatnonzero(right == right.max())
     return THRESHOLDS[int(best[len(best) // 2])]  # of equally good ones the middle one
 
@@ -162,10 +165,10 @@ def undone() -> Calibration:
     return Calibration.for_positive_weight(LOSS.positive_weight)
 
 
-def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64]) -> Predictions:
-    """Predictions from repeated counts of each scan, shape (n, samples): how often each count came out."""
-    bins = (np.minimum(counts, MAX_COUNT)[:, :, None] == np.arange(MAX_COUNT + 1)).mean(axis=1)
-    return Predictions.of_bins(bins, truth)
+def sampled(counts: NDArray[np.int64], truth: NDArray[np.int64], classes: CountClasses) -> Predictions:
+    """Predictions from repeated counts of each scan, shape (n, samples): how often each class came out."""
+    bins = (classes.of(counts)[:, :, None] == np.arange(classes.n)).mean(axis=1)
+    return Predictions.of_bins(bins, classes.of(truth))
 
 
 def fold_stats(
