@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra [train]")
 
 from lesioncount.errors import ConfigError
-from lesioncount.paper.experiments.arms import HEADS, LOW_DATA, SEGMENTATION, Arm, arm
-from lesioncount.paper.experiments.presets import PRESETS, recipe_of
+from lesioncount.paper.experiments.arms import HEADS, LOW_DATA, OURS, OURS_PEAKS, SEGMENTATION, Arm, arm
+from lesioncount.paper.experiments.presets import PRESETS, HeadRecipe, recipe_of
 
 SMOKE = recipe_of("smoke", "synthetic")
 
@@ -32,7 +32,7 @@ def test_keys_are_the_same_for_the_same_training():
 
 
 def test_keys_change_with_what_is_trained():
-    arms = [arm(SMOKE, method, seed=seed) for method in (SEGMENTATION, *HEADS, "ours") for seed in (0, 1)]
+    arms = [arm(SMOKE, method, seed=seed) for method in (SEGMENTATION, *HEADS, OURS, OURS_PEAKS) for seed in (0, 1)]
     arms += [
         arm(SMOKE, "ours", seed=0, share=LOW_DATA),
         arm(replace(SMOKE, epochs=SMOKE.epochs + 1), "ours", seed=0),
@@ -40,8 +40,8 @@ def test_keys_change_with_what_is_trained():
         arm(replace(SMOKE, rate=1e-3), "ours", seed=0),
         arm(replace(SMOKE, data=replace(SMOKE.data, seed=1)), "ours", seed=0),
         arm(replace(SMOKE, network=replace(SMOKE.network, filters=3)), "ours", seed=0),
-        arm(replace(SMOKE, warmup_epochs=SMOKE.warmup_epochs + 1), "bottleneck", seed=0),
-        arm(replace(SMOKE, head_rates=(("bottleneck", 1.0),)), "bottleneck", seed=0),
+        arm(replace(SMOKE, heads=(("bottleneck", HeadRecipe(1e-2, 7)),)), "bottleneck", seed=0),
+        arm(replace(SMOKE, heads=(("bottleneck", HeadRecipe(1.0, 1)),)), "bottleneck", seed=0),
         arms[0].before,
     ]
     assert len({one.key for one in arms}) == len(arms)
@@ -51,7 +51,7 @@ def test_keys_do_not_change_with_what_makes_no_difference():
     one = arm(SMOKE, "ours", seed=0)
     threads = Arm(one.method, replace(one.config, run=replace(one.config.run, threads=7)), one.before)
     attack = replace(SMOKE, attack=replace(SMOKE.attack, max_steps=99), mc_samples=7)
-    warm = replace(SMOKE, warmup_epochs=9, head_rates=())  # ours has no head
+    warm = replace(SMOKE, heads=())  # ours has no head
     assert {threads.key, arm(attack, "ours", seed=0).key, arm(warm, "ours", seed=0).key} == {one.key}
 
 
