@@ -11,13 +11,19 @@ from lesioncount.cli.arguments import at_least_one, named_path, processes
 _SEEDS = {"smoke": 1}
 _USUAL_SEEDS = 3
 
+# Modules, and the extras that they come with.
+_NEEDED = (
+    ("torch", "train"), ("lightning", "train"), ("monai", "train"), ("sklearn", "reproduce"), ("matplotlib", "report"),
+)  # fmt: skip
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.set_defaults(run=run)
     parser.epilog = (
-        "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial. Trained networks are kept "
-        "in FOLDER/cache, so that the same command resumes a run that was stopped. Needs lesioncount[train,report]. "
+        "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial, which. Trained networks "
+        "are kept in FOLDER/cache, so that the same command resumes a run that was stopped. Needs "
+        "lesioncount[train,report,reproduce]. "
         "Example: lesioncount reproduce --preset smoke"
     )
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="experiments to run (default: all)")
@@ -31,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         action="append",
         metavar="NAME[=FOLDER]",
-        help="synthetic (default), or leaf=FOLDER with the coffee leaf photographs; repeat for both",
+        help="synthetic (default), leaf=FOLDER with the coffee leaf photographs, or nuclei=FOLDER with nuclei.npz; "
+        "repeat for several",
     )
     parser.add_argument(
         "--seeds", type=at_least_one, metavar="N", help="number of training seeds (default: 3; smoke: 1)"
@@ -57,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     """Run experiments, write the page, and print the verdicts."""
     from lesioncount.optional import optional
 
-    for module, extra in (("torch", "train"), ("lightning", "train"), ("monai", "train"), ("matplotlib", "report")):
+    for module, extra in _NEEDED:
         if options.report is None or extra == "report":
             optional(module, extra, "Reproducing the paper")
     from lesioncount.files.output import OutputFolder
@@ -115,7 +122,7 @@ def _data(given: list[str]) -> dict[str, str]:
     parted = [one.partition("=") for one in given]
     for name, _, path in parted:
         if (name == "synthetic") == bool(path):
-            wanted = "--data leaf=FOLDER" if name != "synthetic" else "--data synthetic, without a folder"
+            wanted = f"--data {name}=FOLDER" if name != "synthetic" else "--data synthetic, without a folder"
             raise ConfigError(f"Expected {wanted}.")
     found = {name: path for name, _, path in parted}
     if len(found) < len(given):

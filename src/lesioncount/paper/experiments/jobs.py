@@ -37,6 +37,7 @@ from lesioncount.paper.experiments.kept_files import (
 from lesioncount.paper.experiments.presets import AttackSettings
 from lesioncount.paper.experiments.stats import MapNumbers, ScanStats, map_numbers
 from lesioncount.paper.sources import sources_of
+from lesioncount.runs.plain import read_json
 
 # Scans that go through a network together.
 _BATCH = 8
@@ -127,6 +128,10 @@ class Trained(Job):
         train(config, self.folder(cache), resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
         minutes = (time.monotonic() - began) / 60
         write_note(self.path(cache), {"title": self.arm.title, "minutes": round(minutes, 2)})
+
+    def minutes(self, cache: Path) -> float:
+        """How long it took."""
+        return float(read_json(self.path(cache))["minutes"])
 
     def is_done(self, cache: Path) -> bool:
         """Whether it is finished, and its files are not damaged."""

@@ -62,7 +62,8 @@ class Recipe:
     bins : tuple of int
         Counts at which the classes begin that heads tell apart, and that accuracy is about.
     low_data_epochs : int
-        How many times as many epochs there are with a tenth of the patients, when each has a tenth of the steps.
+        How many times as many epochs there are with a tenth of the patients, when each has a tenth of the steps. 0:
+        there are too few to take a tenth of.
     attack : AttackSettings or None
         None where scans have so many lesions that it is not practical to make one vanish.
     mc_samples : int
@@ -120,6 +121,7 @@ _NUCLEI = replace(
     data=DataConfig(source="nuclei", patients=(), shape=(160, 160), seed=2026, folds=4),
     pretrain_epochs=14,
     epochs=10,
+    low_data_epochs=0,
     bins=(0, 11, 20, 30, 53),  # a fifth of the images in each
     attack=None,
 )
@@ -132,10 +134,10 @@ def _tiny(recipe: Recipe, data: DataConfig) -> Recipe:
         data=data,
         network=NetworkConfig(filters=4, levels=3),
         pretrain_epochs=8,
-        heads=tuple((name, replace(head, warmup_epochs=1)) for name, head in recipe.heads),
+        heads=tuple((name, replace(head, warmup_epochs=2)) for name, head in recipe.heads),
         epochs=2,
         pretrain_rate=1.5e-2,
-        low_data_epochs=1,
+        low_data_epochs=min(recipe.low_data_epochs, 1),
         attack=recipe.attack and AttackSettings(n_scans=4, max_steps=5, rate=5e-3),
         mc_samples=3,
     )

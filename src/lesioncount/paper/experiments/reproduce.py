@@ -8,7 +8,7 @@ from types import ModuleType
 
 from lesioncount.errors import ConfigError
 from lesioncount.files.output import OutputFolder
-from lesioncount.paper.experiments import adversarial, calibration, lowdata, multitask, threshold, uncertainty
+from lesioncount.paper.experiments import adversarial, calibration, lowdata, multitask, threshold, uncertainty, which
 from lesioncount.paper.experiments.jobs import Job
 from lesioncount.paper.experiments.presets import recipe_of
 from lesioncount.paper.experiments.result import Result, names_of
@@ -22,6 +22,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "multitask": multitask,
     "lowdata": lowdata,
     "adversarial": adversarial,
+    "which": which,
 }
 
 
@@ -44,12 +45,13 @@ def reproduce(
     out : Path
         Folder of results: JSON and tables per experiment, and figures. Only earlier results are replaced.
     experiments : sequence of str
-        Of "threshold", "calibration", "uncertainty", "multitask", "lowdata" and "adversarial". Default: all.
+        Of "threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial" and "which". Default: all
+        that make sense on a data set.
     preset : str, default "laptop"
         How large: "smoke" or "laptop".
     data : dict, optional
-        Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs. Default: the
-        synthetic cohort.
+        Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs, "nuclei" that of
+        the images. Default: the synthetic cohort.
     n_seeds : int, default 3
         Number of training seeds.
     jobs : int, default 1
@@ -72,16 +74,30 @@ def reproduce(
         for name, path in (data or {"synthetic": ""}).items()
     ]
     # Before hours of work, after which it could not be written.
-    OutputFolder(out).check(file for study in studies for name in chosen for file in names_of(study.data_set, name))
+    OutputFolder(out).check(
+        file
+        for study in studies
+        for name in chosen
+        if makes_sense(study, name)
+        for file in names_of(study.data_set, name)
+    )
     run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, report=report)
     results = []
     for study in studies:
-        for name in chosen:
+        for name in (name for name in chosen if makes_sense(study, name)):
             result: Result = EXPERIMENTS[name].run(study)
             result.save(out)
             report(f"{name}, {study.data_set}: written")
             results.append(result)
     return results
+
+
+def makes_sense(study: Study, experiment: str) -> bool:
+    """Whether an experiment says anything on a data set: a tenth of 125 images is none, and nuclei are too many."""
+    return not (
+        (experiment == "adversarial" and study.recipe.attack is None)
+        or (experiment == "lowdata" and study.recipe.low_data_epochs == 0)
+    )
 
 
 def checked_experiments(names: Sequence[str]) -> list[str]:
@@ -98,6 +114,7 @@ def _jobs(studies: Iterable[Study], experiments: Sequence[str]) -> list[Job]:
         (study.seeds.index(seed), job)
         for study in studies
         for name in experiments
+        if makes_sense(study, name)
         for job in EXPERIMENTS[name].needs(study)
         for seed in (job.arm.config.run.seed,)
     ]

@@ -26,6 +26,7 @@ QUESTIONS = {
     "multitask": ("What does training with counts gain?", "section 4.2, table 1"),
     "lowdata": ("What is left with a tenth of the training patients?", "appendix C.4"),
     "adversarial": ("How easily is the count fooled?", "appendix C.5"),
+    "which": ("Which count should I use?", "not in the paper"),
 }
 
 
