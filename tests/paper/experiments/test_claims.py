@@ -1,6 +1,7 @@
 """Verdicts: what holds, what does not, and what cannot be told."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ def evidence(low, high, *seeds, side="above", bound=0.0):
 
 
 GOOD, BAD, OPEN = evidence(0.1, 0.3, 0.1, 0.2, 0.3), evidence(-0.3, -0.1, -0.1, -0.2, -0.3), evidence(-1, 1, 0, 0, 0)
+ABSENT = replace(GOOD, untested="the head never learned")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,10 @@ def test_evidence_needs_the_interval_and_every_seed_on_one_side(given, verdict):
         ((GOOD, OPEN), "undecided"),
         ((GOOD, BAD), "does not hold"),
         ((OPEN, BAD), "does not hold"),
+        ((GOOD, ABSENT), "not tested"),
+        ((OPEN, ABSENT), "not tested"),
+        ((BAD, ABSENT), "does not hold"),
+        ((), "not tested"),
     ],
 )
 def test_all_evidence_must_hold_and_one_that_does_not_is_enough(given, verdict):
@@ -76,12 +82,17 @@ def test_evidence_says_what_it_should_be():
     )
 
 
+def test_evidence_against_a_head_that_never_learned_says_so():
+    assert ABSENT.verdict == "not tested"
+    assert ABSENT.text.endswith("(not tested: the head never learned)")
+
+
 def test_claims_survive_plain_values():
-    claim = Claim(7, "leaf", (GOOD, BAD), "10 test scans of 5 patients, 3 training seeds", "A remark.")
+    claim = Claim(7, "leaf", (GOOD, BAD, ABSENT), "10 test scans of 5 patients, 3 training seeds", "A remark.")
     content = claim.to_dict()
     assert content["verdict"] == "does not hold"
     assert content["statement"] == STATEMENTS[7]
-    assert [one["verdict"] for one in content["evidence"]] == ["holds", "does not hold"]
+    assert [one["verdict"] for one in content["evidence"]] == ["holds", "does not hold", "not tested"]
     assert Claim.from_dict(content) == claim
 
 

@@ -1,5 +1,7 @@
 """Ways to count from kept numbers: thresholds chosen on validation, dropout, and the positive weight."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,9 @@ from paper.experiments.made_up import some_maps, stats_of  # noqa: E402 - after 
 import lesioncount as lc  # noqa: E402
 from lesioncount.paper.experiments.arms import LOSS  # noqa: E402
 from lesioncount.paper.experiments.look import LOOKS, SHORT  # noqa: E402
+from lesioncount.paper.experiments.presets import recipe_of  # noqa: E402
 from lesioncount.paper.experiments.stats import THRESHOLDS  # noqa: E402
+from lesioncount.paper.experiments.study import Study  # noqa: E402
 from lesioncount.paper.experiments.ways_to_count import (  # noqa: E402
     NAMES,
     components_at,
@@ -24,6 +28,8 @@ from lesioncount.paper.experiments.ways_to_count import (  # noqa: E402
     undone,
 )
 
+STUDY = Study("synthetic", "smoke", recipe_of("smoke", "synthetic"), (0,), Path())
+
 
 @pytest.fixture
 def stats():
@@ -33,23 +39,23 @@ def stats():
 
 
 def test_the_threshold_of_components_is_the_one_that_was_right_most_often(stats):
-    hits = [components_at(stats, at).hits.mean() for at in THRESHOLDS]
+    hits = [components_at(STUDY, stats, at).hits.mean() for at in THRESHOLDS]
     assert max(hits) == 1
     assert min(hits) < 1
     best = [at for at, share in zip(THRESHOLDS, hits, strict=True) if share == 1]
-    assert tuned_threshold(stats) == best[len(best) // 2]  # of equals the middle one
+    assert tuned_threshold(stats, STUDY.classes) == best[len(best) // 2]  # of equals the middle one
 
 
 def test_ours_counts_the_candidates_of_a_threshold(stats):
     for at in (0.1, 0.6):
-        found = ours_at(stats, at)
+        found = ours_at(STUDY, stats, at)
         for row, peaks in enumerate(stats.existence(at)):
             np.testing.assert_allclose(found.bins[row], lc.PoissonBinomial(peaks).binned(4))
 
 
 def test_samples_of_dropout_are_shares_of_counts():
     counts = np.array([[0, 0, 0, 1], [7, 4, 5, 2], [1, 1, 1, 1]])
-    found = sampled(counts, np.array([0, 9, 2]))
+    found = sampled(counts, np.array([0, 9, 2]), STUDY.classes)
     np.testing.assert_allclose(found.bins, [[0.75, 0.25, 0, 0, 0], [0, 0, 0.25, 0, 0.75], [0, 1, 0, 0, 0]])
     assert found.hits.tolist() == [True, True, False]
     assert found.entropy[2] == 0

@@ -85,7 +85,7 @@ def counted_as_they_are(candidates: KnownTruth, calibration: Calibration | None 
 
 
 def counted_calibrated(known: KnownScans, candidates: KnownTruth) -> list[CountDistribution]:
-    """The distributions after a fit to the counts of other patients; as they are where these are too few."""
+    """The distributions after a fit to the counts of other patients; as they are where none can be fitted."""
 
     def fitted(rest: NDArray[np.int64], part: NDArray[np.int64]) -> Sequence[CountDistribution]:
         try:

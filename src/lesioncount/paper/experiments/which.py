@@ -157,8 +157,9 @@ def _table(study: Study, samples: Mapping[str, Mapping[str, Samples]]) -> Table:
         "mean error is that of the median; exact: the most probable count is right; the 90 % interval should hold "
         f"90 %. Right class and AUROC are about the classes {classes}. What learns from known counts is fitted to "
         f"scans of other patients, in {N_PARTS} parts, the same for all. The regression is a quantile forest on "
-        f"components above {len(THRESHOLDS)} thresholds and on four volumes. Heads tell classes apart; within a class, counts "
-        "are taken as frequent as among other patients. Minutes: of one network on one core, with its pre-training."
+        f"components above {len(THRESHOLDS)} thresholds and on four volumes. Heads tell classes apart; within a class, "
+        "counts are taken as frequent as among other patients. Minutes: of one network on one core, "
+        "with its pre-training."
     )
     return Table("which", "Which count should I use?", columns, tuple(rows), note)
 
