@@ -82,6 +82,12 @@ def test_a_file_changes_some_of_a_preset(tmp_path):
         ("[data]\nfolds = 5\nfold = -1\n", "fold in \\[data\\] to be one of the 5 folds, counted from 0"),
         ("[data]\nfolds = -2\n", "folds in \\[data\\] to be 2 or more, or 0"),
         ("[network]\nhead_dropout = 1.0\n", "head_dropout in \\[network\\] to be below 1"),
+        ("[network]\nhead_readout = 'median'\n", "head_readout in \\[network\\] to be one of mean, max"),
+        ("[network]\nprotocol = 'hills'\n", "protocol in \\[network\\] to be one of paper"),
+        ("[loss]\nbins = [1, 2]\n", "bins in \\[loss\\] to be rising counts, the first of them 0"),
+        ("[loss]\nbins = [0, 3, 3]\n", "bins in \\[loss\\] to be rising counts"),
+        ("[loss]\nbins = ['a']\n", "bins in \\[loss\\] to be rising counts"),
+        ("[run]\nprecision = 'half'\n", "precision in \\[run\\] to be one of float32, bfloat16, auto"),
         ("[run]\nwarmup_epochs = -1\n", "warmup_epochs in \\[run\\] to be at least 0"),
         (
             "[run]\nwarmup_epochs = 2\n",

@@ -13,6 +13,7 @@ from learning.test_training import tiny, train, weights  # noqa: E402 - after th
 from lesioncount.errors import ConfigError, MapFileError  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.module import CountingModule  # noqa: E402
+from lesioncount.learning.networks import NetworkOptions  # noqa: E402
 from lesioncount.learning.training import _module  # noqa: E402
 from lesioncount.paper.sources import sources_of  # noqa: E402
 
@@ -111,6 +112,22 @@ def test_cosine_falls_from_the_top_to_almost_nothing():
     np.testing.assert_allclose([group["lr"] for group in optimizer.param_groups], 0, atol=1e-12)
 
 
+def test_a_frozen_unet_does_not_spend_its_cosine():
+    stages = {"pretrain_epochs": 0, "warmup_epochs": 3, "epochs": 2}
+    config = tiny(network={"method": "downstream"}, optimizer={"schedule": "cosine"}, run=stages)
+    module = CountingModule(config.to_dict(), in_channels=1, prevalence=0.01, steps_per_epoch=4)
+    [optimizer], [schedule] = module.configure_optimizers()
+    rates = []
+    for _ in range(20):
+        rates.append([group["lr"] / 1e-4 for group in optimizer.param_groups])
+        optimizer.step()
+        schedule["scheduler"].step()
+    unet, head = np.transpose(rates)
+    np.testing.assert_allclose(unet[:13], 1)
+    np.testing.assert_allclose(unet[12:], 0.5 * (1 + np.cos(np.pi * np.arange(8) / 8)))
+    np.testing.assert_allclose(head, 0.5 * (1 + np.cos(np.pi * np.arange(20) / 20)))
+
+
 @pytest.mark.parametrize(
     ("method", "stages", "first"),
     [
@@ -149,6 +166,46 @@ def test_parts_that_are_given_are_those_that_are_learned_from(tmp_path):
     own, same, others = (weights(tmp_path / name / "last.ckpt") for name in ("own", "same", "other"))
     assert is_same(own, same)
     assert not is_same(own, others)
+
+
+def module_with(**sections):
+    return CountingModule(tiny(**sections).to_dict(), in_channels=1, prevalence=0.01, steps_per_epoch=1)
+
+
+def test_a_head_can_tell_ranges_of_counts_apart(tmp_path):
+    sections = {"network": {"method": "bottleneck"}, "loss": {"bins": (0, 2, 5)}}
+    module = module_with(**sections)
+    counts = torch.tensor([0, 1, 2, 4, 5, 300])
+    assert module._class_of(counts).tolist() == [0, 0, 1, 1, 2, 2]
+    assert module.network(torch.zeros(1, 1, 8, 16, 16)).log_probs.shape == (1, 3)
+    assert torch.equal(module_with(loss={"bins": (0, 2, 5)})._class_of(counts), counts)  # a map counts by itself
+    scores = train(tiny(**sections, run={"epochs": 1}), tmp_path / "t")
+    assert np.isfinite(scores["test_rps"])
+
+
+def test_the_count_of_a_map_may_be_that_of_its_peaks():
+    assert module_with().count_loss.protocol.candidates == "regions"
+    peaks = module_with(network={"protocol": "peaks"})
+    assert peaks.count_loss.protocol == peaks.network.head.protocol
+    assert peaks.network.head.protocol.candidates == "peaks"
+
+
+def test_a_head_may_look_for_the_largest_value():
+    mean, largest = (module_with(network={"method": "bottleneck", "head_readout": of}) for of in ("mean", "max"))
+    largest.load_state_dict(mean.state_dict())
+    images = torch.randn(2, 1, 8, 16, 16)
+    assert not torch.allclose(mean.eval().network(images).log_probs, largest.eval().network(images).log_probs)
+    with pytest.raises(ValueError, match="head_readout to be one of mean, max"):
+        module_with().network.__class__(NetworkOptions(head_readout="median"))
+
+
+@pytest.mark.parametrize("method", ["map", "downstream"])
+def test_half_as_many_bits_learn_as_well(method, tmp_path):
+    scores = train(tiny(network={"method": method}, run={"epochs": 1, "precision": "bfloat16"}), tmp_path / "t")
+    kept = weights(tmp_path / "t" / "last.ckpt")
+    assert all(value.dtype == torch.float32 and value.isfinite().all() for value in kept.values())
+    full = train(tiny(network={"method": method}, run={"epochs": 1}), tmp_path / "full")
+    assert scores["test_voxel_ece"] == pytest.approx(full["test_voxel_ece"], rel=0.1)
 
 
 def test_dropout_of_a_head_can_be_chosen():

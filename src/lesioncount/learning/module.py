@@ -218,8 +218,10 @@ class CountingModule(lightning.LightningModule):
         n_steps = max(2, self.config.run.n_epochs * self.steps_per_epoch)
         schedule: torch.optim.lr_scheduler.LRScheduler
         if wanted.schedule == "cosine":
-            frozen = self.config.run.warmup_epochs * self.steps_per_epoch
-            begins = {"unet": frozen if self.config.run.epochs else 0}
+            run = self.config.run
+            # A UNet that is frozen first does not spend its cosine on that.
+            waits = run.warmup_epochs if run.epochs and not run.pretrain_epochs else 0
+            begins = {"unet": waits * self.steps_per_epoch}
             schedule = torch.optim.lr_scheduler.LambdaLR(
                 optimizer, [cosine(begins.get(group["name"], 0), n_steps) for group in groups]
             )
