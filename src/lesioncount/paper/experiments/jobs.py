@@ -19,6 +19,7 @@ from lesioncount.errors import ConfigError
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.networks.layers import LAYOUTS
+from lesioncount.learning.networks.precision import is_bfloat16
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
@@ -234,7 +235,8 @@ class DropoutCounted(_WithNetwork):
         scans = parts_of(self.arm.config)["test"]
         counts = np.zeros((len(scans), self.n_samples), dtype=np.int64)
         torch.manual_seed(self.arm.config.run.seed)
-        with torch.inference_mode(), network.mc_dropout():
+        half = torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_bfloat16(self.arm.config.run.precision))
+        with torch.inference_mode(), network.mc_dropout(), half:
             for sample in range(self.n_samples):
                 maps = (map_ for _, images in _batches(scans) for map_ in network.segment(images).sigmoid()[:, 0])
                 for row, map_ in enumerate(maps):

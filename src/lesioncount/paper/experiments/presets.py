@@ -94,9 +94,9 @@ _SMALL = NetworkConfig(filters=8, levels=4, head_dropout=0.1)
 # Those with which each head learned best from a frozen UNet, on the validation scans of a cohort of its own (data seed
 # 77) of the same kind; and for as long as it took there until the score of validation scans was flat.
 _HEADS = (
-    ("bottleneck", HeadRecipe(1e-2, 30)),
-    ("multihead", HeadRecipe(1e-3, 16)),
-    ("downstream", HeadRecipe(1e-3, 16)),
+    ("bottleneck", HeadRecipe(1e-2, 24)),
+    ("multihead", HeadRecipe(1e-3, 12)),
+    ("downstream", HeadRecipe(1e-3, 12)),
 )
 
 _SYNTHETIC = Recipe(
@@ -107,7 +107,7 @@ _SYNTHETIC = Recipe(
     pretrain_rate=5e-3,
     rate=3e-3,
     heads=_HEADS,
-    low_data_epochs=3,
+    low_data_epochs=2,
     attack=AttackSettings(n_scans=40, max_steps=50, rate=1e-3),
 )
 _LEAF = replace(
