@@ -95,10 +95,9 @@ def _attacks(results: Results) -> str:
             rows.setdefault(str(row[1]), {})[float(str(row[0]))] = texts[rate]
             if row[0] == 0.5:
                 paper[str(row[1])] = texts[-1] or "–"
-        head = [data_set, "λ = 0.1", "0.5", "0.9", "paper, λ = 0.5"]
-        found.append(
-            _rows(head, [[name, *(of.get(w, "") for w in (0.1, 0.5, 0.9)), paper[name]] for name, of in rows.items()])
-        )
+        weights = sorted({float(str(row[0])) for row in table.rows})
+        head = [data_set, *(f"λ = {weight:g}" for weight in weights), "paper, λ = 0.5"]
+        found.append(_rows(head, [[name, *(of.get(w, "") for w in weights), paper[name]] for name, of in rows.items()]))
     return "\n\n".join(found)
 
 

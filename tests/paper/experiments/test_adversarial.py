@@ -12,7 +12,6 @@ from lesioncount.paper.experiments.adversarial import (  # noqa: E402 - after th
     ADAPTIVE_THRESHOLD,
     ATTACKED,
     TABLE_1_WEIGHT,
-    WEIGHTS,
     _example,
     _table,
     attacked_patients,
@@ -20,9 +19,12 @@ from lesioncount.paper.experiments.adversarial import (  # noqa: E402 - after th
 )
 from lesioncount.paper.experiments.attack import AttackOutcome  # noqa: E402
 from lesioncount.paper.experiments.multitask import _paper_table  # noqa: E402
-from lesioncount.paper.experiments.presets import recipe_of  # noqa: E402
+from lesioncount.paper.experiments.presets import AttackSettings, recipe_of  # noqa: E402
 from lesioncount.paper.experiments.stats import save_arrays  # noqa: E402
 from lesioncount.paper.experiments.study import Study  # noqa: E402
+
+
+WEIGHTS = AttackSettings(1).weights
 
 
 @pytest.fixture

@@ -25,8 +25,6 @@ from lesioncount.paper.experiments.trained import learned_heads, trained_heads, 
 from lesioncount.paper.experiments.ways_to_count import NAMES, way_of
 from lesioncount.report.drawing import Figure
 
-WEIGHTS = (0.1, 0.5, 0.9)
-
 # That of the paper's table 1.
 TABLE_1_WEIGHT = 0.5
 
@@ -51,7 +49,7 @@ def needs(study: Study) -> Iterator[Job]:
     """What must be trained and attacked."""
     for head in HEADS:
         yield from study.predictions(head, part="val")
-    for weight in (TABLE_1_WEIGHT, *(w for w in WEIGHTS if w != TABLE_1_WEIGHT)):
+    for weight in sorted(settings_of(study).weights, key=lambda weight: weight != TABLE_1_WEIGHT):
         for method in ATTACKED:
             yield from study.attacks(method, weight)
         if weight == TABLE_1_WEIGHT:
@@ -61,7 +59,11 @@ def needs(study: Study) -> Iterator[Job]:
 
 def run(study: Study) -> Result:
     """Attack all methods, and ours again with an attack that sees what the first is blind to."""
-    found = {(method, weight): withstood(study, method, weight) for weight in WEIGHTS for method in ATTACKED}
+    found = {
+        (method, weight): withstood(study, method, weight)
+        for weight in settings_of(study).weights
+        for method in ATTACKED
+    }
     adaptive = {method: withstood(study, method, TABLE_1_WEIGHT, (None, ADAPTIVE_THRESHOLD)) for method in _ADAPTIVE}
     tables, figures = (_table(study, found, adaptive),), tuple(_figures(study, found, adaptive))
     result = study.result("adversarial", attacked_patients(study), tables, figures)
@@ -128,7 +130,7 @@ def attacked_patients(study: Study) -> list[str]:
 
 def _table(study: Study, found: _Found, adaptive: _Adaptive) -> Table:
     rows: list[Row] = []
-    for weight in WEIGHTS:
+    for weight in settings_of(study).weights:
         for method in (*_MULTITASK, SEGMENTATION):
             numbers = published.ADVERSARIAL[weight].get(method, ("", "", ""))
             scores, changes = estimates_of(found[method, weight], _COLUMNS), _median_changes(study, method, weight)
@@ -189,11 +191,11 @@ def _remark(study: Study, found: _Found, adaptive: _Adaptive) -> str:
 
 def _figures(study: Study, found: _Found, adaptive: _Adaptive) -> Iterator[Figure]:
     rates = {
-        way_of(method): [estimate_of(found[method, weight]["success_rate"]) for weight in WEIGHTS]
+        way_of(method): [estimate_of(found[method, weight]["success_rate"]) for weight in settings_of(study).weights]
         for method in (*_MULTITASK, SEGMENTATION)
     }
     seen = {way_of(method): estimate_of(of["success_rate"]) for method, of in adaptive.items()}
-    yield success_figure(rates, WEIGHTS, seen, TABLE_1_WEIGHT)
+    yield success_figure(rates, settings_of(study).weights, seen, TABLE_1_WEIGHT)
     if study.data_set != "synthetic":
         return  # photographs of others are not ours to show
     examples = {method: _example(study, method) for method in _MULTITASK}

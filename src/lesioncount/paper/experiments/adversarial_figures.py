@@ -19,7 +19,11 @@ _AFTER, _BEFORE = 1, 0
 def success_figure(
     rates: dict[str, list[Estimate]], weights: Sequence[float], adaptive: dict[str, Estimate], adaptive_weight: float
 ) -> Figure:
-    """Success rate by λ."""
+    """Success rate by λ; with one of them, a line for each method."""
+    if len(weights) == 1:
+        alone = {LOOKS[method].label: (of[0], method) for method, of in rates.items()}
+        alone |= {f"{SHORT[method]}, adaptive attack too": (one, method) for method, one in adaptive.items()}
+        return _rates_figure(alone, weights[0])
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -41,6 +45,25 @@ def success_figure(
 
     label = "Share of attacks that changed the count, by λ, with 95 % intervals over patients."
     return Figure("success", label, svg(draw, height_inch=4.4, width_inch=4.4))
+
+
+def _rates_figure(rates: dict[str, tuple[Estimate, str]], weight: float) -> Figure:
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for row, (one, method) in enumerate(rates.values()):
+            colour = LOOKS[method].colour
+            axes.plot([one.low, one.high], [row, row], color=colour, linewidth=1.8)
+            axes.plot(one.value, row, LOOKS[method].marker, color=colour, markersize=7)
+        axes.set_yticks(range(len(rates)), list(rates))
+        axes.set(
+            xlabel=f"attacks that changed the count, λ = {weight:g}", xlim=(-0.02, 1.02), ylim=(len(rates) - 0.5, -0.5)
+        )
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", linewidth=0.3, alpha=0.5)
+        in_percent(axes.xaxis)
+
+    label = f"Share of attacks that changed the count, λ = {weight:g}, with 95 % intervals over patients."
+    return Figure("success", label, svg(draw, height_inch=1.2 + 0.3 * len(rates), width_inch=6.0))
 
 
 def example_figure(examples: dict[str, dict[str, NDArray[Any]]]) -> Figure:

@@ -86,20 +86,22 @@ def _fingerprint(source: str, path: str) -> str:
 
 
 def arm(recipe: Recipe, method: str, *, seed: int, fold: int = 0, share: float = 1.0) -> Arm:
-    """The training of a method: all start from the same segmentation and train on masks for as many epochs."""
+    """The training of a method: all start from the same segmentation."""
     before = _pretrained(recipe, seed, fold, share)
     head = dict(recipe.heads).get(method)
     repeat = _repeat(recipe, share)
     run = RunConfig(
         pretrain_epochs=0,
         warmup_epochs=head.warmup_epochs * repeat if head else 0,
-        epochs=recipe.epochs * repeat,
+        epochs=(head.epochs if head and head.epochs else recipe.epochs) * repeat,
         validate_every=repeat,
         seed=seed,
         threads=1,
         precision=PRECISION,
     )
     loss = replace(LOSS, max_count=recipe.max_count, bins=recipe.bins if head else ())
+    if head and head.count_weight:
+        loss = replace(loss, count_weight=head.count_weight, count_growth=0.0)
     config = TrainingConfig(
         data=before.config.data,
         network=replace(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -159,7 +159,7 @@ class _WithNetwork(Job):
     def key(self) -> str:
         """Changes with the network, and with every other field."""
         values = [getattr(self, one.name) for one in fields(self) if one.name != "arm"]
-        plain = [asdict(value) if isinstance(value, AttackSettings) else value for value in values]
+        plain = [_of_one_attack(value) if isinstance(value, AttackSettings) else value for value in values]
         return content_key(self.kind, self.arm.key, *plain)
 
     @property
@@ -283,6 +283,11 @@ class Attacked(_WithNetwork):
         seen = self.gradient_threshold
         outcome = attack(network, scans, settings=self.settings, weight=self.weight, gradient_threshold=seen, seed=seed)
         save_arrays(self.path(cache), outcome.arrays())
+
+
+def _of_one_attack(settings: AttackSettings) -> dict[str, Any]:
+    """What one attack depends on: not which others there are."""
+    return {name: value for name, value in asdict(settings).items() if name != "weights"}
 
 
 def attackable(scans: ScanSource, n: int, *, seed: int) -> list[LearningScan]:
