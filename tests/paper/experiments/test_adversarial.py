@@ -23,7 +23,6 @@ from lesioncount.paper.experiments.presets import AttackSettings, recipe_of  # n
 from lesioncount.paper.experiments.stats import save_arrays  # noqa: E402
 from lesioncount.paper.experiments.study import Study  # noqa: E402
 
-
 WEIGHTS = AttackSettings(1).weights
 
 
