@@ -96,9 +96,10 @@ def comparison_table(counts: _BySamples, maps: _BySamples, name: str, title: str
     note = (
         "All networks start from the same pre-trained segmentation and then train at the same rates, for the same "
         "number of epochs on masks; but the bottleneck head, which teaches the UNet what it reads, for longer. The "
-        "other heads are warmed up first, on a UNet that is frozen. Only networks of ours differ from segmentation only "
-        "in nothing but the count loss. Voxel F1 is taken at the threshold that is best on validation; false positives are candidates above 0.5 that touch no lesion. Post "
-        "hoc methods and connected components count from the map of the network trained on segmentation only. "
+        "other heads are warmed up first, on a UNet that is frozen. Only networks of ours differ from segmentation "
+        "only in nothing but the count loss. Voxel F1 is taken at the threshold that is best on validation; false "
+        "positives are candidates above 0.5 that touch no lesion. Post hoc methods and connected components count "
+        "from the map of the network trained on segmentation only. "
         f"{more}"
     ).strip()
     columns = (Column("method"), *COUNT_COLUMNS.values(), *VOXEL_COLUMNS.values())
