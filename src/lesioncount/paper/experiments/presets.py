@@ -104,7 +104,7 @@ _SMALL = NetworkConfig(filters=8, levels=4, head_dropout=0.1)
 # kind; and for as long as it took there until the score of validation scans was flat. The lowest level of a UNet that
 # has only learned to segment may know nothing of lesions: the bottleneck head has to teach it, and learns with it.
 _HEADS = (
-    ("bottleneck", HeadRecipe(1e-2, 0, epochs=16, count_weight=0.02)),
+    ("bottleneck", HeadRecipe(1e-2, 0, epochs=32, count_weight=0.02)),
     ("multihead", HeadRecipe(1e-3, 12)),
     ("downstream", HeadRecipe(1e-3, 12)),
 )
