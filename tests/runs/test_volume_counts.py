@@ -65,6 +65,12 @@ def test_shards_channels_and_pictures(tmp_path, probabilities):
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "l.zarr"))[...], labels)
 
 
+def test_chunks_may_hold_several_channels(tmp_path, probabilities):
+    both = np.stack([np.zeros_like(probabilities), probabilities])
+    array = stored(tmp_path / "c.zarr", both, chunks=(2, 16, 16, 16))
+    assert_same(lc.count_volume(array, channel=1), lc.count_lesions(probabilities))
+
+
 def test_bytes_and_logits(tmp_path, probabilities):
     bytes_ = np.round(probabilities * 255).astype(np.uint8)
     array = stored(tmp_path / "b.zarr", bytes_)

@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         channel=options.channel,
         scale=options.scale,
         logits=options.logits,
+        level=options.level,
         save_labels=options.save_labels or options.save_colours,
         save_existence=options.save_existence,
         save_colours=options.save_colours,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import to_path
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.fingerprints import fingerprint_of, is_written
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
@@ -86,7 +87,7 @@ def write_report(
             files.remove()  # of scans that were counted again, with the same result
         return out / _PAGE
     results = results if isinstance(results, RunResults) else read_results(out)
-    shown = {} if images is None else images_of(results, Path(images), suffix=images_suffix)
+    shown = {} if images is None else images_of(results, to_path(images), suffix=images_suffix)
     keys = files.keys({scan.name: [shown.get(scan.name)] for scan in results.counted})
     in_folder = len(results.scans) > FEW_SCANS
     there, fingerprint = files.noted(keys), _fingerprint(results.run, results.scans, keys)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from lesioncount.errors import MapFileError, WorkerDiedError
-from lesioncount.files.formats import map_ending
+from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.output import OutputFolder
-from lesioncount.files.zarr_store import is_large_volume
+from lesioncount.files.remote_path import to_path
 from lesioncount.runs.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
@@ -30,7 +30,14 @@ from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
 from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
-from lesioncount.runs.scan_outputs import label_volume_file, output_names, own_names, remove_label_volume
+from lesioncount.runs.scan_outputs import (
+    label_name,
+    label_volume_file,
+    output_names,
+    own_names,
+    remove_label_volume,
+    remove_ome_labels,
+)
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
@@ -104,8 +111,8 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     scans = (selection or Selection()).find(
         inputs,
         folder.path,
-        mask=None if mask is None else Path(mask),
-        regions=None if regions is None else Path(regions),
+        mask=None if mask is None else to_path(mask),
+        regions=None if regions is None else to_path(regions),
         members=members,
         known=known if resume else None,
     )
@@ -164,7 +171,7 @@ def _count_all(
             todo.append(scan)
         else:
             tell(before)
-    spread = [is_spread(scan, is_alone=len(todo) == 1) for scan in todo]
+    spread = [is_spread(scan, settings.level, is_alone=len(todo) == 1) for scan in todo]
     volumes, todo = list(compress(todo, spread)), list(compress(todo, map(not_, spread)))
     for place, future in results_of(count, todo, jobs=jobs, cluster=cluster if todo else None):
         try:
@@ -177,9 +184,9 @@ def _count_all(
             tell(count(scan, jobs=jobs, client=client))
 
 
-def is_spread(scan: ScanFiles, *, is_alone: bool) -> bool:
+def is_spread(scan: ScanFiles, level: int | None = None, *, is_alone: bool) -> bool:
     """Whether one scan is counted by all processes or workers together: large volumes, and a volume that is alone."""
-    return is_large_volume(scan.path) or (is_alone and map_ending(scan.path) == ".zarr")
+    return is_large_volume(scan.path, level) or (is_alone and map_ending(scan.path) == ".zarr")
 
 
 def why_failed(error: Exception, *, done: str = "counted") -> str:
@@ -235,6 +242,8 @@ def _remove_outputs(folder: OutputFolder, name: str, *, but: Collection[str] = (
     for one in own_names(name):
         if one not in but:
             folder.remove(one)
+    if label_name(name) not in but:
+        remove_ome_labels(folder, name)
     if label_volume_file(name) not in but:
         remove_label_volume(folder, name)
 

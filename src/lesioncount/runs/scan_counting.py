@@ -12,7 +12,13 @@ from lesioncount.runs.bids_output import remove_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.scan_outputs import expected_names, own_names, remove_label_volume, write_outputs
+from lesioncount.runs.scan_outputs import (
+    expected_names,
+    own_names,
+    remove_label_volume,
+    remove_ome_labels,
+    write_outputs,
+)
 from lesioncount.runs.settings import Settings
 
 # Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
@@ -34,6 +40,7 @@ def count_scan(
     if not record.summary.is_counted:  # not the maps of another time
         for name in own_names(scan.name):
             folder.remove(name)
+        remove_ome_labels(folder, scan.name)
         remove_label_volume(folder, scan.name)
         remove_scan(folder, scan)
     try:
@@ -104,6 +111,7 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool,
         channel=settings.channel,
         scale=settings.scale,
         logits=settings.logits,
+        level=settings.level,
         keep_runs=settings.has_outputs or is_shown,
         keep_shades=is_shown,
         jobs=jobs,

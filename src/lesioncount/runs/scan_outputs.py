@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.formats import is_large_volume
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.label_volumes import write_labels_into
 from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.files.ome_labels import ome_label_files
 from lesioncount.files.output import OutputFolder
-from lesioncount.files.zarr_store import is_large_volume
+from lesioncount.files.zarr_store import level_shapes
 from lesioncount.runs.bids_output import BidsPlace, write_scan
 from lesioncount.runs.colours import COLOUR_TABLES
 from lesioncount.runs.dicom import dicom_names, write_dicom
@@ -69,11 +72,27 @@ def own_names(name: str, wanted: CountedWith | None = None) -> tuple[str, ...]:
     return tuple(one for names, is_wanted in everything.items() if is_wanted for one in names)
 
 
+def ome_label_name(name: str) -> str:
+    """The folder of the label image of a scan whose map is OME-Zarr."""
+    return f"{name}_lesions.ome.zarr"
+
+
+def remove_ome_labels(folder: OutputFolder, name: str) -> None:
+    """Remove the label image of a scan, as far as it is ours."""
+    store = ome_label_name(name)
+    written = sorted(one for one in folder.names() if one.startswith(f"{store}/"))
+    for one in written:
+        folder.remove(one)
+    folders = {str(parent) for one in written for parent in PurePosixPath(one).parents} - {"."}
+    for one in sorted(folders, key=len, reverse=True):
+        folder.remove_empty(one)
+
+
 def output_names(scan: ScanFiles, wanted: CountedWith) -> tuple[str, ...]:
     """All files that are written of a scan beside its record, those of a BIDS derivative included."""
     bids = BidsPlace.of(scan.whose).files if wanted.bids and scan.problem is None else ()
     own = own_names(scan.name, wanted)
-    if wanted.save_labels and is_large_volume(scan.path):
+    if wanted.save_labels and is_large_volume(scan.path, wanted.reading.level):
         own = (label_volume_file(scan.name), *(one for one in own if one != label_name(scan.name)))
     return (*own, *bids)
 
@@ -96,6 +115,11 @@ def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, cou
     elif how.save_labels:
         labels = candidates.label_map(np.uint16 if len(candidates) < 1 << 16 else np.int32)
         _write_image(folder, label_name(scan.name), labels, grid, intent="label")
+        remove_ome_labels(folder, scan.name)  # chunks that are empty now would stay
+        if count.source.ome is not None:
+            existence, shapes = [one.best_existence for one in lesions], level_shapes(grid.path, count.source.ome)
+            files = ome_label_files(labels, count.source.ome, existence, shapes=shapes)
+            folder.write_together({f"{ome_label_name(scan.name)}/{key}": content for key, content in files.items()})
     if how.save_existence:
         values = candidates.existence_map([lesion.best_existence for lesion in lesions])
         _write_image(folder, existence_name(scan.name), values, grid)

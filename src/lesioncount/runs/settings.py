@@ -22,15 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the voxels of a file are read: which channel, on what scale, and whether they are logits."""
+    """How the voxels of a file are read: which channel and level, on what scale, and whether they are logits."""
 
     channel: int | None = None
     scale: float | None = None
     logits: bool = False
+    level: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As options of `open_map`."""
-        return {"channel": self.channel, "scale": self.scale, "logits": self.logits}
+        plain = {"channel": self.channel, "scale": self.scale, "logits": self.logits}
+        return plain if self.level is None else plain | {"level": self.level}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """From plain values among others; ValueError or KeyError if they are none."""
+        names = [one.name for one in fields(cls) if one.name != "level" or "level" in content]
+        return typed({name: content[name] for name in names}, cls)
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,7 @@ class CountedWith:
         applied = typed(content.get("calibration"), dict[str, Any] | None) or {}
         return cls(
             CountingProtocol.from_dict(typed(content["protocol"], dict[str, Any])),
-            typed({one.name: content[one.name] for one in fields(Reading)}, Reading),
+            Reading.from_dict(content),
             typed(content.get("save_labels", False), bool),
             typed(content.get("conformal", False), bool),
             read_calibration({name: value for name, value in applied.items() if name != "fingerprint"})
@@ -136,7 +144,7 @@ class Settings:
     ----------
     protocol : CountingProtocol
         What counts as one lesion.
-    channel, scale, logits
+    channel, scale, logits, level
         As in `open_map`.
     save_labels : bool
         Write the candidates as a label map.
@@ -171,6 +179,7 @@ class Settings:
     dicom: DicomOutput | None = None
     regions: RegionSettings | None = None
     questions: tuple[Question, ...] = ()
+    level: int | None = None
 
     @property
     def has_outputs(self) -> bool:
@@ -183,7 +192,7 @@ class Settings:
         fit = self.calibration
         return CountedWith(
             self.protocol,
-            Reading(self.channel, self.scale, self.logits),
+            Reading(self.channel, self.scale, self.logits, self.level),
             self.save_labels,
             self.conformal,
             None if fit is None else fit.calibration,

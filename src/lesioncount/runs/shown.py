@@ -15,6 +15,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.files import png, tiff
 from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.remote_path import why_gone
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
 from lesioncount.runs.records import ScanRecord, read_record
@@ -106,7 +107,7 @@ def _of_record(record: ScanRecord) -> ShownScan:
     summary, settings = record.summary, record.counted_with
     path = summary.grid.path
     if settings is None or not path.exists():
-        raise MapFileError(f"The map {path} of {record.name} is no longer there, but is needed to show it.")
+        raise MapFileError(f"The map {path} of {record.name} {why_gone(path)}, but is needed to show it.")
     count = count_file(
         path, protocol=settings.protocol, mask=summary.within, keep_runs=True, **settings.reading.to_dict()
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -19,6 +18,7 @@ from lesioncount.errors import MapError, ShapeError
 from lesioncount.files import open_map, open_mask
 from lesioncount.files.label_volumes import check_new_volume, write_label_volume
 from lesioncount.files.mask_grid import mask_on
+from lesioncount.files.remote_path import check_local
 from lesioncount.files.source import MapSource
 from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.files.zarr_store import source_of_array
@@ -83,7 +83,7 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     protocol = defined(protocol, definition, count_volume)
     source = _source(volume, channel).read_as(scale=scale, logits=logits)
     if labels is not None:
-        check_new_volume(Path(labels))
+        check_new_volume(check_local(labels))
     spacing = checked_spacing(source.spacing_mm if spacing_mm is None else spacing_mm, len(source.shape), protocol)
     keep = keep_runs or labels is not None
     (candidates,), _ = volume_candidates(
@@ -91,7 +91,7 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     )
     candidates.warn(stacklevel=2)
     if labels is not None:
-        write_label_volume(Path(labels), candidates, volume_of(source).chunk_shape)
+        write_label_volume(check_local(labels), candidates, volume_of(source).chunk_shape)
     return LesionCount.of(candidates)
 
 
