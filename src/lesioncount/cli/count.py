@@ -90,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
             overwrite=options.overwrite,
             progress=progress,
             show=show,
+            parquet=options.parquet,
         )
     shown = len(result.scans) if options.verbose else _SHOWN
     if not options.quiet:

@@ -82,6 +82,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes SCAN_lesions.zarr)",
     )
     work.add_argument(
+        "--parquet",
+        action="store_true",
+        help="also write each table as Parquet, for millions of rows: lesions.parquet beside lesions.tsv",
+    )
+    work.add_argument(
         "--save-existence",
         action="store_true",
         help="also write maps in which each candidate has its existence, SCAN_existence.nii.gz",

@@ -81,11 +81,12 @@ def map_ending(path: Path) -> str | None:
     if isinstance(path, RemotePath):  # asked only if its name does not say it
         ending = _ending_in(path.name) or (".zarr" if zarr_store.is_remote_zarr(path) else None)
         return ".zarr" if ending in zarr_store.ENDINGS else ending
-    with suppress(OSError):  # a name that is too long
-        if any((path / meta).is_file() for meta in zarr_store.METADATA):
-            return ".zarr"  # whatever it is called, such as an array inside a group
+    # Most are files, which a single look tells; a name that is too long is neither.
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - takes any name
+    if is_folder and any((path / meta).is_file() for meta in zarr_store.METADATA):
+        return ".zarr"  # whatever it is called, such as an array inside a group
     ending = _ending_in(path.name)
-    if ending is None and zarr_store.is_ome_group(path):
+    if ending is None and is_folder and zarr_store.is_ome_group(path):
         return ".zarr"
     if ending is None:
         return ".dcm" if sop_class(path) in SEGMENTATIONS else None  # hospitals often write no ending

@@ -98,6 +98,27 @@ class OutputFolder:
         with self.replacing(name, though_changed=though_changed) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # names may be no Unicode
 
+    def announce(self, names: Iterable[str]) -> None:
+        """Say which texts with a check sum are about to be written, and wait until that is on the disk.
+
+        Whoever waits for the disk once for many small files need not wait for each: see `write_announced`.
+        """
+        self._make(self.path)
+        free = (name for name in names if not self._is_taken(name) or self.is_ours(name))
+        if hashes := dict.fromkeys(free, _EMPTY):
+            self._record(hashes, wait=True)
+
+    def write_announced(self, name: str, text: str, *, though_changed: bool = False) -> None:
+        """Write a text with a check sum that was announced, complete or not at all, and do not wait for the disk.
+
+        A power cut within the next half a minute may leave it empty, but it is known as ours then, and made again.
+        """
+        if not though_changed:
+            self.check([name])
+        self._make((self.path / name).parent)
+        text = certified(Path(name).name, text)
+        write_quickly(self.path / name, text.encode("utf-8", "backslashreplace"), made_in=self.path)
+
     def write_together(self, files: Mapping[str, bytes]) -> None:
         """Write several small files that can be made again, each complete or not at all, and none waited for.
 
@@ -122,6 +143,10 @@ class OutputFolder:
         path = self.path / name
         self._make(path.parent)
         Journal(path).append(line)
+
+    def make(self, name: str) -> None:
+        """Make a folder in this one, unless it is there."""
+        self._make(self.path / name)
 
     def remove(self, name: str) -> None:
         """Remove a file if it is ours."""
@@ -230,11 +255,13 @@ class OutputFolder:
     def _is_taken(self, name: str) -> bool:
         return os.path.lexists(self.path / name)  # of a name that is too long: no
 
-    def _record(self, hashes: Mapping[str, str]) -> None:
+    def _record(self, hashes: Mapping[str, str], *, wait: bool = False) -> None:
         # In one piece, and on a line of its own even after one that a full disk has cut.
         with (self.path / f".lesioncount.{socket.gethostname()}-{os.getpid()}.tsv").open("ab", buffering=0) as ledger:
             lines = "".join(f"\n{sha256}\t{name}" for name, sha256 in hashes.items())
             ledger.write(lines.encode("utf-8", "backslashreplace"))
+            if wait:
+                os.fsync(ledger.fileno())
         if "_written" in self.__dict__:  # else it is read when it is needed, from this file, too
             for name, sha256 in hashes.items():
                 self._written.setdefault(name, set()).add(sha256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -145,9 +146,13 @@ def _open_level(path: Path, image: OmeImage, channel: int | None) -> MapSource:
 
 
 def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
-    """The voxels along each axis of space, at the level of an image and at each that is coarser."""
-    found = [open_stored(_inside(path, level.path)).shape for level in image.levels[image.level :]]
-    return [tuple(shape[place] for place in image.space) for shape in found]
+    """The voxels along each axis of space, at the level of an image and at those that follow, while none has more."""
+    arrays = (open_array(_inside(path, level.path)) for level in image.levels[image.level :])
+    shapes = [tuple(int(array.shape[place]) for place in image.space) for array in arrays]
+    coarser_ones = itertools.takewhile(
+        lambda pair: all(m <= n for n, m in zip(*pair, strict=True)), itertools.pairwise(shapes)
+    )
+    return [*shapes[:1], *(coarser for _, coarser in coarser_ones)]
 
 
 def _source(stored: StoredArray, index: Sequence[int | None], grid: VoxelGrid) -> MapSource:
@@ -180,13 +185,13 @@ def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n
 def open_stored(path: Path) -> StoredArray:
     """Open an array on a disk or elsewhere, checked before anything is allocated for it."""
     files = files_in(path)
-    stored = _stored(path, _open_array(path), files)
+    stored = _stored(path, open_array(path), files)
     _check_promise(path, files, stored.shape, stored.chunks, stored.dtype.itemsize)
     stored.check_piece(math.prod(stored.chunks))
     return stored
 
 
-def _open_array(path: Path) -> Any:
+def open_array(path: Path) -> Any:
     """Open the array in a folder, on a disk or elsewhere; the one place where this is done."""
     zarr = optional("zarr", "cluster", "Reading zarr")
     _check_metadata(path)
@@ -230,8 +235,8 @@ def _is_large_elsewhere(path: RemotePath, level: int | None) -> bool:
 def _is_large(path: Path, level: int | None) -> bool:
     image = ome_image(path, attributes_of(path))
     if image is None:
-        return math.prod(map(int, _open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
-    array = _open_array(_inside(path, image.levels[image.check_level(path, level)].path))
+        return math.prod(map(int, open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
+    array = open_array(_inside(path, image.levels[image.check_level(path, level)].path))
     return math.prod(int(array.shape[place]) for place in image.space) > volumes.LARGE_VOLUME
 
 
@@ -296,6 +301,12 @@ def attributes_of(path: Path) -> Mapping[str, Any]:
         if isinstance(content, dict) and content:
             return content
     return {}
+
+
+def ome_version(path: Path) -> str | None:
+    """The version of OME-Zarr that an image is of; None if it is none."""
+    image = ome_image(path, attributes_of(path))
+    return None if image is None else image.version
 
 
 @lru_cache(maxsize=64)

@@ -6,10 +6,10 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError
@@ -166,8 +166,11 @@ def _chosen_in(folder: Path, leave_out: Path | None, suffix: str | None) -> list
     """The maps in a folder that are to be counted; an error if there are none, which says what there is."""
     everything = maps_in(folder)
     others = without_results(everything, folder)
-    kept = [file for file in others if leave_out is None or not _is_below(file, leave_out)]
-    chosen = [file for file in kept if _is_chosen(file, folder, suffix)]
+    # Of many files in few folders, each folder is looked at once.
+    is_left_out = cache(lambda parent: leave_out is not None and _is_below(parent, leave_out))
+    is_bids = cache(lambda parent: _in_dataset(parent, folder))
+    kept = [file for file in others if not is_left_out(file.parent)]
+    chosen = [file for file in kept if _is_chosen(file, suffix, is_bids)]
     if chosen:
         return _one_of_each(_without_pictures(chosen))
     if kept and suffix is not None:
@@ -183,13 +186,13 @@ def _chosen_in(folder: Path, leave_out: Path | None, suffix: str | None) -> list
     )
 
 
-def _is_chosen(file: Path, folder: Path, suffix: str | None) -> bool:
+def _is_chosen(file: Path, suffix: str | None, is_bids: Callable[[Path], bool]) -> bool:
     if suffix is not None:
         return file.name.endswith(suffix) or scan_name(file).endswith(suffix)
     name = BidsName.of(scan_name(file))
     if name.entities.get("desc", "").endswith("existence") and name.suffix == MAP_SUFFIX:
         return False  # a map that we made of another one
-    if _in_dataset(file.parent, folder):
+    if is_bids(file.parent):
         return name.suffix == MAP_SUFFIX
     return not (file.parent.name in DATATYPES and name.folders and _NO_MAPS.fullmatch(name.suffix or ""))
 
@@ -226,7 +229,9 @@ def without_results(files: Sequence[Path], root: Path) -> list[Path]:
 
     Maps that `lesioncount predict` wrote are there to be counted: such a folder has no ``run.json``.
     """
-    parents = {parent for file in files for parent in file.parents if parent == root or root in parent.parents}
+    folders = {file.parent for file in files}
+    above = {parent for folder in folders for parent in (folder, *folder.parents)}
+    parents = [parent for parent in above if parent == root or root in parent.parents]
     counted = [parent for parent in parents if (parent / "run.json").is_file()]
     # Of a zarr store, which is found as a whole, each file is a result.
     names = ((parent, name, name.partition("/")[0]) for parent in counted for name in _ours_in(parent))
@@ -243,10 +248,11 @@ def _examples(files: Sequence[Path]) -> str:
     return f"{files[0].name}{f' and {len(files) - 1} more' if len(files) > 1 else ''}"
 
 
-def _is_below(path: Path, folder: Path) -> bool:
-    if isinstance(path, RemotePath):
+def _is_below(parent: Path, folder: Path) -> bool:
+    """Whether a folder is another one, or lies below it."""
+    if isinstance(parent, RemotePath):
         return False
-    parent = path.parent.resolve()
+    parent = parent.resolve()
     return folder.resolve() in (parent, *parent.parents)
 
 
@@ -261,7 +267,7 @@ def maps_in(folder: Path) -> list[Path]:
 
 def _without_pictures(found: list[Path]) -> list[Path]:
     """Without PNG beside maps of other kinds: those are previews of them."""
-    maps = [path for path in found if map_ending(path) != ".png"]
+    maps = [path for path in found if path.suffix.lower() != ".png" or map_ending(path) != ".png"]
     return maps or found
 
 
@@ -269,10 +275,12 @@ def _files_in(folder: Path) -> Iterator[Path]:
     """Files below a folder, and zarr arrays as a whole; nothing hidden, and links to folders are not followed."""
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in entries:
-            path = Path(entry.path)
             if entry.name.startswith("."):
                 continue
-            if not path.is_dir() or map_ending(path) == ".zarr":
+            path = Path(entry.path)
+            # A link may lead in a circle, which pathlib takes for no folder.
+            is_folder = path.is_dir() if entry.is_symlink() else entry.is_dir()
+            if not is_folder or map_ending(path) == ".zarr":
                 yield path
             elif not entry.is_symlink():
                 yield from _files_in(path)

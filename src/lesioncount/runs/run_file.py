@@ -30,7 +30,7 @@ def time_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunScan:
     """What became of a scan: its error, or None; and the path of its map, where it is known."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -15,13 +15,13 @@ from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of, is_large_volume
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.files.remote_version import version_of
-from lesioncount.runs.plain import present
+from lesioncount.runs.plain import cells, present
 from lesioncount.runs.whose import Whose
 
 _HASHED_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ScanFiles:
     """One scan to be counted: its name in the results, and its files.
 
@@ -68,7 +68,7 @@ class ScanFiles:
         return self.members or (self.path,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileFacts:
     """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
 
@@ -144,7 +144,7 @@ class FileFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, of what there is."""
-        return present(asdict(self))
+        return present(cells(self))
 
 
 FileStates = dict[Path, object]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,7 +13,7 @@ from lesioncount.errors import CalibrationError
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.questions import Question
-from lesioncount.runs.plain import present, typed
+from lesioncount.runs.plain import in_one_line, present, typed
 from lesioncount.runs.region_settings import CountedRegions, RegionSettings
 from lesioncount.runs.scan_numbers import CONFIDENCE
 from lesioncount.trust.calibration import Calibration
@@ -113,6 +115,12 @@ class CountedWith:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """From plain values; ValueError, KeyError or TypeError if they are none."""
+        return cls._from_text(in_one_line(content))
+
+    @classmethod
+    @lru_cache(maxsize=8)  # all records of a run have the same
+    def _from_text(cls, text: str) -> Self:
+        content = json.loads(text)
         from lesioncount.trust.fitting.evidence import (
             read_calibration,
         )  # not at the top: for those who read results back
@@ -186,7 +194,7 @@ class Settings:
         """Whether anything is written of a scan beside its record."""
         return any((self.save_labels, self.save_existence, self.save_colours, self.bids, self.dicom is not None))
 
-    @property
+    @cached_property
     def recorded(self) -> CountedWith:
         """What is recorded of them."""
         fit = self.calibration

@@ -30,7 +30,7 @@ from lesioncount.runs.changes.tables import (
     lineage_rows,
 )
 from lesioncount.runs.names import check_case
-from lesioncount.runs.records import record_name
+from lesioncount.runs.record_files import record_name
 from lesioncount.runs.run_file import RUN_FILE
 from lesioncount.runs.scan_files import fingerprint
 from lesioncount.runs.tables import filled_columns, to_tsv
