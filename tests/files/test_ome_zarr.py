@@ -9,8 +9,9 @@ import pytest
 import zarr
 from ome_stores import write_group, write_ome
 
-from lesioncount.errors import ChannelError, MapFileError
-from lesioncount.files import open_map
+import lesioncount as lc
+from lesioncount.errors import ChannelError, MapError, MapFileError
+from lesioncount.files import open_map, volumes
 from lesioncount.files.formats import scan_name
 from lesioncount.runs import Settings, count_batch, count_file
 from lesioncount.runs.inspection import inspect_map
@@ -215,6 +216,59 @@ def test_labels_of_an_earlier_run_are_replaced_as_a_whole(tmp_path, volume, vers
     assert not open_map(store).array().any()
     count_batch([path], out, settings=Settings(), overwrite=True)
     assert not store.exists()
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_labels_of_large_images_are_label_images_too(tmp_path, volume, version, monkeypatch):
+    monkeypatch.setattr(volumes, "LARGE_VOLUME", 1000)
+    both = [np.stack([np.zeros_like(one), one]) for one in (volume, volume[::2, ::2, ::2])]
+    path, out = write_ome(tmp_path / "scan.zarr", both, axes="czyx", version=version), tmp_path / "out"
+    wanted = Settings(save_labels=True, channel=1)
+    assert count_batch([path], out, settings=wanted).scans[0].error is None
+    store = out / "scan_lesions.ome.zarr"
+    expected = count_file(path, channel=1, keep_runs=True).result.candidates.label_map()
+    np.testing.assert_array_equal(open_map(store).array(), expected)
+    np.testing.assert_array_equal(open_map(store, level=1).array(), expected[1::2, 1::2, 1::2])
+    assert not (out / "scan_lesions.zarr").exists()
+    last = store / ("zarr.json" if version == "0.5" else ".zgroup")
+    before = last.stat().st_mtime_ns
+    count_batch([path], out, settings=wanted, resume=True)
+    assert last.stat().st_mtime_ns == before
+    last.unlink()
+    count_batch([path], out, settings=wanted, resume=True)
+    np.testing.assert_array_equal(open_map(store).array(), expected)
+    count_batch([path], out, settings=Settings(channel=1), overwrite=True)
+    assert not store.exists()
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_count_volume_takes_a_level_and_puts_labels_into_the_image(tmp_path, volume, version):
+    levels = [volume, volume[::2, ::2, ::2], volume[::4, ::4, ::4]]
+    path = write_ome(tmp_path / "scan.zarr", levels, version=version)
+    fine = lc.count_volume(path, labels=path / "labels" / "lesions", keep_runs=True)
+    coarse = lc.count_volume(str(path), level=1, labels=path / "labels" / "coarse", jobs=1)
+    assert fine.candidates.spacing_mm == (0.0005,) * 3
+    assert coarse.candidates.spacing_mm == (0.001,) * 3
+    assert len(coarse.candidates) == 2
+    group = dict(zarr.open_group(str(path / "labels"), mode="r").attrs)
+    listed = group["ome"] if version == "0.5" else group
+    assert listed["labels"] == ["lesions", "coarse"]
+    written = open_map(path / "labels" / "lesions")
+    np.testing.assert_array_equal(written.array(), fine.candidates.label_map())
+    assert len(written.ome.levels) == 3
+    assert [open_map(path / "labels" / "coarse", level=n).shape for n in (0, 1)] == [(6, 10, 8), (3, 5, 4)]
+    lc.count_volume(path, labels=tmp_path / "elsewhere.zarr")
+    assert open_map(tmp_path / "elsewhere.zarr").ome is not None
+    with pytest.raises(MapFileError, match="there already"):
+        lc.count_volume(path, labels=path / "labels" / "lesions")
+    with pytest.raises(MapError, match="leave level out"):
+        lc.count_volume(zarr.open_array(str(path / "0"), mode="r"), level=1)
+
+
+def test_levels_that_are_finer_than_those_before_have_no_labels(tmp_path, volume):
+    path = write_ome(tmp_path / "scan.zarr", [volume[::2, ::2, ::2], volume], scales=[[1, 1, 1], [0.5, 0.5, 0.5]])
+    lc.count_volume(path, labels=tmp_path / "labels.zarr")
+    assert len(open_map(tmp_path / "labels.zarr").ome.levels) == 1
 
 
 def test_results_are_not_counted_as_maps(tmp_path, volume):

@@ -176,6 +176,7 @@ def everything_in(folder: Path) -> bytes:
                       for name in [str(file).encode()])  # fmt: skip
 
 
+@pytest.mark.slow  # ten processes, one after the other
 def test_no_credential_is_written_or_printed(bucket, server, scan, tmp_path):
     """Whole runs in processes of their own: all files, all that is printed, and what goes wrong."""
     bucket.put("maps/sub-01_probseg.nii.gz", scan)
