@@ -93,6 +93,12 @@ class LocalBucket:
                 self.put(f"{key}/{file.relative_to(folder).as_posix()}", file.read_bytes())
         return f"s3://scans/{key}"
 
+    def open_to_all(self) -> None:
+        """Let everybody read what is there now."""
+        self.client.put_bucket_acl(Bucket="scans", ACL="public-read")
+        for one in self.client.list_objects_v2(Bucket="scans")["Contents"]:
+            self.client.put_object_acl(Bucket="scans", Key=one["Key"], ACL="public-read")
+
 
 @contextmanager
 def local_bucket(monkeypatch: Any) -> Iterator[LocalBucket]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 from pathlib import Path
 
@@ -10,18 +11,19 @@ import nibabel as nib
 import numpy as np
 import pytest
 import zarr
-from local_servers import SIGNATURE, local_bucket, local_server
+from local_servers import KEY, KEY_ID, SIGNATURE, local_bucket, local_server
 from ome_stores import write_ome
 
+import lesioncount as lc
 from lesioncount.errors import MapFileError
-from lesioncount.files import open_map, remote_objects
+from lesioncount.files import open_map, remote_objects, volumes
 from lesioncount.files.ahead import ahead
 from lesioncount.files.globs import matches
 from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_listing import list_folder, objects_below, walk
 from lesioncount.files.remote_path import RemotePath, absolute_text, is_elsewhere, to_path, why_gone, without_secrets
 from lesioncount.files.remote_version import version_of
-from lesioncount.runs import count_file
+from lesioncount.runs import count_file, volume_sweep
 
 
 @pytest.fixture
@@ -354,6 +356,38 @@ class TestBuckets:
         assert [path.name for path in walk(to_path("s3://scans"))] == ["1.nii.gz", "2.nii.gz", "3.nii.gz", "z.zarr"]
         assert [one.name for one in list_folder(to_path("s3://scans/a")).folders] == [".h", "b"]
         assert list(objects_below(to_path("s3://scans/nothing"))) == []
+
+    def test_a_large_volume_is_fetched_box_by_box_without_credentials_in_what_other_processes_get(
+        self, bucket, tmp_path, volume, monkeypatch
+    ):
+        monkeypatch.setattr(volumes, "LARGE_VOLUME", 1000)
+        monkeypatch.setattr(volume_sweep, "_PIECE_BYTES", 1 << 12)
+        array = zarr.create_array(str(tmp_path / "x.zarr"), shape=volume.shape, chunks=(8, 8, 8), dtype="f4")
+        array[...] = np.where(volume > 0.1, volume, 0)  # chunks of zeros are not stored
+        address = bucket.put_tree(tmp_path / "x.zarr", "x.zarr")
+        opened = open_map(address).volume
+        assert opened.is_elsewhere
+        assert not opened.is_stored.all()
+        carried = pickle.dumps(opened)
+        assert not any(secret.encode() in carried for secret in (KEY, KEY_ID))
+        here, there = (lc.count_volume(one, keep_runs=True) for one in (array, address))
+        np.testing.assert_array_equal(there.candidates.label_map(), here.candidates.label_map())
+        assert len(lc.count_file(address, mask=address).result.candidates) == 2
+
+    def test_buckets_of_the_other_kind_are_read_alike(self, bucket, tmp_path, volume, monkeypatch):
+        key = {"gcs_base_url": bucket.address, "disable_oauth": True, "client_email": "", "private_key": ""}
+        (tmp_path / "key.json").write_text(json.dumps(key | {"private_key_id": ""}))
+        monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(tmp_path / "key.json"))
+        options = remote_objects._client_options
+        monkeypatch.setattr(remote_objects, "_client_options", lambda **_: options(allow_http=True))
+        bucket.put("maps/x.nii.gz", nifti(tmp_path / "x.nii.gz", volume).read_bytes())
+        array = zarr.create_array(str(tmp_path / "x.zarr"), shape=volume.shape, chunks=(8, 20, 8), dtype="f4")
+        array[...] = volume
+        bucket.put_tree(tmp_path / "x.zarr", "maps/x.zarr")
+        bucket.open_to_all()  # it knows the signatures of its own kind only
+        np.testing.assert_array_equal(open_map("gs://scans/maps/x.nii.gz").array(), volume)
+        np.testing.assert_array_equal(open_map("gs://scans/maps/x.zarr").array(), volume)
+        assert [path.name for path in walk(to_path("gs://scans/maps"))] == ["x.nii.gz", "x.zarr"]
 
     def test_what_is_not_there(self, bucket):
         with pytest.raises(MapFileError, match="no such object in the bucket"):

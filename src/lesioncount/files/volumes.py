@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lesioncount.boxes import Box, Triple
 from lesioncount.errors import MapFileError
-from lesioncount.files.remote_path import tell_remote, without_secrets
+from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.optional import optional
 
 # Volumes of more voxels are counted in boxes, and no array of their shape is made: it would take some gigabytes.
@@ -69,6 +69,11 @@ class ChunkedVolume:
     def shape(self) -> tuple[int, ...]:
         """Number of voxels along each axis of the map."""
         return tuple(int(n) for n, place in zip(self.array.shape, self.index, strict=True) if place is None)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its chunks come from a bucket or a server."""
+        return isinstance(self.name, RemotePath)
 
     @property
     def is_large(self) -> bool:

@@ -23,7 +23,7 @@ from lesioncount.files.ahead import ahead
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.ome_zarr import OmeImage, ome_image
-from lesioncount.files.remote_path import RemotePath, tell_remote
+from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.optional import optional
@@ -178,7 +178,8 @@ def _source(stored: StoredArray, index: Sequence[int | None], grid: VoxelGrid) -
 def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n_voxels: int) -> Iterator[NDArray[Any]]:
     """Pieces from elsewhere: as many at once as keep enough chunks on their way, within memory."""
     chunks = max(1, n_voxels // math.prod(stored.chunks))
-    n = max(1, min(-(-_CHUNKS_AHEAD // chunks), _BYTES_AHEAD // (n_voxels * stored.dtype.itemsize)))
+    # Two at least: while the last chunks of one are decompressed, those of the next are on their way.
+    n = max(1, min(max(2, -(-_CHUNKS_AHEAD // chunks)), _BYTES_AHEAD // (n_voxels * stored.dtype.itemsize)))
     return ahead(calls, n_threads=n, n_ahead=n)
 
 
@@ -194,15 +195,15 @@ def open_stored(path: Path) -> StoredArray:
 def open_array(path: Path) -> Any:
     """Open the array in a folder, on a disk or elsewhere; the one place where this is done."""
     zarr = optional("zarr", "cluster", "Reading zarr")
-    _check_metadata(path)
+    zarr_format = _checked_format(path)
     try:
-        array = zarr.open_array(_store(path), mode="r")
+        array = zarr.open_array(_store(path), mode="r", zarr_format=zarr_format)
         np.dtype(array.dtype)
     except LesionCountError:
         raise
     except Exception as error:  # noqa: BLE001 - zarr raises many kinds for a store that is none
         tell_remote(path, error)
-        why = str(error)[:300].rstrip(".") or type(error).__name__
+        why = without_secrets(str(error))[:300].rstrip(".") or type(error).__name__
         raise MapFileError(
             f"{path} is not a zarr array: {why}. If it is a group, give an array in it, as {path}/0."
         ) from None
@@ -351,11 +352,17 @@ def _json(path: Path, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _check_metadata(path: Path) -> None:
-    """Raise for a description that is no JSON, is endless, or names a codec that can run code."""
-    for name in METADATA:
-        if '"id": "pickle"' in json.dumps(_json(path, name)) and name == ".zarray":
-            raise MapFileError(f"{path} holds pickled Python objects, which can run code when they are opened.")
+def _checked_format(path: Path) -> int | None:
+    """The version of the format, None if there is no array; raise for a description that is no JSON, or is endless.
+
+    One of version 2 that names a codec which can run code is refused.
+    """
+    if _json(path, "zarr.json"):
+        return 3
+    description = _json(path, ".zarray")
+    if '"id": "pickle"' in json.dumps(description):
+        raise MapFileError(f"{path} holds pickled Python objects, which can run code when they are opened.")
+    return 2 if description else None
 
 
 def _check_promise(

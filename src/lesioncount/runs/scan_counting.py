@@ -8,6 +8,7 @@ from typing import Any
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import without_secrets
 from lesioncount.runs.bids_output import remove_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.record_files import record_in
@@ -72,7 +73,8 @@ def count_scan(
 
 def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSummary:
     """The summary of a scan that could not be counted."""
-    return ScanSummary(scan.name, error=why, files=FileFacts.unread(scan) if files is None else files)
+    error = without_secrets(why)  # of an error that nobody expected, nobody knows what it quotes
+    return ScanSummary(scan.name, error=error, files=FileFacts.unread(scan) if files is None else files)
 
 
 def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
