@@ -15,6 +15,7 @@ from local_servers import KEY, KEY_ID, SIGNATURE, local_bucket, local_server
 from lesioncount.cli import main
 from lesioncount.errors import MapFileError
 from lesioncount.files import remote_objects
+from lesioncount.files.remote_path import to_path
 from lesioncount.runs import Selection, Settings, count_batch, count_files
 from lesioncount.runs.inputs import find_maps, root_of
 
@@ -102,6 +103,20 @@ def test_masks_and_regions_may_live_elsewhere_too(bucket, scan, tmp_path):
         assert [scan.error for scan in results.scans] == [None, None]
         assert results.scans[0].files.regions == "s3://scans/atlas.nii.gz"
         assert results.scans[0].files.mask_sha256.startswith("etag ")
+
+
+def test_images_of_a_report_may_live_elsewhere_and_are_known_by_their_versions(bucket, scan, tmp_path):
+    pytest.importorskip("matplotlib")
+    from lesioncount.report import SectionWriter, write_report
+
+    for number in range(2):
+        bucket.put(f"maps/sub-{number}_probseg.nii.gz", scan)
+        bucket.put(f"images/sub-{number}_FLAIR.nii.gz", scan)
+    out, selection = tmp_path / "out", Selection(images="s3://scans/images", images_suffix="_FLAIR")
+    results = count_batch(["s3://scans/maps"], out, selection=selection, show=SectionWriter(to_path(selection.images)))
+    page = write_report(results, images="s3://scans/images", images_suffix="_FLAIR").read_text()
+    assert "there is no image" not in page
+    assert "lives elsewhere" not in page
 
 
 def test_a_run_is_resumed_by_the_versions_of_objects(bucket, scan, tmp_path):

@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import RemotePath
+from lesioncount.files.remote_version import version_of
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import looks
 from lesioncount.runs.record_files import SHARDS, is_sharded, record_in, shard_of
@@ -72,7 +74,9 @@ class SectionFolder:
         digest = hashlib.sha256(f"{__version__}\n{looks(*self.templates)}\n".encode())
         for image in images:
             digest.update(f"{image}\n".encode("utf-8", "backslashreplace"))
-            if isinstance(image, Path):
+            if isinstance(image, RemotePath):
+                digest.update(f"{version_of(image)}\n".encode())
+            elif isinstance(image, Path):
                 state = image.stat()
                 digest.update(f"{state.st_size} {state.st_mtime_ns}\n".encode())
         digest.update((self.out.path / record_in(self.out.path, record)).read_bytes())
