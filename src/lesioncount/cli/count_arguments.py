@@ -79,8 +79,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--save-labels",
         action="store_true",
-        help="also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes SCAN_lesions.zarr, of "
-        "OME-Zarr images also SCAN_lesions.ome.zarr)",
+        help="also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes SCAN_lesions.zarr, "
+        "of OME-Zarr images also SCAN_lesions.ome.zarr)",
     )
     work.add_argument(
         "--parquet",

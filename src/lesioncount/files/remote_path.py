@@ -21,6 +21,9 @@ else:
 # Buckets can be listed, servers cannot.
 LISTED, UNLISTED = ("s3", "gs"), ("https", "http")
 
+# How the path begins that pathlib makes of an address.
+_FIRST_PARTS = frozenset((f"{scheme}:",) for scheme in (*LISTED, *UNLISTED))
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
@@ -185,6 +188,8 @@ def to_path(given: str | os.PathLike[str], /) -> Path:
             f"{given} {why_gone(Path(given))}. If you gave the address yourself, give it as text: pathlib has changed "
             "it."
         )
+    if isinstance(given, Path):  # as most are, of very many
+        return given
     text = os.fspath(given)
     scheme = _SCHEME.match(text)
     if scheme is None:
@@ -202,13 +207,7 @@ def is_elsewhere(path: object, /) -> bool:
 
     What a record names is not fetched: somebody else may have written it.
     """
-    schemes = {f"{one}:" for one in (*LISTED, *UNLISTED)}
-    return (
-        isinstance(path, PurePath)
-        and not isinstance(path, RemotePath)
-        and path.parts[:1] != ()
-        and (path.parts[0] in schemes)
-    )
+    return isinstance(path, PurePath) and not isinstance(path, RemotePath) and path.parts[:1] in _FIRST_PARTS
 
 
 def why_gone(path: Path, /) -> str:

@@ -77,11 +77,19 @@ def below(root: Path, paths: Iterable[Path]) -> list[FoundMap]:
     found = []
     for path in paths:
         try:
-            inside = path.below(root) if isinstance(path, RemotePath) else Path(absolute_text(path)).relative_to(root)
+            inside = path.below(root) if isinstance(path, RemotePath) else _below(absolute_text(path), root)
         except ValueError:
             raise MapFileError(f"{path} does not lie below {root}, which names are to begin at (--root).") from None
-        found.append(FoundMap(path, PurePosixPath(inside.as_posix())))
+        found.append(FoundMap(path, inside))
     return found
+
+
+def _below(path: str, root: Path) -> PurePosixPath:
+    """An absolute path below a folder: of very many, texts are compared in a tenth of the time of paths."""
+    folder = os.path.join(root, "")  # noqa: PTH118 - with a separator at its end
+    if not path.startswith(folder) or path == folder:
+        raise ValueError(f"{path} is not below {root}")
+    return PurePosixPath(path[len(folder) :].replace(os.sep, "/"))
 
 
 def root_of(inputs: Sequence[str | Path]) -> Path:

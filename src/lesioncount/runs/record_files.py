@@ -35,7 +35,7 @@ def shard_of(name: str) -> str:
 
 def is_sharded(out: Path) -> bool:
     """Whether the records of a folder are in folders."""
-    return os.path.isdir(out / _RECORDS / "00")  # noqa: PTH112 - asked for each record: half the time of pathlib
+    return os.path.isdir(f"{out}/{_RECORDS}/00")  # noqa: PTH112 - asked for each record: a third of the time of pathlib
 
 
 def make_shards(folder: OutputFolder, n_scans: int) -> None:
@@ -56,7 +56,7 @@ def record_in(out: Path, name: str) -> str:
     if not is_sharded(out):
         return flat
     sharded = f"{_RECORDS}/{shard_of(name)}/{flat}"
-    return flat if os.path.lexists(out / flat) and not os.path.lexists(out / sharded) else sharded
+    return flat if os.path.lexists(f"{out}/{flat}") and not os.path.lexists(f"{out}/{sharded}") else sharded
 
 
 def no_record(out: Path, name: str) -> MapFileError:
