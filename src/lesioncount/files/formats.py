@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_store
+from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_description, zarr_store
 from lesioncount.files.byte_streams import check_regular, short
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_other_dicom, sop_class
 from lesioncount.files.dicom_masks import open_dicom_mask
@@ -70,7 +70,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
     """All files that are read for a map: the `MapSource.files` of it, without reading its voxels."""
     ending = _checked_ending(path)
     if ending == ".zarr":
-        return tuple(zarr_store.files_in(path))
+        return tuple(zarr_description.files_in(path))
     if ending in (*nrrd.ENDINGS, *metaimage.ENDINGS):
         return _READERS[ending](path, 0).files
     return nnunet.files_read(path) if ending == ".npz" and nnunet.is_nnunet(path) else (path,)
@@ -79,14 +79,14 @@ def files_of(path: Path) -> tuple[Path, ...]:
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
     if isinstance(path, RemotePath):  # asked only if its name does not say it
-        ending = _ending_in(path.name) or (".zarr" if zarr_store.is_remote_zarr(path) else None)
+        ending = _ending_in(path.name) or (".zarr" if zarr_description.is_remote_zarr(path) else None)
         return ".zarr" if ending in zarr_store.ENDINGS else ending
     # Most are files, which a single look tells; a name that is too long is neither.
     is_folder = os.path.isdir(path)  # noqa: PTH112 - takes any name
-    if is_folder and any((path / meta).is_file() for meta in zarr_store.METADATA):
+    if is_folder and any((path / meta).is_file() for meta in zarr_description.METADATA):
         return ".zarr"  # whatever it is called, such as an array inside a group
     ending = _ending_in(path.name)
-    if ending is None and is_folder and zarr_store.is_ome_group(path):
+    if ending is None and is_folder and zarr_description.is_ome_group(path):
         return ".zarr"
     if ending is None:
         return ".dcm" if sop_class(path) in SEGMENTATIONS else None  # hospitals often write no ending

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -26,28 +23,14 @@ from lesioncount.files.ome_zarr import OmeImage, ome_image
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
+from lesioncount.files.zarr_description import attributes_of, check_promise, checked_format, files_in, inside
 from lesioncount.optional import optional
 
 ENDINGS = (".ome.zarr", ".zarr")
-METADATA = (".zarray", "zarr.json")
-
-# Where a group has its attributes: in version 2 of the format, and in version 3.
-_ATTRIBUTES = (".zattrs", "zarr.json")
-
-# Chunks that are not there stand for a value, and cost time all the same. Sparse arrays store one chunk in a thousand;
-# what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
-_FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
-_FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
-
-# Of a store that cannot be listed nobody knows what is there: it may have as many chunks as one of some size may.
-_MOST_UNLISTED = 10_000_000
 
 # What is read at once: whole chunks, side by side. A piece of a small store may be so large, one of others as far as
 # compression goes.
 _LARGEST_PIECE = 1 << 29
-
-# Attributes may be many, but a description of an array is text of some hundred characters.
-_LONGEST_METADATA = 1 << 24
 
 # Chunks from elsewhere that are on their way at once, and the memory that pieces may take which wait to be counted.
 _CHUNKS_AHEAD, _BYTES_AHEAD = 16, 1 << 28
@@ -128,7 +111,7 @@ def _source_of(stored: StoredArray, channel: int | None) -> MapSource:
 
 
 def _open_level(path: Path, image: OmeImage, channel: int | None) -> MapSource:
-    stored = open_stored(_inside(path, image.levels[image.level].path))
+    stored = open_stored(inside(path, image.levels[image.level].path))
     if len(stored.shape) != len(image.axes):
         raise MapFileError(
             f"{path} has {len(image.axes)} axes by its OME-Zarr metadata, but an array of shape {stored.shape}."
@@ -147,7 +130,7 @@ def _open_level(path: Path, image: OmeImage, channel: int | None) -> MapSource:
 
 def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
     """The voxels along each axis of space, at the level of an image and at those that follow, while none has more."""
-    arrays = (open_array(_inside(path, level.path)) for level in image.levels[image.level :])
+    arrays = (open_array(inside(path, level.path)) for level in image.levels[image.level :])
     shapes = [tuple(int(array.shape[place]) for place in image.space) for array in arrays]
     coarser_ones = itertools.takewhile(
         lambda pair: all(m <= n for n, m in zip(*pair, strict=True)), itertools.pairwise(shapes)
@@ -187,7 +170,7 @@ def open_stored(path: Path) -> StoredArray:
     """Open an array on a disk or elsewhere, checked before anything is allocated for it."""
     files = files_in(path)
     stored = _stored(path, open_array(path), files)
-    _check_promise(path, files, stored.shape, stored.chunks, stored.dtype.itemsize)
+    check_promise(path, files, stored.shape, stored.chunks, stored.dtype.itemsize)
     stored.check_piece(math.prod(stored.chunks))
     return stored
 
@@ -195,7 +178,7 @@ def open_stored(path: Path) -> StoredArray:
 def open_array(path: Path) -> Any:
     """Open the array in a folder, on a disk or elsewhere; the one place where this is done."""
     zarr = optional("zarr", "cluster", "Reading zarr")
-    zarr_format = _checked_format(path)
+    zarr_format = checked_format(path)
     try:
         array = zarr.open_array(_store(path), mode="r", zarr_format=zarr_format)
         np.dtype(array.dtype)
@@ -237,7 +220,7 @@ def _is_large(path: Path, level: int | None) -> bool:
     image = ome_image(path, attributes_of(path))
     if image is None:
         return math.prod(map(int, open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
-    array = open_array(_inside(path, image.levels[image.check_level(path, level)].path))
+    array = open_array(inside(path, image.levels[image.check_level(path, level)].path))
     return math.prod(int(array.shape[place]) for place in image.space) > volumes.LARGE_VOLUME
 
 
@@ -254,132 +237,7 @@ def _store(path: Path) -> Any:
     return ObjectStore(objects, read_only=True)
 
 
-def _inside(path: Path, name: str) -> Path:
-    """A path in a store; of a server, its query is that of the store."""
-    return path.inside(name) if isinstance(path, RemotePath) else path / name
-
-
-def files_in(path: Path) -> dict[Path, int]:
-    """All files of an array in a folder, with their sizes, in the order of their names. All else is refused.
-
-    Of a server that cannot be listed there are none.
-    """
-    if isinstance(path, RemotePath):
-        return _objects_in(path)
-    found: dict[Path, int] = {}
-    for folder, _, names in os.walk(path):
-        for name in names:
-            file = Path(folder) / name
-            try:
-                status = file.stat()
-            except OSError as error:
-                raise MapFileError(f"{file} cannot be looked at: {error.strerror}.") from None
-            if not stat.S_ISREG(status.st_mode):
-                raise MapFileError(f"{file} is not a regular file: a zarr array consists of files.")
-            found[file] = status.st_size
-    return dict(sorted(found.items()))
-
-
-def _objects_in(path: RemotePath) -> dict[Path, int]:
-    if not path.is_listed:
-        return {}
-    from lesioncount.files.remote_listing import objects_below
-
-    found = objects_below(path)
-    if not found:
-        raise MapFileError(f"{path} does not exist: nothing lies below that name.")
-    return {file: state.size for file, state in found.items()}
-
-
-def attributes_of(path: Path) -> Mapping[str, Any]:
-    """The attributes of a group; none of what is not one."""
-    for name in _ATTRIBUTES:
-        content = _json(path, name)
-        if name == "zarr.json" and content.get("node_type") == "group":
-            content = content.get("attributes", {})
-        elif name == "zarr.json":
-            content = {}
-        if isinstance(content, dict) and content:
-            return content
-    return {}
-
-
 def ome_version(path: Path) -> str | None:
     """The version of OME-Zarr that an image is of; None if it is none."""
     image = ome_image(path, attributes_of(path))
     return None if image is None else image.version
-
-
-@lru_cache(maxsize=64)
-def is_remote_zarr(path: RemotePath) -> bool:
-    """Whether there is an array or a group at a path whose name does not say it."""
-    return any(_json_bytes(path, name) is not None for name in (*METADATA, ".zgroup"))
-
-
-def is_ome_group(path: Path) -> bool:
-    """Whether a folder is a group of OME-Zarr 0.4, whatever it is called; those of 0.5 have a ``zarr.json``."""
-    try:
-        return (path / ".zgroup").is_file() and "multiscales" in _json(path, ".zattrs")
-    except MapFileError:
-        return False
-
-
-def _json_bytes(path: Path, name: str) -> bytes | None:
-    file = _inside(path, name)
-    try:
-        if isinstance(file, RemotePath):
-            with file.open("rb") as stream:
-                return bytes(stream.read(_LONGEST_METADATA + 1))
-        if not file.is_file():
-            return None
-        with file.open("rb") as stream:
-            return stream.read(_LONGEST_METADATA + 1)
-    except FileNotFoundError:
-        return None
-
-
-def _json(path: Path, name: str) -> dict[str, Any]:
-    """A file of a store that describes it, empty if there is none; raise if it is no JSON, or endless."""
-    content = _json_bytes(path, name)
-    if content is None:
-        return {}
-    if len(content) > _LONGEST_METADATA:
-        raise MapFileError(f"{_inside(path, name)} is too long to be the description of an array.")
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise MapFileError(f"{_inside(path, name)} is not the description of an array: {str(error)[:200]}.") from None
-    return found if isinstance(found, dict) else {}
-
-
-def _checked_format(path: Path) -> int | None:
-    """The version of the format, None if there is no array; raise for a description that is no JSON, or is endless.
-
-    One of version 2 that names a codec which can run code is refused.
-    """
-    if _json(path, "zarr.json"):
-        return 3
-    description = _json(path, ".zarray")
-    if '"id": "pickle"' in json.dumps(description):
-        raise MapFileError(f"{path} holds pickled Python objects, which can run code when they are opened.")
-    return 2 if description else None
-
-
-def _check_promise(
-    path: Path, files: Mapping[Path, int], shape: tuple[int, ...], chunks: tuple[int, ...], itemsize: int
-) -> None:
-    """Raise if an array promises far more than its files can hold."""
-    n_chunks = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(shape, chunks, strict=True))
-    n_bytes, stored = math.prod(shape) * itemsize, sum(files.values())
-    if isinstance(path, RemotePath) and not path.is_listed:
-        is_much, there = n_chunks > _MOST_UNLISTED, f"no more than {_MOST_UNLISTED:,} chunks are read from a server"
-    else:
-        is_much = n_chunks > max(_FEW_CHUNKS, _CHUNKS_PER_FILE * len(files)) or n_bytes > max(
-            _FEW_BYTES, _BYTES_PER_BYTE * stored
-        )
-        there = f"there are only {len(files):,} files with {stored:,} bytes"
-    if is_much:
-        raise MapFileError(
-            f"{path}: an array of shape {shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but {there}. Its "
-            "description is damaged, or most of it is missing."
-        )
