@@ -5,6 +5,11 @@ times.
 
 ``python benchmarks/volumes.py sparse``: 2048 × 16384 × 16384 bytes, one chunk in a hundred stored, 10 000 lesions
 across seams of all kinds, and one of two workers killed on the way; compared with the lesions that were drawn.
+
+``python benchmarks/volumes.py growth``: how the time of one process grows with voxels, and with candidates among as
+many voxels, as slopes of logarithms.
+
+``--side 256`` and ``--shape 1024 2048 2048`` are for a try.
 """
 
 from __future__ import annotations
@@ -17,8 +22,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +38,7 @@ import lesioncount as lc
 CHUNK = 128
 SITE = 2 * CHUNK  # of the sparse volume: eight chunks around a corner
 SPARSE = (2048, 16384, 16384)
-N_LESIONS = 10_000
+LESIONS_PER_CHUNK = 10_000 / 262_144  # of those that are stored and those that are not
 OPTIONS: dict[str, Any] = {"scale": 1 / 255, "connectivity": 26}
 
 
@@ -112,9 +117,51 @@ def dense(folder: Path, side: int) -> dict[str, Any]:
     return found
 
 
-def sites(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
+def growth(folder: Path, side: int) -> dict[str, Any]:
+    """Slopes of the CPU seconds of one process, which a machine that does other things as well distorts least."""
+    sides = [one for one in (side // 4, 3 * side // 8, side // 2, 3 * side // 4, side) if one % CHUNK == 0]
+    cpu = [cpu_of(filled(folder / f"{one}.zarr", one, lesions_per_chunk=8)) for one in sides]
+    found: dict[str, Any] = {"voxels": [one**3 for one in sides], "CPU s": [round(one, 3) for one in cpu]}
+    found["slope by voxels"] = slope(found["voxels"], cpu)
+    many = [8, 64, 512, 4096]
+    cpu = [cpu_of(filled(folder / f"of{n}.zarr", side // 2, lesions_per_chunk=n)) for n in many]
+    found["candidates in the same voxels"] = [n * (side // 2 // CHUNK) ** 3 for n in many]
+    found["CPU s of these"] = [round(one, 3) for one in cpu]
+    return found
+
+
+def slope(sizes: Sequence[int], costs: Sequence[float]) -> float:
+    """How fast the logarithm of a cost grows with that of a size; 1 is in proportion."""
+    return round(float(np.polyfit(np.log(sizes), np.log(costs), 1)[0]), 3)
+
+
+def cpu_of(volume: Any) -> float:
+    """The least CPU seconds of a few counts; the first one finds the files in memory for the others."""
+    found = []
+    for _ in range(4):
+        began = time.process_time()
+        lc.count_volume(volume, **OPTIONS)
+        found.append(time.process_time() - began)
+    return min(found[1:])
+
+
+def filled(path: Path, side: int, *, lesions_per_chunk: int) -> Any:
+    """Faint noise everywhere, and in each chunk so many lesions of 2³ voxels, apart from each other."""
+    rng = np.random.default_rng(side)
+    volume = zarr.create_array(str(path), shape=(side,) * 3, chunks=(CHUNK,) * 3, dtype="u1")
+    cells = CHUNK // 8
+    for begin in np.ndindex(*(side // CHUNK,) * 3):
+        voxels = rng.integers(0, 20, (CHUNK,) * 3, np.uint8)
+        at = np.unravel_index(rng.choice(cells**3, lesions_per_chunk, replace=False), (cells,) * 3)
+        for step in np.ndindex(2, 2, 2):
+            place = tuple(8 * axis + 3 + one for axis, one in zip(at, step, strict=True))
+            voxels[place] = rng.integers(30, 256, lesions_per_chunk)
+        volume[tuple(slice(i * CHUNK, (i + 1) * CHUNK) for i in begin)] = voxels
+    return volume
+
+
+def sites(rng: np.random.Generator, grid: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Where eight chunks are stored, none of them twice; on the seams of the largest boxes, too."""
-    grid = np.array(SPARSE) // CHUNK
     taken = np.zeros(grid, bool)
     found: list[tuple[int, ...]] = []
     wanted = [tuple(int(i) for i in grid // 2 - 1)]
@@ -157,14 +204,15 @@ def draw_site(rng: np.random.Generator, n: int) -> tuple[NDArray[np.uint8], list
     return voxels, drawn
 
 
-def draw_sparse(folder: Path) -> tuple[Any, dict[str, NDArray[Any]]]:
+def draw_sparse(folder: Path, shape: tuple[int, ...]) -> tuple[Any, dict[str, NDArray[Any]]]:
     """The volume, and the columns that a table of its lesions must have."""
     rng = np.random.default_rng(1)
-    volume = zarr.create_array(str(folder / "sparse.zarr"), shape=SPARSE, chunks=(CHUNK,) * 3, dtype="u1")
-    n_sites = round(0.01 * volume.nchunks / 8)
-    shares = np.diff(np.linspace(0, N_LESIONS, n_sites + 1).round().astype(int))
+    volume = zarr.create_array(str(folder / "sparse.zarr"), shape=shape, chunks=(CHUNK,) * 3, dtype="u1")
+    n_sites = max(1, round(0.01 * volume.nchunks / 8))
+    n_lesions = round(LESIONS_PER_CHUNK * volume.nchunks)
+    shares = np.diff(np.linspace(0, n_lesions, n_sites + 1).round().astype(int))
     rows: list[dict[str, Any]] = []
-    for place, n in zip(sites(rng, n_sites), shares, strict=True):
+    for place, n in zip(sites(rng, np.array(shape) // CHUNK, n_sites), shares, strict=True):
         first = place * CHUNK
         voxels, drawn = draw_site(rng, int(n))
         volume[tuple(slice(i, i + SITE) for i in first)] = voxels
@@ -175,24 +223,35 @@ def draw_sparse(folder: Path) -> tuple[Any, dict[str, NDArray[Any]]]:
     return volume, {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def kill_one(client: distributed.Client, after_s: float) -> None:
-    pids = client.run(os.getpid)
+def kill_one(pid: int, after_s: float) -> None:
     time.sleep(after_s)
-    os.kill(next(iter(pids.values())), signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
 
 
-def sparse(folder: Path) -> dict[str, Any]:
-    volume, truth = draw_sparse(folder)
+def two_again(client: distributed.Client, killed: int) -> None:
+    """Wait until another worker has taken the place of the one that was killed."""
+    for _ in range(60):
+        with suppress(OSError):
+            pids = client.run(os.getpid).values()
+            if len(pids) == 2 and killed not in pids:
+                return
+        time.sleep(0.5)
+    raise SystemExit("No worker has taken the place of the one that was killed.")
+
+
+def sparse(folder: Path, shape: tuple[int, ...]) -> dict[str, Any]:
+    volume, truth = draw_sparse(folder, shape)
     found: dict[str, Any] = {"chunks": volume.nchunks, "stored": volume.nchunks_initialized}
     with two_workers() as client:
         calm, expected = seconds_of(lambda: lc.count_volume(volume, client=client, **OPTIONS))
         found |= {"seconds": round(calm, 1), "MB a worker": round(max(client.run(megabytes).values()))}
-        killer = threading.Thread(target=kill_one, args=(client, calm / 2))
+        killed = next(iter(client.run(os.getpid).values()))
+        killer = threading.Thread(target=kill_one, args=(killed, calm / 2))
         killer.start()
         labels = folder / "labels.zarr"
         seconds, result = seconds_of(lambda: lc.count_volume(volume, client=client, labels=labels, **OPTIONS))
         killer.join()
-        client.wait_for_workers(2)
+        two_again(client, killed)
         found |= {"seconds with labels and a worker killed": round(seconds, 1)}
         found |= {"MB a worker, then": round(max(client.run(megabytes).values())), "MB here": round(megabytes())}
     found["candidates"] = len(result.candidates)
@@ -222,13 +281,17 @@ def labels_as_drawn(labels: Any, result: lc.LesionCount) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", choices=("dense", "sparse"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("which", choices=("dense", "sparse", "growth"))
     warnings.simplefilter("ignore")  # of Dask, whose worker is killed
-    parser.add_argument("--side", type=int, default=1024, help="of the dense volume, a multiple of 256")
+    parser.add_argument("--side", type=int, default=1024, help="a multiple of 256")
+    parser.add_argument("--shape", type=int, nargs=3, default=SPARSE, help="of the sparse volume, multiples of 256")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = dense(Path(folder), options.side) if options.which == "dense" else sparse(Path(folder))
+        if options.which == "sparse":
+            found = sparse(Path(folder), tuple(options.shape))
+        else:
+            found = {"dense": dense, "growth": growth}[options.which](Path(folder), options.side)
     print(json.dumps(found, indent=2, default=str))
 
 

@@ -143,16 +143,25 @@ class Candidates:
             )
         return self._painted(np.arange(1, len(self) + 1, dtype=np.int32)).astype(dtype, copy=False)
 
-    def label_blocks(self, chunks: tuple[int, ...], /) -> Iterator[tuple[tuple[slice, ...], NDArray[np.int32]]]:
+    def label_blocks(
+        self, chunks: tuple[int, ...], /, *, shape: tuple[int, ...] | None = None
+    ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.int32]]]:
         """The label map chunk by chunk, where there are labels: their places, and their labels.
 
         Parameters
         ----------
         chunks : tuple of int
             How long a chunk is along each axis of the map.
+        shape : tuple of int, optional
+            Of a map in fewer, larger voxels: each has the label of the voxel in its middle. Default: that of the map.
         """
         runs = self._kept_runs("The label map cannot be painted")
-        return runs.blocks(self._plan, self.shape, np.arange(1, len(self) + 1, dtype=np.int32), chunks)
+        coarser = self.shape if shape is None else tuple(shape)
+        if len(coarser) != len(self.shape) or not all(1 <= m <= n for m, n in zip(coarser, self.shape, strict=True)):
+            raise ShapeError(f"Expected a shape of fewer voxels than {self.shape} along each axis, but got {coarser}.")
+        if coarser != self.shape:
+            runs = runs.at_coarser(self._plan, self.shape, coarser)
+        return runs.blocks(self._plan, coarser, np.arange(1, len(self) + 1, dtype=np.int32), chunks)
 
     def existence_map(self, existence: ArrayLike | None = None, /) -> NDArray[np.float32]:
         """A new array of the map's shape: 0 outside, in the voxels of each candidate its probability to be a lesion.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,24 @@ class VoxelRuns:
             places = [slice(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]
             yield tuple(places[axis] for axis in back), block.transpose(back)
 
+    def at_coarser(self, plan: SweepPlan, shape: tuple[int, ...], coarser: tuple[int, ...]) -> VoxelRuns:
+        """The runs of the same map in fewer voxels: those in the middle of the coarser ones, as labels have no mean."""
+        sides, fewer = ([of[axis] for axis in plan.axes] for of in (shape, coarser))
+        middles = [middle_voxels(n, m) for n, m in zip(sides, fewer, strict=True)]
+        index = np.unravel_index(self.table["start"], sides)
+        ends = index[-1] + self.table["length"].astype(np.int64)
+        begins, lines = np.searchsorted(middles[-1], index[-1]), []
+        lengths = np.searchsorted(middles[-1], ends) - begins
+        is_met = lengths > 0
+        for place, middle in zip(index[:-1], middles[:-1], strict=True):
+            line = np.searchsorted(middle, place)
+            is_met &= middle[np.minimum(line, len(middle) - 1)] == place
+            lines.append(line)
+        table = self.table[is_met]
+        table["start"] = np.ravel_multi_index([one[is_met] for one in (*lines, begins)], fewer)
+        table["length"] = lengths[is_met]
+        return replace(self, table=table)
+
     def voxels(
         self, plan: SweepPlan, shape: tuple[int, ...], n_rows: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -77,6 +95,17 @@ class VoxelRuns:
         found = np.full(self.n_regions, outside, dtype=np.int32)
         found[self.kept] = values
         return found
+
+
+def middle_voxels(n: int, n_coarser: int) -> NDArray[np.int64]:
+    """Of so many voxels in a line, the ones in the middle of fewer, longer voxels.
+
+    Examples
+    --------
+    >>> middle_voxels(8, 4)
+    array([1, 3, 5, 7])
+    """
+    return ((np.arange(n_coarser) + 0.5) * (n / n_coarser)).astype(np.int64)
 
 
 def _cut(runs: NDArray[Any], width: int, chunk: int) -> NDArray[Any]:

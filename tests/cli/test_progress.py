@@ -41,3 +41,29 @@ def test_a_file_gets_a_line_now_and_then_and_for_every_failure():
 def test_quiet_runs_show_nothing():
     with progress_on(Terminal(), quiet=True) as update:
         assert update is None
+
+
+def test_plain_lines_say_how_much_time_is_left(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    with progress_on(stream, quiet=False) as update:
+        for done in range(1, 101):
+            now[0] += 36.0
+            update(summary(f"scan{done}"), done, 100)
+    lines = stream.getvalue().splitlines()
+    assert "5/100 scan5 ok, about 57 min left" in lines
+    assert "75/100 scan75 ok, about 15 min left" in lines
+    assert lines[-1] == "100/100 scan100 ok"
+
+
+def test_where_scans_take_long_nobody_waits_for_a_line(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    with progress_on(stream, quiet=False) as update:
+        for done in range(1, 5):
+            now[0] += 70.0
+            update(summary(f"scan{done}"), done, 10_000)
+    assert len(stream.getvalue().splitlines()) == 4
+    assert stream.getvalue().startswith("1/10000 scan1 ok\n2/10000 scan2 ok, about 8 d left\n")

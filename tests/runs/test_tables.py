@@ -1,5 +1,6 @@
 """Tables as text, also for those who open them in a spreadsheet."""
 
+import io
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ from lesioncount.errors import TruthError
 from lesioncount.runs import count_batch
 from lesioncount.runs.comparison import TruthOptions, compare
 from lesioncount.runs.results import read_counted
-from lesioncount.runs.tables import to_tsv
+from lesioncount.runs.tables import to_tsv, write_tsv
 from lesioncount.runs.truth import read_truth_table
 
 
@@ -86,3 +87,26 @@ def test_groups_of_scans_that_are_known_by_the_name_of_their_file(tmp_path, rng)
 def test_a_table_tells_its_columns(tmp_path):
     (tmp_path / "t.tsv").write_text("scan\tcount\tpatient\ns\t1\tp\n")
     assert read_truth_table(tmp_path / "t.tsv").columns == ("scan", "count", "patient")
+
+
+class TestRowByRow:
+    """Tables that are written while rows come."""
+
+    def written(self, rows, optional):
+        file, calls = io.StringIO(), []
+
+        def all_rows():
+            calls.append(1)
+            return iter(rows)
+
+        write_tsv(file, ["a", "b", "c"], all_rows, optional=optional)
+        return file.getvalue(), len(calls)
+
+    def test_optional_columns_are_there_if_any_row_has_them(self):
+        rows = [{"a": 1}, {"a": 2, "c": 5}, {"a": 3}]
+        text, n_passes = self.written(rows, ["b", "c"])
+        assert text == to_tsv(["a", "c"], rows)
+        assert n_passes == 2
+
+    def test_columns_that_must_be_there_are_there_without_rows(self):
+        assert self.written([], ["b"]) == ("a\tc\n", 1)

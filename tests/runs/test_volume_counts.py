@@ -7,6 +7,7 @@ from lesioncount.errors import ChannelError, MapError, MapFileError, NonFiniteEr
 from lesioncount.files import volumes
 from lesioncount.runs import volume_sweep
 from lesioncount.runs.scan_files import fingerprint
+from lesioncount.voxel_runs import middle_voxels
 
 zarr = pytest.importorskip("zarr")
 
@@ -63,6 +64,12 @@ def test_shards_channels_and_pictures(tmp_path, probabilities):
     assert_same(lc.count_volume(flat, labels=tmp_path / "l.zarr"), lc.count_lesions(probabilities[30]))
     labels = lc.find_candidates(probabilities[30]).label_map()
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "l.zarr"))[...], labels)
+
+
+def test_chunks_may_hold_several_channels(tmp_path, probabilities):
+    both = np.stack([np.zeros_like(probabilities), probabilities])
+    array = stored(tmp_path / "c.zarr", both, chunks=(2, 16, 16, 16))
+    assert_same(lc.count_volume(array, channel=1), lc.count_lesions(probabilities))
 
 
 def test_bytes_and_logits(tmp_path, probabilities):
@@ -185,6 +192,20 @@ def test_blocks_of_labels_of_a_map_in_any_order(probabilities):
             assert block.any()
             labels[place] = block
         np.testing.assert_array_equal(labels, candidates.label_map())
+
+
+@pytest.mark.parametrize("shape", [(20, 25, 30), (40, 25, 30), (13, 17, 60), (1, 1, 1)])
+def test_blocks_of_labels_in_fewer_voxels_are_those_in_their_middle(probabilities, shape):
+    for array in (probabilities, np.asfortranarray(probabilities)):
+        candidates = lc.find_candidates(array)
+        middles = [middle_voxels(n, m) for n, m in zip(array.shape, shape, strict=True)]
+        labels = np.zeros(shape, np.int32)
+        for place, block in candidates.label_blocks((7, 11, 13), shape=shape):
+            assert block.any()
+            labels[place] = block
+        np.testing.assert_array_equal(labels, candidates.label_map()[np.ix_(*middles)])
+    with pytest.raises(ShapeError, match="fewer voxels"):
+        candidates.label_blocks((7, 11, 13), shape=(41, 25, 30))
 
 
 def test_processes_give_the_same(tmp_path, probabilities):

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from lesioncount.cli.streams import forgiving_streams
 from lesioncount.cli.typos import no_such_arguments, no_such_command
@@ -40,16 +41,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with forgiving_streams():
         parser, commands = _parser(arguments)
         if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
-            parser.error(no_such_command(arguments[0], commands))
+            parser.error(no_such_command(_shown(arguments[0]), commands))
         options, unknown = parser.parse_known_args(arguments)
         if options.command is None:
             parser.print_help()
             return 2
         if unknown:
-            commands[options.command].error(no_such_arguments(unknown, commands[options.command]))
+            commands[options.command].error(no_such_arguments([*map(_shown, unknown)], commands[options.command]))
         if options.verbose:
             _tell_versions(arguments)
         return _run(options)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose messages repeat no secret of an address; those of the commands are of the same class."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end."""
+        super().error(_shown(message))
+
+
+def _shown(text: str) -> str:
+    """What was typed, as it may be printed."""
+    if "://" not in text:
+        return text
+    from lesioncount.files.remote_path import without_secrets
+
+    return without_secrets(text)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -76,14 +94,14 @@ def _tell_versions(arguments: Sequence[str]) -> None:
 
     python = ".".join(map(str, sys.version_info[:3]))
     print(f"lesioncount {__version__}, Python {python}, numpy {version('numpy')}", file=sys.stderr)
-    print(f"$ lesioncount {shlex.join(arguments)}", file=sys.stderr)
+    print(f"$ lesioncount {shlex.join(map(_shown, arguments))}", file=sys.stderr)
 
 
-def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parser(arguments: Sequence[str]) -> tuple[_Parser, dict[str, _Parser]]:
     """The parser of all commands, and those of each."""
     from lesioncount.version import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="lesioncount",
         description="How many lesions does a probability map show, and how sure can we be?",
         epilog="For more: lesioncount COMMAND --help. Example: lesioncount count probs/*.nii.gz -o out/",

@@ -39,7 +39,15 @@ def named_path(text: str) -> Path:
         raise argparse.ArgumentTypeError("the name is empty; for the current folder write .")
     if "\0" in text:
         raise argparse.ArgumentTypeError("a name cannot hold a null character")
-    return Path(text)
+    if "://" not in text:
+        return Path(text)
+    from lesioncount.errors import MapFileError
+    from lesioncount.files.remote_path import to_path
+
+    try:
+        return to_path(text)
+    except MapFileError as error:  # of an address with a password, which it does not repeat
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _whole(text: str, kind: str) -> int:

@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         channel=options.channel,
         scale=options.scale,
         logits=options.logits,
+        level=options.level,
         save_labels=options.save_labels or options.save_colours,
         save_existence=options.save_existence,
         save_colours=options.save_colours,
@@ -89,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
             overwrite=options.overwrite,
             progress=progress,
             show=show,
+            parquet=options.parquet,
         )
     shown = len(result.scans) if options.verbose else _SHOWN
     if not options.quiet:

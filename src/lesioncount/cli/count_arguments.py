@@ -6,7 +6,7 @@ import argparse
 
 from lesioncount.cli import region_arguments
 from lesioncount.cli.arguments import named_path, processes
-from lesioncount.cli.map_arguments import SUFFIX, add_definition, add_reading, add_whose
+from lesioncount.cli.map_arguments import LEVEL, SUFFIX, add_definition, add_reading, add_whose
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +16,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "these are asked for. Exit code: 0 if all scans were counted, 1 if some failed, 2 if nothing could be done, "
         "130 if interrupted."
     )
-    parser.add_argument("inputs", nargs="+", metavar="MAP", help="probability maps: files, folders or glob patterns")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="MAP",
+        help="probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)",
+    )
     parser.add_argument(
         "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the results"
     )
@@ -53,7 +58,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "combine the counts of maps in the same place, or with the same BIDS entities",
     )
 
-    add_reading(parser)
+    add_reading(parser).add_argument("--level", type=int, metavar="N", help=LEVEL)
     add_whose(parser)
 
     work = parser.add_argument_group("the run")
@@ -74,7 +79,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--save-labels",
         action="store_true",
-        help="also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes SCAN_lesions.zarr)",
+        help="also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes SCAN_lesions.zarr, "
+        "of OME-Zarr images also SCAN_lesions.ome.zarr)",
+    )
+    work.add_argument(
+        "--parquet",
+        action="store_true",
+        help="also write each table as Parquet, for millions of rows: lesions.parquet beside lesions.tsv",
     )
     work.add_argument(
         "--save-existence",

@@ -16,6 +16,8 @@ from lesioncount.protocol import PROTOCOLS, CountingProtocol
 # What options say that are for names that differ in their ends.
 SUFFIX = "what the name of {} adds to that of its map, or has in place of its last part, such as {}"
 
+LEVEL = "which resolution of OME-Zarr images, where 0 is the finest (default: 0)"
+
 # More digits than any number has that is meant.
 _LONGEST_NUMBER = 100
 
@@ -70,7 +72,7 @@ def add_definition(parser: argparse.ArgumentParser) -> None:
     protocol.add_argument("--mask-suffix", default="", metavar="TEXT", help=SUFFIX.format("a mask", "_brain"))
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
+def add_reading(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what says how the voxels of files are read."""
     maps = parser.add_argument_group("what is in the maps")
     maps.add_argument(
@@ -86,6 +88,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="multiply stored values by S to get probabilities: 1/255 for bytes, 0.01 for percent",
     )
+    return maps
 
 
 def add_whose(parser: argparse.ArgumentParser) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Protocol
 
 # Without a terminal, a line now and then: a log of ten thousand scans must stay readable.
 _LINES = 20
+
+# Where items take long, nobody is left without a line for so many seconds.
+_SILENCE = 60.0
+
+# Seconds after which the pace is known, seconds that are not worth saying, and the units of those that are.
+_LEAST_KNOWN, _SHORTEST_LEFT = 5.0, 10.0
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 class Item(Protocol):
@@ -33,7 +41,8 @@ def progress_on(
         with _bar(stream, doing, what) as update:
             yield update
     else:
-        yield lambda item, done, total: _line(stream, item, done, total, every=verbose)
+        lines = _Lines(stream, every=verbose)
+        yield lines.show
 
 
 @contextmanager
@@ -57,9 +66,39 @@ def _report_line(stream: IO[str], done: int, total: int) -> None:
         print(f"report: {done}/{total} sections drawn", file=stream, flush=True)
 
 
-def _line(stream: IO[str], item: Item, done: int, total: int, *, every: bool) -> None:
-    if every or item.status != "ok" or done == total or done % max(1, total // _LINES) == 0:
-        print(f"{done}/{total} {item.name} {item.status}", file=stream, flush=True)
+class _Lines:
+    """A line now and then, with the time that is left; and one for every item that failed, or for each."""
+
+    def __init__(self, stream: IO[str], *, every: bool) -> None:
+        self._stream, self._every = stream, every
+        self._said_at = time.monotonic()
+        self._first: tuple[float, int] | None = None
+
+    def show(self, item: Item, done: int, total: int) -> None:
+        """Say how far it is, where that is due."""
+        now = time.monotonic()
+        began, before = self._first = self._first or (now, done)  # what came before the first is no pace
+        is_due = done == total or done % max(1, total // _LINES) == 0 or now - self._said_at > _SILENCE
+        if is_due:
+            self._said_at = now
+        if is_due or self._every or item.status != "ok":
+            left = _time_left(now - began, done - before, total - done) if is_due else ""
+            print(f"{done}/{total} {item.name} {item.status}{left}", file=self._stream, flush=True)
+
+
+def _time_left(seconds: float, n_done: int, n_left: int) -> str:
+    """How long the rest takes if it goes on like this; nothing of what takes seconds.
+
+    Examples
+    --------
+    >>> _time_left(120, 1000, 30000)
+    ', about 1 h left'
+    """
+    left = seconds * n_left / max(n_done, 1)
+    if seconds < _LEAST_KNOWN or left < _SHORTEST_LEFT:
+        return ""
+    unit, size = next((unit, size) for unit, size in _UNITS if left >= size)
+    return f", about {left / size:.0f} {unit} left"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from isal import igzip
 from isal.igzip_lib import IsalError
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import RemotePath
 
 # How far bytes can expand: deflate cannot do more. bzip2 packs 45 MB of zeros into some 40 bytes; above the size of a
 # map without lesions, a lower ratio keeps a small file from taking minutes.
@@ -34,6 +35,10 @@ _DAMAGED = (igzip.BadGzipFile, cast("type[Exception]", IsalError), EOFError, zli
 
 def check_regular(path: Path) -> None:
     """Raise unless a path is a regular file: a pipe or a device may never end, or never begin."""
+    if isinstance(path, RemotePath):
+        if path.state().size == 0:
+            raise MapFileError(f"{path} is empty.")
+        return
     try:
         there, regular, empty = path.exists(), path.is_file(), path.is_file() and path.stat().st_size == 0
     except OSError as error:  # a name that is too long
@@ -77,7 +82,7 @@ def opened(path: Path, encoding: str = "raw", start: int = 0) -> Iterator[IO[byt
 
 def check_promise(path: Path, promised: int, *, encoding: str = "raw", start: int = 0) -> None:
     """Raise if a file is too short to hold what its header promises."""
-    stored = max(0, path.stat().st_size - start)
+    stored = max(0, (path.state().size if isinstance(path, RemotePath) else path.stat().st_size) - start)
     held = max(stored * HIGHEST_RATIO[encoding], min(stored * _ZEROS_RATIO.get(encoding, 0), _MOST_ZEROS))
     if promised > held:
         raise MapFileError(

@@ -26,11 +26,16 @@ def is_certified(path: Path) -> bool:
         text = path.read_text("utf-8", errors="strict")
     except (OSError, UnicodeDecodeError):
         return False
+    return is_certified_text(path.name, text)
+
+
+def is_certified_text(name: str, text: str) -> bool:
+    """The same of the text of a file that was read."""
     mark = _MARK.search(text, max(0, len(text) - _LONGEST_MARK))
     if mark is None:
         return False
     begin = mark.start() + (text[mark.start()] == "\n")
-    return _checksum(path.name, text[:begin]) == mark[1]
+    return _checksum(name, text[:begin]) == mark[1]
 
 
 def _checksum(name: str, body: str) -> str:

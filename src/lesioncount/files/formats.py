@@ -8,10 +8,11 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_store
+from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_description, zarr_store
 from lesioncount.files.byte_streams import check_regular, short
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_other_dicom, sop_class
 from lesioncount.files.dicom_masks import open_dicom_mask
+from lesioncount.files.remote_path import RemotePath, to_path
 from lesioncount.files.source import MapSource
 
 _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
@@ -23,12 +24,17 @@ _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
     **dict.fromkeys(png.ENDINGS, png.open_png),
     ".npy": arrays.open_npy,
     ".npz": arrays.open_npz,
-    ".zarr": zarr_store.open_zarr,
+    **dict.fromkeys(zarr_store.ENDINGS, zarr_store.open_zarr),
 }
 
 
 def open_map(
-    path: str | os.PathLike[str], *, channel: int | None = None, scale: float | None = None, logits: bool = False
+    path: str | os.PathLike[str],
+    *,
+    channel: int | None = None,
+    scale: float | None = None,
+    logits: bool = False,
+    level: int | None = None,
 ) -> MapSource:
     """Open a file as a map; its voxels are read when they are asked for.
 
@@ -36,21 +42,27 @@ def open_map(
     ----------
     path : path
         A NIfTI (``.nii``, ``.nii.gz``), numpy (``.npy``, ``.npz``), nnU-Net (``.npz``), zarr, NRRD, MetaImage,
-        DICOM SEG, TIFF, OME-TIFF or PNG file.
+        DICOM SEG, TIFF, OME-TIFF or PNG file; or the address of a NIfTI file or a zarr store: ``s3://``, ``gs://``,
+        ``https://``.
     channel : int, optional
         Which map, where the file holds several.
     scale : float, optional
         What one unit of the values is worth, on top of a scale that the file itself has.
     logits : bool, default False
         Whether the values are logits.
+    level : int, optional
+        Which resolution of an OME-Zarr image, where 0, the default, is the finest.
     """
-    return _explained(Path(path), lambda file, ending: _open(file, ending, channel)).read_as(scale=scale, logits=logits)
+    return _explained(to_path(path), lambda file, ending: _open(file, ending, channel, level)).read_as(
+        scale=scale, logits=logits
+    )
 
 
 def open_mask(path: str | os.PathLike[str], /) -> MapSource:
     """Open a file as a mask, whose values are labels: as `open_map`, and also DICOM SEG that are no probabilities."""
-    if map_ending(Path(path)) in dicom.ENDINGS:
-        return _explained(Path(path), lambda file, _: open_dicom_mask(file))
+    file = to_path(path)
+    if not isinstance(file, RemotePath) and map_ending(file) in dicom.ENDINGS:
+        return _explained(file, lambda file, _: open_dicom_mask(file))
     return open_map(path)
 
 
@@ -58,7 +70,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
     """All files that are read for a map: the `MapSource.files` of it, without reading its voxels."""
     ending = _checked_ending(path)
     if ending == ".zarr":
-        return tuple(zarr_store.files_in(path))
+        return tuple(zarr_description.files_in(path))
     if ending in (*nrrd.ENDINGS, *metaimage.ENDINGS):
         return _READERS[ending](path, 0).files
     return nnunet.files_read(path) if ending == ".npz" and nnunet.is_nnunet(path) else (path,)
@@ -66,13 +78,28 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 def map_ending(path: Path) -> str | None:
     """The ending of a path that may be a map, None for others."""
-    with suppress(OSError):  # a name that is too long
-        if any((path / meta).is_file() for meta in zarr_store.METADATA):
-            return ".zarr"  # whatever it is called, such as an array inside a group
+    if isinstance(path, RemotePath):  # asked only if its name does not say it
+        ending = _ending_in(path.name) or (".zarr" if zarr_description.is_remote_zarr(path) else None)
+        return ".zarr" if ending in zarr_store.ENDINGS else ending
+    # Most are files, which a single look tells; a name that is too long is neither.
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - takes any name
+    if is_folder and any((path / meta).is_file() for meta in zarr_description.METADATA):
+        return ".zarr"  # whatever it is called, such as an array inside a group
     ending = _ending_in(path.name)
+    if ending is None and is_folder and zarr_description.is_ome_group(path):
+        return ".zarr"
     if ending is None:
         return ".dcm" if sop_class(path) in SEGMENTATIONS else None  # hospitals often write no ending
+    if ending in zarr_store.ENDINGS:
+        return ".zarr"
     return None if ending in dicom.ENDINGS and is_other_dicom(path) else ending
+
+
+def is_large_volume(path: Path, level: int | None = None) -> bool:
+    """Whether a map is an array that is never held as a whole. What is wrong with it is for others to say."""
+    with suppress(LesionCountError, OSError, ValueError):  # no name of a file, a circle of links
+        return map_ending(path) == ".zarr" and zarr_store.is_large(path, level)
+    return False
 
 
 def scan_name(path: PurePath) -> str:
@@ -102,6 +129,8 @@ def _explained(path: Path, open_it: Callable[[Path, str], MapSource]) -> MapSour
 def _checked_ending(path: Path) -> str:
     """The ending of a map that is there, and of a kind that can be opened without waiting for anybody."""
     ending = map_ending(path)
+    if isinstance(path, RemotePath):
+        return _checked_remote(path, ending)
     if ending != ".zarr" or not _is_folder(path):
         try:
             check_regular(path)
@@ -114,6 +143,21 @@ def _checked_ending(path: Path) -> str:
     return ending
 
 
+def _checked_remote(path: RemotePath, ending: str | None) -> str:
+    """The ending of a map elsewhere: of a kind that is read as it comes."""
+    if ending == ".zarr":
+        return ending
+    if ending is None:
+        raise MapFileError(_unknown(path))
+    if ending not in nifti.ENDINGS:
+        raise MapFileError(
+            f"{path}: only NIfTI (.nii, .nii.gz) and zarr are read from elsewhere, not {ending}. Copy it to this "
+            "machine first."
+        )
+    check_regular(path)
+    return ending
+
+
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
@@ -122,12 +166,21 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unknown(path: Path) -> str:
-    if is_other_dicom(path):
+    if not isinstance(path, RemotePath) and is_other_dicom(path):
         return f"{short(path)} is not a DICOM segmentation (SEG), but a file of the class {dicom.class_name(path)}."
-    return f"{short(path)} is not a kind of file that is known. Known are {', '.join(_READERS)}."
+    listed = (
+        ""
+        if not isinstance(path, RemotePath) or path.is_listed
+        else (" What is on a server cannot be listed: give the address of each map.")
+    )
+    return f"{short(path)} is not a kind of file that is known. Known are {', '.join(_READERS)}.{listed}"
 
 
-def _open(path: Path, ending: str, channel: int | None) -> MapSource:
+def _open(path: Path, ending: str, channel: int | None, level: int | None) -> MapSource:
+    if ending == ".zarr":
+        return zarr_store.open_zarr(path, channel, level)
+    if level is not None:
+        raise MapFileError(f"{short(path)} has no resolution levels: leave --level out (from Python: level).")
     if ending == ".npz" and nnunet.is_nnunet(path):
         return nnunet.open_nnunet(path, channel)
     return _READERS[ending](path, channel)

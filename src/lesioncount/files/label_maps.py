@@ -15,6 +15,8 @@ from lesioncount.files.formats import files_of, open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.lattice import place
 from lesioncount.files.mask_grid import is_dicom_pair
+from lesioncount.files.remote_path import RemotePath
+from lesioncount.files.remote_version import version_of
 from lesioncount.files.source import MapSource
 from lesioncount.regions.regions import whole_numbers
 
@@ -54,7 +56,14 @@ class LabelMap:
 
 def read_label_map(path: Path) -> LabelMap:
     """The labels in a file. That of a whole cohort is read once, not once for each of its scans."""
-    return _read(path, tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in files_of(path)))
+    return _read(path, _state(path))
+
+
+def _state(path: Path) -> object:
+    """What changes with its content; of a server that tells no version, always another."""
+    if isinstance(path, RemotePath):
+        return version_of(path) or object()
+    return tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in files_of(path))
 
 
 @lru_cache(maxsize=1)

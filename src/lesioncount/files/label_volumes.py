@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +24,40 @@ def check_new_volume(path: Path) -> None:
         raise MapFileError(f"{path} is there already. Choose another name for the label map, or remove it.")
 
 
-def write_label_volume(path: Path, candidates: Candidates, chunks: tuple[int, ...]) -> None:
-    """Write labels as a new zarr array: 0 outside, i + 1 in the voxels of row i."""
+def write_label_volume(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write the files of labels as a new zarr array, or as a new label image of OME-Zarr."""
     check_new_volume(path)
-    for files in _batches(label_files(candidates, chunks)):
-        for name, content in files.items():
-            file = path / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
+    for name, content in files:
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
 
 
-def write_labels_into(folder: OutputFolder, name: str, candidates: Candidates, chunks: tuple[int, ...]) -> None:
+def write_labels_into(folder: OutputFolder, name: str, all_files: Iterable[tuple[str, bytes]]) -> None:
     """Write the same into a folder of results, where it may replace what we wrote before."""
     made: set[str] = set()
-    for files in _batches(label_files(candidates, chunks)):
+    for files in _batches(all_files):
         folder.write_together({f"{name}/{file}": content for file, content in files.items()})
         made.update(f"{name}/{file}" for file in files)
-    for old in folder.names():
-        if old.startswith(f"{name}/") and old not in made:
-            folder.remove(old)
+    remove_store(folder, name, but=made)
+
+
+def remove_store(folder: OutputFolder, name: str, *, but: Collection[str] = ()) -> None:
+    """Remove those files of an array or a label image in a folder of results that are ours, and folders left empty."""
+    if not (folder.path / name).is_dir():  # of very many scans, most have none
+        return
+    for file in folder.names():
+        if file.startswith(f"{name}/") and file not in but:
+            folder.remove(file)
+    for below, _, _ in os.walk(folder.path / name, topdown=False):
+        folder.remove_empty(Path(below).relative_to(folder.path).as_posix())
 
 
 def label_files(candidates: Candidates, chunks: tuple[int, ...]) -> Iterator[tuple[str, bytes]]:
-    """The files of a zarr array of labels, by their names: its description comes last, when all chunks are there."""
+    """The files of a zarr array of labels, by their names: its description comes last, when all chunks are there.
+
+    Labels are 0 outside, and i + 1 in the voxels of row i.
+    """
     zarr = optional("zarr", "cluster", "Writing zarr")
     dtype = np.uint16 if len(candidates) < 1 << 16 else np.int32
     files: dict[str, Any] = {}
@@ -59,7 +71,7 @@ def label_files(candidates: Candidates, chunks: tuple[int, ...]) -> Iterator[tup
     yield from description.items()
 
 
-def _batches(files: Iterator[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
+def _batches(files: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
     batch: dict[str, bytes] = {}
     n_bytes = 0
     for name, content in files:

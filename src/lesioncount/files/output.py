@@ -18,6 +18,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.atomic import remove_left_overs, replacing, write_quickly
 from lesioncount.files.certified import certified, is_certified
 from lesioncount.files.journal import Journal
+from lesioncount.files.remote_path import check_local
 
 fcntl: ModuleType | None
 try:
@@ -52,7 +53,7 @@ class OutputFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = check_local(path)
         self._made: set[Path] = set()
 
     def is_ours(self, name: str) -> bool:
@@ -60,7 +61,7 @@ class OutputFolder:
         path = self.path / name
         if not self._is_file(name):
             return False
-        if name.endswith(_CERTIFIED) and is_certified(path):
+        if _carries_checksum(name) and is_certified(path):
             return True
         return name in self._written and _sha256(path) in (*self._written[name], _EMPTY)
 
@@ -88,14 +89,35 @@ class OutputFolder:
             yield temporary
             if not though_changed:
                 self.check([name])
-            if not name.endswith(_CERTIFIED):
+            if not _carries_checksum(name):
                 self._record({name: _sha256(temporary)})
 
     def write_text(self, name: str, text: str, *, though_changed: bool = False) -> None:
         """Write a text file, complete or not at all, with a check sum where its format allows for one."""
-        text = certified(Path(name).name, text) if name.endswith(_CERTIFIED) else text
+        text = certified(Path(name).name, text) if _carries_checksum(name) else text
         with self.replacing(name, though_changed=though_changed) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # names may be no Unicode
+
+    def announce(self, names: Iterable[str]) -> None:
+        """Say which texts with a check sum are about to be written, and wait until that is on the disk.
+
+        Whoever waits for the disk once for many small files need not wait for each: see `write_announced`.
+        """
+        self._make(self.path)
+        free = (name for name in names if not self._is_taken(name) or self.is_ours(name))
+        if hashes := dict.fromkeys(free, _EMPTY):
+            self._record(hashes, wait=True)
+
+    def write_announced(self, name: str, text: str, *, though_changed: bool = False) -> None:
+        """Write a text with a check sum that was announced, complete or not at all, and do not wait for the disk.
+
+        A power cut within the next half a minute may leave it empty, but it is known as ours then, and made again.
+        """
+        if not though_changed:
+            self.check([name])
+        self._make((self.path / name).parent)
+        text = certified(Path(name).name, text)
+        write_quickly(self.path / name, text.encode("utf-8", "backslashreplace"), made_in=self.path)
 
     def write_together(self, files: Mapping[str, bytes]) -> None:
         """Write several small files that can be made again, each complete or not at all, and none waited for.
@@ -104,9 +126,7 @@ class OutputFolder:
         """
         self.check(files)
         contents = {
-            name: certified(name.rpartition("/")[2], content.decode()).encode()
-            if name.endswith(_CERTIFIED)
-            else content
+            name: certified(name.rpartition("/")[2], content.decode()).encode() if _carries_checksum(name) else content
             for name, content in files.items()
         }
         for folder in {(self.path / name).parent for name in files}:
@@ -123,6 +143,10 @@ class OutputFolder:
         path = self.path / name
         self._make(path.parent)
         Journal(path).append(line)
+
+    def make(self, name: str) -> None:
+        """Make a folder in this one, unless it is there."""
+        self._make(self.path / name)
 
     def remove(self, name: str) -> None:
         """Remove a file if it is ours."""
@@ -142,7 +166,7 @@ class OutputFolder:
     def listed(self) -> dict[str, str]:
         """Name and SHA-256 of the files in the ledgers that are there and ours: for the file that lists them."""
         self.__dict__.pop("_written", None)  # others have written, too
-        listed = sorted(name for name in self._written if not name.endswith(_CERTIFIED))
+        listed = sorted(name for name in self._written if not _carries_checksum(name))
         found = {name: _sha256(self.path / name) for name in listed if self._is_file(name)}
         return {name: sha256 for name, sha256 in found.items() if sha256 in (*self._written[name], _EMPTY)}
 
@@ -203,7 +227,7 @@ class OutputFolder:
                     sha256, _, name = line.partition("\t")
                     written.setdefault(name, set()).add(sha256)
         for name in _LISTS:
-            for one, sha256 in _listed_in(self.path / name).items():
+            for one, sha256 in listed_in(self.path / name).items():
                 written.setdefault(one, set()).add(sha256)
         return written
 
@@ -231,11 +255,13 @@ class OutputFolder:
     def _is_taken(self, name: str) -> bool:
         return os.path.lexists(self.path / name)  # of a name that is too long: no
 
-    def _record(self, hashes: Mapping[str, str]) -> None:
+    def _record(self, hashes: Mapping[str, str], *, wait: bool = False) -> None:
         # In one piece, and on a line of its own even after one that a full disk has cut.
         with (self.path / f".lesioncount.{socket.gethostname()}-{os.getpid()}.tsv").open("ab", buffering=0) as ledger:
             lines = "".join(f"\n{sha256}\t{name}" for name, sha256 in hashes.items())
             ledger.write(lines.encode("utf-8", "backslashreplace"))
+            if wait:
+                os.fsync(ledger.fileno())
         if "_written" in self.__dict__:  # else it is read when it is needed, from this file, too
             for name, sha256 in hashes.items():
                 self._written.setdefault(name, set()).add(sha256)
@@ -254,7 +280,12 @@ class OutputFolder:
             ledger.unlink(missing_ok=True)
 
 
-def _listed_in(path: Path) -> dict[str, str]:
+def _carries_checksum(name: str) -> bool:
+    """Whether a file has room for a check sum. The description of a zarr array, which is JSON, has none."""
+    return name.endswith(_CERTIFIED) and not name.endswith("/zarr.json")
+
+
+def listed_in(path: Path) -> dict[str, str]:
     """The files that a file of ours lists; none if it is not ours, or somebody has forged it."""
     with suppress(OSError, ValueError, RecursionError):
         content = json.loads(path.read_text("utf-8")) if is_certified(path) else None

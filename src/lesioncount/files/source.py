@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import ChannelError, MapError
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.ome_zarr import OmeImage
 from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.voxels import is_inside, sigmoid
 
@@ -48,6 +49,8 @@ class MapSource:
         What is read, where that is not just the file: voxels beside a header, the segmentation beside probabilities.
     has_instances : bool
         Of a mask: whether the file itself says that each value is a thing of its own.
+    ome : OmeImage or None
+        The image that it is a channel and a level of.
     volume : ChunkedVolume or None
         The same map as boxes that can be read one by one, where the format has chunks.
     """
@@ -64,6 +67,7 @@ class MapSource:
     full_scale: int | None = None
     read_from: tuple[Path, ...] = ()
     has_instances: bool = False
+    ome: OmeImage | None = None
     volume: ChunkedVolume | None = None
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from lesioncount.boxes import Box, Triple
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.optional import optional
 
 # Volumes of more voxels are counted in boxes, and no array of their shape is made: it would take some gigabytes.
@@ -27,11 +29,11 @@ class ChunkedVolume:
 
     Attributes
     ----------
-    name : str
-        For messages.
+    name : Path
+        Where it is, for messages.
     array : zarr.Array
-    leading : tuple of int
-        The channel, of an array that has some.
+    index : tuple of int or None
+        For each axis of the array the place that was chosen, such as the channel; None for those of the map.
     chunks : tuple of int
         Planes, rows and columns of a chunk, or of a shard of chunks.
     is_stored : array of bool, shape (planes, rows, columns) of chunks
@@ -39,33 +41,39 @@ class ChunkedVolume:
     first : tuple of int
     """
 
-    name: str
+    name: Path
     array: Any
-    leading: tuple[int, ...]
+    index: tuple[int | None, ...]
     chunks: Triple
     is_stored: NDArray[np.bool_]
     first: Triple = (0, 0, 0)
 
     @classmethod
-    def of(cls, array: Any, *, name: str, channel: int | None = None) -> ChunkedVolume:
-        """The volume of a zarr array of two or three axes, or of four of which the channel is the first."""
-        leading = () if channel is None else (channel,)
-        sizes = tuple(map(int, array.shards or array.chunks))[len(leading) :]
-        chunks = Box.whole(sizes).high
-        whole = Box.whole(tuple(map(int, array.shape))[len(leading) :])
+    def of(cls, array: Any, *, name: Path, index: Sequence[int | None], names: Iterable[str] | None) -> ChunkedVolume:
+        """The volume that is left of a zarr array, of whose files the names may be known."""
+        sizes, shape = tuple(map(int, array.shards or array.chunks)), tuple(map(int, array.shape))
+        axes = [axis for axis, place in enumerate(index) if place is None]
+        chunks = Box.whole(tuple(sizes[axis] for axis in axes)).high
+        whole = Box.whole(tuple(shape[axis] for axis in axes))
         n_chunks = [-(-side // chunk) for side, chunk in zip(whole.sides, chunks, strict=True)]
         is_stored = np.ones(n_chunks, bool)
-        stored = _stored_chunks(array)
-        if stored is not None:
-            mine = stored[np.all(stored[:, : len(leading)] == leading, axis=1), len(leading) :]
+        if names is not None:
+            stored = _stored_chunks(array, names)
+            chosen = {axis: place // sizes[axis] for axis, place in enumerate(index) if place is not None}
+            mine = stored[np.all(stored[:, list(chosen)] == list(chosen.values()), axis=1)][:, axes]
             is_stored[...] = False
-            is_stored[mine[:, 0], mine[:, 1] if len(sizes) == 3 else 0, mine[:, -1]] = True
-        return cls(name, array, leading, chunks, is_stored)
+            is_stored[mine[:, 0], mine[:, 1] if len(axes) == 3 else 0, mine[:, -1]] = True
+        return cls(name, array, tuple(index), chunks, is_stored)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of voxels along each axis of the map."""
-        return tuple(map(int, self.array.shape))[len(self.leading) :]
+        return tuple(int(n) for n, place in zip(self.array.shape, self.index, strict=True) if place is None)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its chunks come from a bucket or a server."""
+        return isinstance(self.name, RemotePath)
 
     @property
     def is_large(self) -> bool:
@@ -121,12 +129,16 @@ class ChunkedVolume:
 
     def read(self, box: Box) -> NDArray[Any]:
         """What is stored in a box, with the axes of the map."""
+        slices = iter(box.index(len(self.shape)))
+        where = tuple(next(slices) if place is None else place for place in self.index)
         try:
-            return np.asarray(self.array[(*self.leading, *box.index(len(self.shape)))])
+            return np.asarray(self.array[where])
         except MemoryError:
             raise MapFileError(f"{self.name}: its chunks do not fit into memory. Store it in smaller ones.") from None
         except Exception as error:  # noqa: BLE001 - codecs raise many kinds for a damaged chunk
-            raise MapFileError(f"{self.name}: a chunk is damaged: {str(error)[:300].rstrip('.')}.") from None
+            tell_remote(self.name, error)
+            why = without_secrets(str(error))[:300].rstrip(".")
+            raise MapFileError(f"{self.name}: a chunk is damaged: {why}.") from None
 
     def _places(self, box: Box) -> tuple[slice, ...]:
         """Where the chunks of a box are in ``is_stored``."""
@@ -134,18 +146,23 @@ class ChunkedVolume:
         return tuple(slice(low // chunk - first, -(-high // chunk) - first) for low, high, chunk, first in ends)
 
 
-def _stored_chunks(array: Any) -> NDArray[np.int64] | None:
-    """The places of all chunks that are stored, (n, ndim); None if the store cannot list them.
-
-    One list of names, instead of a question for each chunk: of a sparse volume, nearly all answers would be no.
-    """
+def names_in(array: Any) -> Iterable[str] | None:
+    """The names of all files of an array; None if its store cannot list them."""
     if not array.store.supports_listing:
         return None
     prefix = f"{array.path}/" if array.path else ""
     names: Iterable[str] = optional("zarr.core.sync", "cluster", "Reading zarr").collect_aiterator(
         array.store.list_prefix(prefix)
     )
-    places = [_place_of(name.removeprefix(prefix), array) for name in names]
+    return [name.removeprefix(prefix) for name in names]
+
+
+def _stored_chunks(array: Any, names: Iterable[str]) -> NDArray[np.int64]:
+    """The places of all chunks that are stored, (n, ndim).
+
+    One list of names, instead of a question for each chunk: of a sparse volume, nearly all answers would be no.
+    """
+    places = [_place_of(name, array) for name in names]
     return np.array([place for place in places if place is not None], np.int64).reshape(-1, array.ndim)
 
 

@@ -1,13 +1,12 @@
-"""zarr arrays, chunk by chunk: for volumes larger than memory."""
+"""zarr arrays and OME-Zarr images, chunk by chunk: for volumes larger than memory, on a disk or elsewhere."""
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
-import os
-import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +14,77 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.boxes import Box
-from lesioncount.errors import MapError, MapFileError
+from lesioncount.errors import ChannelError, LesionCountError, MapError, MapFileError
 from lesioncount.files import volumes
+from lesioncount.files.ahead import ahead
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.ome_zarr import OmeImage, ome_image
+from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
+from lesioncount.files.zarr_description import attributes_of, check_promise, checked_format, files_in, inside
 from lesioncount.optional import optional
 
-METADATA = (".zarray", "zarr.json")
-
-# Chunks that are not there stand for a value, and cost time all the same. Sparse arrays store one chunk in a thousand;
-# what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
-_FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
-_FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
+ENDINGS = (".ome.zarr", ".zarr")
 
 # What is read at once: whole chunks, side by side. A piece of a small store may be so large, one of others as far as
 # compression goes.
 _LARGEST_PIECE = 1 << 29
 
-# Attributes may be many, but a description of an array is text of some hundred characters.
-_LONGEST_METADATA = 1 << 24
+# Chunks from elsewhere that are on their way at once, and the memory that pieces may take which wait to be counted.
+_CHUNKS_AHEAD, _BYTES_AHEAD = 16, 1 << 28
 
 
-def open_zarr(path: Path, channel: int | None = None) -> MapSource:
-    """A zarr array in a folder: of two or three axes, or of four with the channel first."""
-    files = files_in(path)
-    array = _open_array(path)
-    chunks = _checked_chunks(array, path)
-    _check_promise(path, files, array.shape, chunks, array.dtype.itemsize)
-    _check_piece(path, files, math.prod(chunks) * array.dtype.itemsize)
-    return _source(array, path, files, channel)
+@dataclass(frozen=True, eq=False)
+class StoredArray:
+    """An array that is there, and that what is stored can hold.
+
+    Attributes
+    ----------
+    path : Path
+    array : zarr.Array
+    shape, chunks : tuple of int
+        Chunks are what is fetched as a whole: of an array with shards, these.
+    dtype : dtype
+    files : dict of Path to int
+        All there are with their sizes; empty if they cannot be listed.
+    """
+
+    path: Path
+    array: Any
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
+    files: Mapping[Path, int]
+
+    @property
+    def names(self) -> Iterable[str] | None:
+        """The names of what is stored; None if nobody knows them."""
+        if not isinstance(self.path, RemotePath):
+            return volumes.names_in(self.array)
+        if not self.path.is_listed:
+            return None
+        return [str(file.below(self.path)) for file in self.files if isinstance(file, RemotePath)]
+
+    def check_piece(self, n_voxels: int) -> None:
+        """Raise if so much, read at once, is far larger than the store."""
+        most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(self.files.values()))
+        if n_voxels * self.dtype.itemsize > most:
+            raise MapFileError(
+                f"{self.path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its "
+                "description is damaged, or it must be stored in smaller chunks."
+            )
+
+
+def open_zarr(path: Path, channel: int | None = None, level: int | None = None) -> MapSource:
+    """A zarr array of two or three axes, or of four with the channel first; or a level of an OME-Zarr image."""
+    image = ome_image(path, attributes_of(path))
+    if image is not None:
+        return _open_level(path, replace(image, level=image.check_level(path, level)), channel)
+    if level is not None:
+        raise ChannelError(f"{path} is a single array, without resolution levels: leave --level out.")
+    return _source_of(open_stored(path), channel)
 
 
 def source_of_array(array: Any, channel: int | None = None) -> MapSource:
@@ -56,118 +95,149 @@ def source_of_array(array: Any, channel: int | None = None) -> MapSource:
             f"Expected a zarr array or its path, but got {type(array).__name__}. An array in memory is counted by "
             "lesioncount.count_lesions."
         )
-    path = Path(array.name or array.path or "zarr array")
-    _checked_chunks(array, path)
-    return _source(array, path, {}, channel)
+    return _source_of(_stored(Path(array.name or array.path or "zarr array"), array, {}), channel)
 
 
-def _source(array: Any, path: Path, files: dict[Path, int], channel: int | None) -> MapSource:
-    n_channels = int(array.shape[0]) if array.ndim == 4 else 1
+def _source_of(stored: StoredArray, channel: int | None) -> MapSource:
+    """A single array as a map."""
+    path, shape = stored.path, stored.shape
+    if len(shape) == 5:
+        raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
+    n_channels = shape[0] if len(shape) == 4 else 1
     chosen = chosen_channel(path, n_channels, channel)
-    volume = ChunkedVolume.of(array, name=str(path), channel=chosen if array.ndim == 4 else None)
+    index = [*((chosen,) if len(shape) == 4 else ()), *[None] * min(len(shape), 3)]
+    grid = VoxelGrid(path, shape[-3:], why_unplaced="a zarr array has no place in space")
+    return replace(_source(stored, index, grid), n_channels=n_channels)
+
+
+def _open_level(path: Path, image: OmeImage, channel: int | None) -> MapSource:
+    stored = open_stored(inside(path, image.levels[image.level].path))
+    if len(stored.shape) != len(image.axes):
+        raise MapFileError(
+            f"{path} has {len(image.axes)} axes by its OME-Zarr metadata, but an array of shape {stored.shape}."
+        )
+    n_channels = 1 if image.channels is None else stored.shape[image.channels]
+    chosen = chosen_channel(path, n_channels, channel)
+    grid = VoxelGrid(
+        path,
+        tuple(stored.shape[place] for place in image.space),
+        spacing_mm=image.spacing_mm(image.level),
+        why_unplaced="OME-Zarr does not say which side of a patient is which",
+    )
+    source = _source(stored, image.index(path, stored.shape, chosen), grid)
+    return replace(source, format=f"OME-Zarr {image.version}", n_channels=n_channels, ome=image)
+
+
+def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
+    """The voxels along each axis of space, at the level of an image and at those that follow, while none has more."""
+    arrays = (open_array(inside(path, level.path)) for level in image.levels[image.level :])
+    shapes = [tuple(int(array.shape[place]) for place in image.space) for array in arrays]
+    coarser_ones = itertools.takewhile(
+        lambda pair: all(m <= n for n, m in zip(*pair, strict=True)), itertools.pairwise(shapes)
+    )
+    return [*shapes[:1], *(coarser for _, coarser in coarser_ones)]
+
+
+def _source(stored: StoredArray, index: Sequence[int | None], grid: VoxelGrid) -> MapSource:
+    """What is left of an array where places along some axes are chosen; pieces go along the first that is left."""
+    volume = ChunkedVolume.of(stored.array, name=stored.path, index=index, names=stored.names)
     # Whole chunks, so that none is decompressed twice; as many as make a piece of a good size.
-    chunk, whole, itemsize = volume.chunks[0], Box.whole(volume.shape), volume.dtype.itemsize
-    n_planes = max(chunk, planes_per_piece(volume.shape, 0, itemsize) // chunk * chunk)
+    chunk, whole = volume.chunks[0], Box.whole(volume.shape)
+    n_planes = max(chunk, planes_per_piece(volume.shape, 0, volume.dtype.itemsize) // chunk * chunk)
 
     def pieces() -> Iterator[NDArray[Any]]:
-        _check_piece(path, files, min(n_planes, whole.high[0]) * whole.high[1] * whole.high[2] * itemsize)
-        for begin in range(0, whole.high[0], n_planes):
-            end = min(begin + n_planes, whole.high[0])
-            yield volume.read(Box((begin, 0, 0), (end, *whole.high[1:])))
+        n_voxels = min(n_planes, whole.high[0]) * whole.high[1] * whole.high[2]
+        stored.check_piece(n_voxels)
+        ends = ((begin, min(begin + n_planes, whole.high[0])) for begin in range(0, whole.high[0], n_planes))
+        boxes = (Box((begin, 0, 0), (end, *whole.high[1:])) for begin, end in ends)
+        if isinstance(stored.path, RemotePath):
+            yield from _fetched((partial(volume.read, box) for box in boxes), stored, n_voxels)
+        else:
+            yield from map(volume.read, boxes)
 
-    grid = VoxelGrid(path, volume.shape, why_unplaced="a zarr array has no place in space")
-    read_from = tuple(files)
-    return MapSource(grid, "zarr", volume.dtype, 0, pieces, n_channels=n_channels, read_from=read_from, volume=volume)
+    return MapSource(grid, "zarr", volume.dtype, 0, pieces, read_from=tuple(stored.files), volume=volume)
 
 
-def _open_array(path: Path) -> Any:
-    """Open the array in a folder; the one place where this is done."""
+def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n_voxels: int) -> Iterator[NDArray[Any]]:
+    """Pieces from elsewhere: as many at once as keep enough chunks on their way, within memory."""
+    chunks = max(1, n_voxels // math.prod(stored.chunks))
+    # Two at least: while the last chunks of one are decompressed, those of the next are on their way.
+    n = max(1, min(max(2, -(-_CHUNKS_AHEAD // chunks)), _BYTES_AHEAD // (n_voxels * stored.dtype.itemsize)))
+    return ahead(calls, n_threads=n, n_ahead=n)
+
+
+def open_stored(path: Path) -> StoredArray:
+    """Open an array on a disk or elsewhere, checked before anything is allocated for it."""
+    files = files_in(path)
+    stored = _stored(path, open_array(path), files)
+    check_promise(path, files, stored.shape, stored.chunks, stored.dtype.itemsize)
+    stored.check_piece(math.prod(stored.chunks))
+    return stored
+
+
+def open_array(path: Path) -> Any:
+    """Open the array in a folder, on a disk or elsewhere; the one place where this is done."""
     zarr = optional("zarr", "cluster", "Reading zarr")
-    _check_metadata(path)
+    zarr_format = checked_format(path)
     try:
-        array = zarr.open_array(str(path), mode="r")
+        array = zarr.open_array(_store(path), mode="r", zarr_format=zarr_format)
         np.dtype(array.dtype)
+    except LesionCountError:
+        raise
     except Exception as error:  # noqa: BLE001 - zarr raises many kinds for a store that is none
-        why = str(error)[:300].rstrip(".") or type(error).__name__
+        tell_remote(path, error)
+        why = without_secrets(str(error))[:300].rstrip(".") or type(error).__name__
         raise MapFileError(
             f"{path} is not a zarr array: {why}. If it is a group, give an array in it, as {path}/0."
         ) from None
     return array
 
 
-def _checked_chunks(array: Any, path: Path) -> tuple[int, ...]:
-    """The shape of the chunks of an array, whose shape and type a map may have."""
-    chunks = tuple(map(int, array.shards or array.chunks))
+def _stored(path: Path, array: Any, files: Mapping[Path, int]) -> StoredArray:
+    """An array, whose shape and type a map may have."""
+    shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
+    dtype = np.dtype(array.dtype)
     if min(chunks, default=1) < 1:
         raise MapFileError(f"{path}: chunks of shape {chunks} hold nothing. Its description is damaged.")
-    if array.ndim not in (2, 3, 4) or min(array.shape) < 1:
-        raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {array.shape}.")
-    if np.dtype(array.dtype).kind not in "biuf":
-        raise MapFileError(f"{path}: values of type {array.dtype} cannot be probabilities.")
-    return chunks
+    if len(shape) not in (2, 3, 4, 5) or min(shape) < 1:
+        raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
+    if dtype.kind not in "biuf":
+        raise MapFileError(f"{path}: values of type {dtype} cannot be probabilities.")
+    return StoredArray(path, array, shape, chunks, dtype, files)
 
 
-def is_large_volume(path: Path) -> bool:
-    """Whether a folder is an array that is never held as a whole. What is wrong with it is for others to say."""
-    with suppress(MapFileError, OSError, ValueError):  # no name of a file, a circle of links
-        if not any((path / name).is_file() for name in METADATA):
-            return False
-        return math.prod(map(int, _open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
-    return False
+def is_large(path: Path, level: int | None = None) -> bool:
+    """Whether an array, or a level of an image, is never held as a whole; raise if there is none."""
+    return _is_large_elsewhere(path, level) if isinstance(path, RemotePath) else _is_large(path, level)
 
 
-def files_in(path: Path) -> dict[Path, int]:
-    """All files of an array in a folder, with their sizes, in the order of their names. All else is refused."""
-    found: dict[Path, int] = {}
-    for folder, _, names in os.walk(path):
-        for name in names:
-            file = Path(folder) / name
-            try:
-                status = file.stat()
-            except OSError as error:
-                raise MapFileError(f"{file} cannot be looked at: {error.strerror}.") from None
-            if not stat.S_ISREG(status.st_mode):
-                raise MapFileError(f"{file} is not a regular file: a zarr array consists of files.")
-            found[file] = status.st_size
-    return dict(sorted(found.items()))
+@lru_cache(maxsize=1024)
+def _is_large_elsewhere(path: RemotePath, level: int | None) -> bool:
+    return _is_large(path, level)
 
 
-def _check_metadata(path: Path) -> None:
-    """Raise for a description that is no JSON, is endless, or names a codec that can run code."""
-    for name in METADATA:
-        file = path / name
-        if not file.is_file():
-            continue
-        if file.stat().st_size > _LONGEST_METADATA:
-            raise MapFileError(f"{file} is too long to be the description of an array.")
-        try:
-            text = json.dumps(json.loads(file.read_bytes()))
-        except (ValueError, RecursionError) as error:
-            raise MapFileError(f"{file} is not the description of an array: {str(error)[:200]}.") from None
-        if name == ".zarray" and '"id": "pickle"' in text:
-            raise MapFileError(f"{path} holds pickled Python objects, which can run code when they are opened.")
+def _is_large(path: Path, level: int | None) -> bool:
+    image = ome_image(path, attributes_of(path))
+    if image is None:
+        return math.prod(map(int, open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
+    array = open_array(inside(path, image.levels[image.check_level(path, level)].path))
+    return math.prod(int(array.shape[place]) for place in image.space) > volumes.LARGE_VOLUME
 
 
-def _check_promise(
-    path: Path, files: dict[Path, int], shape: tuple[int, ...], chunks: tuple[int, ...], itemsize: int
-) -> None:
-    """Raise if an array promises far more than its files can hold."""
-    n_chunks = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(shape, chunks, strict=True))
-    n_bytes, stored = math.prod(shape) * itemsize, sum(files.values())
-    if n_chunks > max(_FEW_CHUNKS, _CHUNKS_PER_FILE * len(files)) or n_bytes > max(
-        _FEW_BYTES, _BYTES_PER_BYTE * stored
-    ):
-        raise MapFileError(
-            f"{path}: an array of shape {shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but there are only "
-            f"{len(files):,} files with {stored:,} bytes. Its description is damaged, or most of it is missing."
-        )
+def _store(path: Path) -> Any:
+    """What zarr reads from: a folder, or a bucket or server."""
+    if not isinstance(path, RemotePath):
+        return str(path)
+    from lesioncount.files.remote_objects import explained, folder_store
+
+    with explained(path):
+        objects = folder_store(path)
+    from zarr.storage import ObjectStore
+
+    return ObjectStore(objects, read_only=True)
 
 
-def _check_piece(path: Path, files: dict[Path, int], n_bytes: int) -> None:
-    """Raise if what is read at once is far larger than the store."""
-    most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(files.values()))
-    if n_bytes > most:
-        raise MapFileError(
-            f"{path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its description "
-            "is damaged, or it must be stored in smaller chunks."
-        )
+def ome_version(path: Path) -> str | None:
+    """The version of OME-Zarr that an image is of; None if it is none."""
+    image = ome_image(path, attributes_of(path))
+    return None if image is None else image.version

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import to_path
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.fingerprints import fingerprint_of, is_written
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
 from lesioncount.report.section_files import image_or_why, make_sections, sections_in
 from lesioncount.report.section_folder import Progress
 from lesioncount.report.sections import SectionText
+from lesioncount.report.table_parts import anchors_of, has_rows, n_parts, shards_of, write_rows
 from lesioncount.report.templates import check_can_report, template
 from lesioncount.runs.batch import REPORT
 from lesioncount.runs.pairing import pair, paired_scan
@@ -86,21 +88,23 @@ def write_report(
             files.remove()  # of scans that were counted again, with the same result
         return out / _PAGE
     results = results if isinstance(results, RunResults) else read_results(out)
-    shown = {} if images is None else images_of(results, Path(images), suffix=images_suffix)
+    shown = {} if images is None else images_of(results, to_path(images), suffix=images_suffix)
     keys = files.keys({scan.name: [shown.get(scan.name)] for scan in results.counted})
     in_folder = len(results.scans) > FEW_SCANS
     there, fingerprint = files.noted(keys), _fingerprint(results.run, results.scans, keys)
-    if not is_written(folder, _PAGE, fingerprint) or (in_folder and len(there) < len(keys)):
+    is_whole = not in_folder or (len(there) == len(keys) and has_rows(out, len(results.scans)))
+    if not (is_whole and is_written(folder, _PAGE, fingerprint)):
         missing = {name: key for name, key in keys.items() if name not in there}
         made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
         if in_folder:
             files.write(made, missing)
+            write_rows(folder, results)
             text = _rendered(results, None, fingerprint, files.noted(keys))
         else:
             sections = {name: files.read(name) for name in there} | dict(made)
             text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
         folder.write_text(_PAGE, text)
-    files.remove(but=keys if in_folder else ())
+    files.remove(but=keys if in_folder else None)
     return out / _PAGE
 
 
@@ -119,7 +123,8 @@ def _shown_run(folder: OutputFolder) -> Run | None:
         keys = files.keys({scan.name: [None] for scan in run.scans if scan.status == "ok"})
     except MapFileError:
         return None
-    is_whole = len(run.scans) <= FEW_SCANS or len(files.noted(keys)) == len(keys)
+    n_scans = len(run.scans)
+    is_whole = n_scans <= FEW_SCANS or (len(files.noted(keys)) == len(keys) and has_rows(folder.path, n_scans))
     return run if is_whole and is_written(folder, _PAGE, _fingerprint(run, run.scans, keys)) else None
 
 
@@ -137,7 +142,7 @@ def _rendered(
     """The page, with its sections, or without them if they are files of their own."""
     # The most uncertain scans first; those that are equally so in the order of the run.
     scans = sorted(results.counted, key=lambda scan: -scan.counted.best.count_sd)
-    anchors = {scan.name: f"scan-{number}" for number, scan in enumerate(results.scans, start=1)}
+    anchors = anchors_of(results)
     in_folder, calibration = sections is None, results.calibration
     text: str = template("page.html.j2").render(
         results=results,
@@ -145,6 +150,9 @@ def _rendered(
         fingerprint=fingerprint,
         in_folder=in_folder,
         rows_at_once=_ROWS_AT_ONCE if in_folder else len(results.scans),
+        listed=results.scans[:_ROWS_AT_ONCE] if n_parts(len(results.scans)) else results.scans,
+        n_parts=n_parts(len(results.scans)),
+        shards=shards_of(results),
         shown=[(scan, None if sections is None else sections[scan.name]) for scan in scans],
         without_pictures=[scan for scan in scans if has_note[scan.name]],
         disagreeing=_disagreeing(scans),

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.errors import LesionCountError
 from lesioncount.files.output import OutputFolder
 from lesioncount.report.section_folder import Progress, SectionFolder, make_all
 from lesioncount.report.sections import SectionText, section_text
 from lesioncount.runs.batch import REPORT
 from lesioncount.runs.file_counts import ScanCount
+from lesioncount.runs.record_files import no_record
 from lesioncount.runs.records import ScanRecord, read_record
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.scan_files import ScanFiles
@@ -88,5 +89,5 @@ def _made(item: tuple[str, Path | str | None], out: Path, counted_with: CountedW
     name, image = item
     record = read_record(out, name)
     if record is None:
-        raise MapFileError(f"The record {out / name}.json is not there, or is not one. Count again.")
+        raise no_record(out, name)
     return section_text(record, counted_with, image)

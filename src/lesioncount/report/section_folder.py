@@ -15,9 +15,11 @@ from typing import TypeVar
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import RemotePath
+from lesioncount.files.remote_version import version_of
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import looks
-from lesioncount.runs.records import record_name
+from lesioncount.runs.record_files import SHARDS, is_sharded, record_in, shard_of
 from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
 
@@ -60,8 +62,9 @@ class SectionFolder:
     again: str
 
     def file(self, record: str) -> str:
-        """The file of a section."""
-        return f"{self.name}/{record}.js"
+        """The file of a section: in a folder, where records are in folders."""
+        shard = f"{shard_of(record)}/" if is_sharded(self.out.path) else ""
+        return f"{self.name}/{shard}{record}.js"
 
     def key(self, record: str, images: Sequence[Image]) -> str:
         """What a section depends on: the record, which knows maps by their hashes, images, and how we draw.
@@ -71,10 +74,12 @@ class SectionFolder:
         digest = hashlib.sha256(f"{__version__}\n{looks(*self.templates)}\n".encode())
         for image in images:
             digest.update(f"{image}\n".encode("utf-8", "backslashreplace"))
-            if isinstance(image, Path):
+            if isinstance(image, RemotePath):
+                digest.update(f"{version_of(image)}\n".encode())
+            elif isinstance(image, Path):
                 state = image.stat()
                 digest.update(f"{state.st_size} {state.st_mtime_ns}\n".encode())
-        digest.update((self.out.path / record_name(record)).read_bytes())
+        digest.update((self.out.path / record_in(self.out.path, record)).read_bytes())
         return digest.hexdigest()
 
     def keys(self, images: Mapping[str, Sequence[Image]]) -> dict[str, str]:
@@ -88,9 +93,8 @@ class SectionFolder:
             try:
                 keys[record] = self.key(record, own)
             except (OSError, ValueError):
-                raise MapFileError(
-                    f"The record {self.out.path / record}.json is not there, or its image is gone. {self.again}"
-                ) from None
+                file = self.out.path / record_in(self.out.path, record)
+                raise MapFileError(f"The record {file} is not there, or its image is gone. {self.again}") from None
         return keys
 
     def noted(self, keys: Mapping[str, str]) -> dict[str, bool]:
@@ -118,13 +122,17 @@ class SectionFolder:
         content = json.loads(script.removeprefix(_CALL).rpartition(_END)[0])
         return SectionText(content["summary"], content["body"], head.endswith(_NOTED))
 
-    def remove(self, *, but: Iterable[str] = ()) -> None:
-        """Remove all sections of ours but some, and the folder if nothing else is in it."""
-        kept = {self.file(record) for record in but}
-        for path in (self.out.path / self.name).glob("*.js"):
-            if f"{self.name}/{path.name}" not in kept:
-                self.out.remove(f"{self.name}/{path.name}")
+    def remove(self, *, but: Iterable[str] | None = None) -> None:
+        """Remove all sections of ours but some; without ``but``, all that a page reads, and empty folders."""
+        kept = {self.file(record) for record in but or ()}
+        for pattern in ("*.js", "*/*.js" if but is None else f"{SHARDS}/*.js"):
+            for path in (self.out.path / self.name).glob(pattern):
+                file = path.relative_to(self.out.path).as_posix()
+                if file not in kept:
+                    self.out.remove(file)
         if not kept:
+            for path in (self.out.path / self.name).glob("*/"):
+                self.out.remove_empty(f"{self.name}/{path.name}")
             self.out.remove_empty(self.name)
 
 

@@ -3,47 +3,56 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import compress
 from operator import not_
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError, WorkerDiedError
-from lesioncount.files.formats import map_ending
+from lesioncount.files.formats import is_large_volume, map_ending
+from lesioncount.files.ome_labels import last_ome_file
+from lesioncount.files.ome_zarr import VERSIONS
 from lesioncount.files.output import OutputFolder
-from lesioncount.files.zarr_store import is_large_volume
-from lesioncount.runs.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, check_questions
+from lesioncount.files.remote_path import to_path
+from lesioncount.runs.answers import check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
-from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.names import check_case
-from lesioncount.runs.records import ScanSummary, read_record, record_name
-from lesioncount.runs.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
+from lesioncount.runs.parquet import check_can_write_parquet
+from lesioncount.runs.record_files import make_shards, record_in, records_in
+from lesioncount.runs.records import ScanSummary, read_record
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
-from lesioncount.runs.scan_counting import Show, count_scan, counted_before, failed
+from lesioncount.runs.run_tables import are_there, table_names, write_tables
+from lesioncount.runs.scan_counting import Show, failed
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
-from lesioncount.runs.scan_numbers import COUNT_COLUMNS, MEMBER_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
-from lesioncount.runs.scan_outputs import label_volume_file, output_names, own_names, remove_label_volume
+from lesioncount.runs.scan_lots import CountedLot, Lot, count_lot, lots_of
+from lesioncount.runs.scan_outputs import (
+    label_volume_file,
+    ome_label_name,
+    output_names,
+    own_names,
+    remove_label_volume,
+    remove_ome_labels,
+)
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
-from lesioncount.runs.tables import filled_columns, to_tsv
 from lesioncount.runs.workers import connected, results_of
 
 Progress = Callable[[ScanSummary, int, int], None]
 
-# What a run writes beside the records of its scans.
-TABLES = ("counts.tsv", "lesions.tsv", "members.tsv", "regions.tsv", "answers.tsv")
+# Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
+_WORKERS_OF_CLUSTER = 64
 
-# The page that shows a run, and the folder of its parts.
+# The page that shows a run, the folder of its parts, and that of the rows of its table.
 REPORT = "report"
+TABLE = f"{REPORT}/table"
 
 
 def count_batch(  # noqa: PLR0913 - as many as a run has options
@@ -62,6 +71,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     overwrite: bool = False,
     progress: Progress | None = None,
     show: Show | None = None,
+    parquet: bool = False,
 ) -> RunResults:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
 
@@ -97,15 +107,19 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     show : callable, optional
         Called, in the process that counted it, with the folder, the files, the record and the count of each scan:
         `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
+    parquet : bool, default False
+        Write each table as Parquet, too.
     """
+    if parquet:
+        check_can_write_parquet()
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
     known = _known(folder, resume=resume or overwrite)
     scans = (selection or Selection()).find(
         inputs,
         folder.path,
-        mask=None if mask is None else Path(mask),
-        regions=None if regions is None else Path(regions),
+        mask=None if mask is None else to_path(mask),
+        regions=None if regions is None else to_path(regions),
         members=members,
         known=known if resume else None,
     )
@@ -116,11 +130,12 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     if settings.bids:
         check_places(scans)
     scans = [replace(scan, was_counted=scan.name in known) for scan in scans]
-    _check(folder, scans, settings, resume=resume)
+    _check(folder, scans, settings, resume=resume, parquet=parquet)
     with folder.alone(listed_in=RUN_FILE):
         began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
+        before, listed = find_run(folder.path), folder.listed()
         # From here on the folder holds a run, also if it is killed.
-        folder.write_text(RUN_FILE, run.to_json(files=folder.listed()))
+        folder.write_text(RUN_FILE, run.to_json(files=listed))
         done: dict[str, ScanSummary] = {}
 
         def tell(summary: ScanSummary) -> None:
@@ -129,13 +144,15 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
                 progress(summary, len(done), len(scans))
 
         try:
-            count = partial(count_scan, settings=settings, out=folder.path, show=show)
-            _count_all(scans, settings, folder.path, count, jobs=jobs, cluster=cluster, resume=resume, tell=tell)
+            make_shards(folder, len(scans))
+            count = partial(count_lot, settings=settings, out=folder.path, show=show, resume=resume)
+            n_new = _count_all(scans, count, level=settings.level, jobs=jobs, cluster=cluster, tell=tell)
             run = replace(run, status="finished")
         except KeyboardInterrupt:
-            run = replace(run, status="interrupted")
+            run, n_new = replace(run, status="interrupted"), len(done)
         results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
-        _write_tables(folder, results)
+        if n_new or not _is_as_before(results, before) or not are_there(results, listed, parquet=parquet):
+            write_tables(folder, results, parquet=parquet)
         if settings.bids:
             write_dataset(folder, results)
         if overwrite and not (resume or results.interrupted):
@@ -147,39 +164,57 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
 
 def _count_all(
     scans: Sequence[ScanFiles],
-    settings: Settings,
-    out: Path,
-    count: Callable[..., ScanSummary],
+    count: Callable[..., CountedLot],
     *,
+    level: int | None,
     jobs: int,
     cluster: str | None,
-    resume: bool,
     tell: Callable[[ScanSummary], None],
-) -> None:
-    """Count scans, but for those that need not be counted again."""
-    todo = []
-    for scan in scans:
-        before = counted_before(scan, settings, out) if resume else None
-        if before is None:
-            todo.append(scan)
+) -> int:
+    """Count scans, in lots; those of a lot that failed as a whole once more, each alone: one of them is to blame.
+
+    Volumes that all work at together come last. Returns how many were not known before.
+    """
+    spread = [is_spread(scan, level, is_alone=len(scans) == 1) for scan in scans]
+    volumes, scans = list(compress(scans, spread)), list(compress(scans, map(not_, spread)))
+    lots = list(lots_of(scans, jobs=jobs if cluster is None else _WORKERS_OF_CLUSTER))
+    n_new, alone = 0, list[Lot]()
+    for lot, counted in _counted(lots, count, jobs=jobs, cluster=cluster):
+        if counted is None:
+            alone += [(scan,) for scan in lot]
         else:
-            tell(before)
-    spread = [is_spread(scan, is_alone=len(todo) == 1) for scan in todo]
-    volumes, todo = list(compress(todo, spread)), list(compress(todo, map(not_, spread)))
-    for place, future in results_of(count, todo, jobs=jobs, cluster=cluster if todo else None):
-        try:
-            summary = future.result()
-        except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
-            summary = failed(todo[place], why_failed(error), FileFacts(str(todo[place].path)))
-        tell(summary)
+            n_new += _told(counted, tell)
+    for _, counted in _counted(alone, count, jobs=jobs, cluster=cluster):
+        if counted is not None:
+            n_new += _told(counted, tell)
     with nullcontext() if cluster is None or not volumes else connected(cluster) as client:
         for scan in volumes:
-            tell(count(scan, jobs=jobs, client=client))
+            n_new += _told(count((scan,), jobs=jobs, client=client), tell)
+    return n_new
 
 
-def is_spread(scan: ScanFiles, *, is_alone: bool) -> bool:
+def _told(counted: CountedLot, tell: Callable[[ScanSummary], None]) -> int:
+    for summary in counted.summaries:
+        tell(summary)
+    return counted.n_new
+
+
+def _counted(
+    lots: Sequence[Lot], count: Callable[[Lot], CountedLot], *, jobs: int, cluster: str | None
+) -> Iterator[tuple[Lot, CountedLot | None]]:
+    """Lots and what was counted as they come; None of several scans that failed together."""
+    for place, future in results_of(count, lots, jobs=jobs, cluster=cluster if lots else None):
+        lot = lots[place]
+        try:
+            yield lot, future.result()
+        except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
+            why = why_failed(error)
+            yield lot, None if len(lot) > 1 else CountedLot([failed(lot[0], why, FileFacts(str(lot[0].path)))], 1)
+
+
+def is_spread(scan: ScanFiles, level: int | None = None, *, is_alone: bool) -> bool:
     """Whether one scan is counted by all processes or workers together: large volumes, and a volume that is alone."""
-    return is_large_volume(scan.path) or (is_alone and map_ending(scan.path) == ".zarr")
+    return is_large_volume(scan.path, level) or (is_alone and map_ending(scan.path) == ".zarr")
 
 
 def why_failed(error: Exception, *, done: str = "counted") -> str:
@@ -189,6 +224,16 @@ def why_failed(error: Exception, *, done: str = "counted") -> str:
     if isinstance(error, CancelledError):
         return "the cluster was lost before it was counted: --resume continues the run"
     return f"{type(error).__name__}: {error}"
+
+
+def _is_as_before(results: RunResults, before: Run | None) -> bool:
+    """Whether an earlier run of this version has come to the same scans: those are known to have the same records."""
+    return (
+        before is not None
+        and before.status == "finished"
+        and before.versions == results.run.versions
+        and [scan.name for scan in before.scans] == [scan.name for scan in results.scans]
+    )
 
 
 def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
@@ -206,10 +251,12 @@ def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
     return {} if run is None else {scan.name: scan.path for scan in run.scans}
 
 
-def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool) -> None:
+def _check(
+    folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings, *, resume: bool, parquet: bool
+) -> None:
     """Raise if something would be replaced that is not ours, or was changed since."""
-    folder.check([RUN_FILE, *TABLES, *(DATASET_FILES if settings.bids else ())])
-    folder.check(record_name(scan.name) for scan in scans if not scan.was_counted)
+    folder.check([RUN_FILE, *table_names(parquet=parquet), *(DATASET_FILES if settings.bids else ())])
+    folder.check(record_in(folder.path, scan.name) for scan in scans if not scan.was_counted)
     if not resume:  # a label map that need not be painted again may have been corrected
         folder.check(name for scan in scans for name in output_names(scan, settings.recorded))
 
@@ -217,53 +264,33 @@ def _check(folder: OutputFolder, scans: Sequence[ScanFiles], settings: Settings,
 def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> None:
     """Remove what an earlier run has left and this one has not made again."""
     names = {scan.name for scan in results.scans}
-    for path in folder.path.glob("*.json"):
-        if path.name != RUN_FILE and path.stem not in names and read_record(folder.path, path.stem) is not None:
-            folder.remove(path.name)
-            _remove_outputs(folder, path.stem)
+    for record in records_in(folder.path):
+        name = PurePosixPath(record).stem
+        if record != RUN_FILE and name not in names and read_record(folder.path, name) is not None:
+            folder.remove(record)
+            _remove_outputs(folder, name)
     for name in names:
         _remove_outputs(folder, name, but=made)
     for name in scan_files_in(folder) - made:
         folder.remove(name)
-    sections = [f"{REPORT}/{path.name}" for path in (folder.path / REPORT).glob("*.js") if path.stem not in names]
+    sections = [name for name in _report_files(folder.path) if PurePosixPath(name).stem not in names]
     pages = [f"{REPORT}.html", *sections]
     for name in (*pages, *(() if results.run.counted_with.bids else DATASET_FILES)):
         folder.remove(name)
+
+
+def _report_files(out: Path) -> Iterator[str]:
+    """All files of a folder that may be sections of its report, or rows of its table."""
+    for pattern in (f"{REPORT}/*.js", f"{REPORT}/*/*.js"):
+        for path in out.glob(pattern):
+            yield path.relative_to(out).as_posix()
 
 
 def _remove_outputs(folder: OutputFolder, name: str, *, but: Collection[str] = ()) -> None:
     for one in own_names(name):
         if one not in but:
             folder.remove(one)
+    if not any(f"{ome_label_name(name)}/{last_ome_file(version)}" in but for version in VERSIONS):
+        remove_ome_labels(folder, name)
     if label_volume_file(name) not in but:
         remove_label_volume(folder, name)
-
-
-def _write_tables(folder: OutputFolder, results: RunResults) -> None:
-    counts = [scan.row() for scan in results.scans]
-    columns = filled_columns(COUNT_COLUMNS, counts, optional=OPTIONAL_COUNT_COLUMNS)
-    folder.write_text("counts.tsv", to_tsv(columns, counts))
-    lesions = [
-        {"scan": record.name, **record.summary.whose, **row.row()}
-        for record in results.records()
-        for row in record.lesions
-    ]
-    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
-    columns = filled_columns(columns, lesions, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS))
-    folder.write_text("lesions.tsv", to_tsv(columns, lesions))
-    members = [{"scan": one.name, **one.whose, **member.row()} for one in results.counted for member in one.members]
-    _write_or_remove(folder, "members.tsv", MEMBER_COLUMNS, members, optional=WHOSE_COLUMNS)
-    regions = [row for one in results.counted for row in one.region_rows()]
-    _write_or_remove(folder, "regions.tsv", REGION_COLUMNS, regions, optional=OPTIONAL_REGION_COLUMNS)
-    answers = [row for one in results.counted for row in one.answer_rows()]
-    _write_or_remove(folder, "answers.tsv", ANSWER_COLUMNS, answers, optional=OPTIONAL_ANSWER_COLUMNS)
-
-
-def _write_or_remove(
-    folder: OutputFolder, name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]], *, optional: Sequence[str]
-) -> None:
-    """Write a table that not all runs have; without rows, remove that of an earlier run."""
-    if rows:
-        folder.write_text(name, to_tsv(filled_columns(columns, rows, optional=optional), rows))
-    else:
-        folder.remove(name)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import is_elsewhere
 from lesioncount.runs.bids_output import SOURCE, bids_id
 from lesioncount.runs.plain import to_json
 from lesioncount.runs.results import RunResults
@@ -21,7 +22,7 @@ _BIDS_VERSION = "1.10.0"
 # Files of ours that are not of BIDS: tables and records that other commands of ours read.
 _IGNORED = (
     "/*.json", "!/dataset_description.json", "!/participants.json", "!/probseg.json", "/counts.tsv",
-    "/lesions.tsv", "/members.tsv", "/report.html", "/report/", "/*_lesions.nii.gz", "*.html", "/figures/",
+    "/lesions.tsv", "/members.tsv", "/report.html", "/report/", "/records/", "/*_lesions.nii.gz", "*.html", "/figures/",
 )  # fmt: skip
 
 DATASET_FILES = (
@@ -84,7 +85,7 @@ def _description(results: RunResults) -> dict[str, Any]:
 def _root(results: RunResults) -> str | None:
     """The folder that the paths of maps begin at, seen from that of the results, so that both may be moved together."""
     for scan in results.scans:
-        if scan.files is not None and scan.files.relative is not None:
+        if scan.files is not None and scan.files.relative is not None and not is_elsewhere(Path(scan.files.path)):
             depth = len(PurePosixPath(scan.files.relative).parts)
             root = os.path.relpath(Path(scan.files.path).parents[depth - 1], results.out.absolute())
             return quote(Path(root).as_posix())

@@ -14,6 +14,7 @@ import numpy as np
 from lesioncount.candidates import Candidates
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
+from lesioncount.files.remote_path import why_gone
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.inputs import maps_in
 from lesioncount.runs.instances import Instances
@@ -303,7 +304,7 @@ def _existing(scan: ScanSummary) -> Path:
     path = scan.grid.path
     if not path.exists():
         raise MapFileError(
-            f"The map {path} of {scan.name} is no longer there, but is needed to compare lesions. To compare only "
+            f"The map {path} of {scan.name} {why_gone(path)}, but is needed to compare lesions. To compare only "
             "counts: --counts-only."
         )
     return path

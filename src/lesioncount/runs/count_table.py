@@ -17,6 +17,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.files.remote_path import to_path
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import RegionCounts, Within
 from lesioncount.runs.file_counts import count_file
@@ -286,9 +287,9 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
         calibration=calibration,
         regions=region_settings(regions, region_names, within),
     )
-    given = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    given = [to_path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     scans = (selection or Selection()).find(
-        given, mask=None if mask is None else Path(mask), regions=None if regions is None else Path(regions)
+        given, mask=None if mask is None else to_path(mask), regions=None if regions is None else to_path(regions)
     )
     rows: dict[int, FileCount] = {}
     for place, future in results_of(partial(_record, settings=settings), scans, jobs=jobs):

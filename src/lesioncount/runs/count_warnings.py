@@ -44,6 +44,11 @@ UNNAMED = (
     "(--region-names)."
 )
 
+UNENCRYPTED = (
+    "The map came over http, which is not encrypted: others could have read or changed it on its way. Use https where "
+    "there is one."
+)
+
 # Regions that a warning names.
 _NAMED = 5
 

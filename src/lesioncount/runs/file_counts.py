@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,9 +16,10 @@ from lesioncount.checks import checked_spacing, defined
 from lesioncount.counting import LesionCount
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.mask_grid import mask_on
+from lesioncount.files.remote_path import RemotePath, to_path
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import Within
-from lesioncount.runs.count_warnings import warnings_of
+from lesioncount.runs.count_warnings import UNENCRYPTED, warnings_of
 from lesioncount.runs.region_settings import RegionSettings, region_settings
 from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
 from lesioncount.streaming import StreamingCounter
@@ -68,6 +68,7 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     channel: int | None = None,
     scale: float | None = None,
     logits: bool = False,
+    level: int | None = None,
     keep_runs: bool = False,
     keep_shades: bool = False,
     thresholds: Sequence[float] = (),
@@ -83,12 +84,12 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     Parameters
     ----------
     path : path
-        Any file that `open_map` reads. The voxel size is the file's.
+        Any file or address that `open_map` reads. The voxel size is the file's.
     protocol : CountingProtocol or str, optional
         What counts as one lesion, or the name of a preset. Default: the protocol of the paper.
     mask : path, optional
         A file of the same grid; only voxels where it is neither 0 nor NaN are looked at.
-    channel, scale, logits
+    channel, scale, logits, level
         As in `open_map`.
     keep_runs : bool, default False
         Keep what is needed to paint a label map.
@@ -110,10 +111,10 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
         Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
     """
     protocol = defined(protocol, definition, count_file)
-    source = open_map(path, channel=channel, scale=scale, logits=logits)
+    source = open_map(path, channel=channel, scale=scale, logits=logits, level=level)
     source.check_scale()
     known = region_settings(regions, region_names, within)
-    where = None if regions is None or known is None else known.on(Path(regions), source.grid)
+    where = None if regions is None or known is None else known.on(to_path(regions), source.grid)
     keep_runs = keep_runs or (where is not None and bool(where.within))
     protocols = [protocol, *(protocol.components_above(at) for at in (COMPONENT_THRESHOLD, *thresholds))]
     shades = _room_for_shades(source) if keep_shades else None
@@ -127,7 +128,13 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     result, (n_components, *at) = LesionCount.of(found[0]), map(len, found[1:])
     result = result if where is None else replace(result, places=where.places(result.candidates))
     warnings = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
-    return ScanCount(source, result, n_components, tuple(warnings), tuple(at), shades)
+    return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades)
+
+
+def _of_the_way(source: MapSource) -> tuple[str, ...]:
+    """A warning about how a map came here."""
+    is_open = isinstance(source.path, RemotePath) and source.path.is_open_to_all
+    return (UNENCRYPTED,) if is_open else ()
 
 
 def _streamed(

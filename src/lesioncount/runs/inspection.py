@@ -11,6 +11,7 @@ import numpy as np
 from lesioncount.checks import checked_protocol
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import MapSource, open_map
+from lesioncount.files.remote_path import to_path
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.file_counts import count_file
 
@@ -38,6 +39,7 @@ class Inspection:
             "file": f"{source.path} ({source.format})",
             "shape": " × ".join(map(str, source.shape))
             + (f", one of {source.n_channels} channels" if source.n_channels > 1 else ""),
+            **({} if source.ome is None else source.ome.lines),
             "voxels": size,
             "stored as": stored,
             "values": f"{self.lowest:g} to {self.highest:g}, {self.share_above:.2%} above {self.threshold:g}",
@@ -48,20 +50,25 @@ class Inspection:
 
 
 def inspect_map(
-    path: str | os.PathLike[str], /, *, channel: int | None = None, protocol: CountingProtocol | str = "paper"
+    path: str | os.PathLike[str],
+    /,
+    *,
+    channel: int | None = None,
+    level: int | None = None,
+    protocol: CountingProtocol | str = "paper",
 ) -> Inspection:
     """Look through a file, and try to count it as it is."""
     try:
-        return _inspected(path, channel, checked_protocol(protocol))
+        return _inspected(path, {"channel": channel, "level": level}, checked_protocol(protocol))
     except MemoryError:
         raise MapFileError(
-            f"{path}: there is not enough memory to look through it. Use a machine with more, or store it as .nii.gz "
-            "or zarr, which are read piece by piece."
+            f"{to_path(path)}: there is not enough memory to look through it. Use a machine with more, or store it as "
+            ".nii.gz or zarr, which are read piece by piece."
         ) from None
 
 
-def _inspected(path: str | os.PathLike[str], channel: int | None, protocol: CountingProtocol) -> Inspection:
-    source = open_map(path, channel=channel)
+def _inspected(path: str | os.PathLike[str], which: dict[str, int | None], protocol: CountingProtocol) -> Inspection:
+    source = open_map(path, channel=which["channel"], level=which["level"])
     low, high, above = np.inf, -np.inf, 0
     for piece in source.pieces():
         values = source.to_values(piece).astype(np.float64)
@@ -71,7 +78,7 @@ def _inspected(path: str | os.PathLike[str], channel: int | None, protocol: Coun
         above += int(np.count_nonzero(finite > protocol.threshold))
     share = above / math.prod(source.shape)
     try:
-        count = count_file(path, channel=channel, protocol=protocol)
+        count = count_file(path, channel=which["channel"], level=which["level"], protocol=protocol)
     except LesionCountError as error:
         return Inspection(source, low, high, share, protocol.threshold, f"cannot be counted: {error}", usable=False)
     n = len(count.result.candidates)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import itertools
-import os
 import re
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.globs import matches
+from lesioncount.files.remote_path import absolute_text
 from lesioncount.runs.whose import label_of
 
 # What a participant or a session may begin with, or not, in names of files.
@@ -32,8 +33,9 @@ class PathPattern:
     Parameters
     ----------
     text : str
-        Fields are ``participant``, ``session``, ``name`` (of the file, without its ending), ``folder`` (of the file,
-        below the folder that was given), ``scan`` (its name in results), and entities of BIDS such as ``run``.
+        Of files here, or in a bucket. Fields are ``participant``, ``session``, ``name`` (of the file, without its
+        ending), ``folder`` (of the file, below the folder that was given), ``scan`` (its name in results), and
+        entities of BIDS such as ``run``.
     """
 
     def __init__(self, text: str) -> None:
@@ -57,8 +59,8 @@ class PathPattern:
         found: dict[str, Path] = {}
         for chosen in itertools.product(*choices):
             text = self._filled(dict(zip(names, chosen, strict=True)))
-            for match in glob.glob(text):  # noqa: PTH207 - may be absolute
-                found.setdefault(os.path.abspath(match), Path(match))  # noqa: PTH100 - `absolute` keeps ..
+            for match in matches(text):
+                found.setdefault(absolute_text(match), match)
         return [found[key] for key in sorted(found)]
 
     def check_known(self, scans: Sequence[Mapping[str, str | None]]) -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from lesioncount.files.certified import is_certified_text
 from lesioncount.trust.scores.estimate import Estimate
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -43,8 +50,18 @@ def estimates_of(value: Any) -> dict[str, Estimate]:
 
 def read_json(path: Path) -> Any:
     """What a JSON file holds; ValueError if it is none, OSError if it cannot be read."""
+    return from_json(path.name, path.read_text("utf-8"))
+
+
+def from_json(name: str, text: str) -> Any:
+    """What the text of a JSON file holds, given the name of the file; ValueError if it is none."""
+    if is_certified_text(name, text):  # we wrote it: no number in it is too large, and a fast decoder may read it
+        import msgspec
+
+        with suppress(ValueError):  # names that are no Unicode are read by the other one only
+            return msgspec.json.decode(text)
     try:
-        return json.loads(path.read_text("utf-8"), parse_int=whole_number)
+        return json.loads(text, parse_int=whole_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -58,12 +75,29 @@ def whole_number(text: str) -> int:
 
 
 def to_json(content: Mapping[str, Any]) -> str:
-    """An object as text, a line per key: readable, and yet made by the fast encoder, which indents nothing."""
-    lines = (
-        f"{json.dumps(key)}: {json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)}"
-        for key, value in content.items()
-    )
+    """An object as text, a line per key: readable, and yet made by a fast encoder, which indents nothing."""
+    lines = (f"{json.dumps(key)}: {in_one_line(value)}" for key, value in content.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def in_one_line(value: Any) -> str:
+    """Any value as JSON."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(value).decode()  # null for numbers that JSON does not have
+    except (UnicodeEncodeError, TypeError):  # names may be no Unicode, and numbers those of numpy
+        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def cells(value: DataclassInstance) -> dict[str, Any]:
+    """The fields of a dataclass by their names, as they are: `asdict` copies them, which takes ten times as long."""
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+@cache
+def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
 
 
 def plain_text(content: Mapping[str, Any]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,12 +16,14 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts, combined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import LesionCountError
+from lesioncount.files.certified import is_certified_text
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.runs.answers import Answer, answers
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
-from lesioncount.runs.plain import present, read_json, to_json, typed
+from lesioncount.runs.plain import cells, from_json, present, to_json, typed
+from lesioncount.runs.record_files import record_in
 from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import (
@@ -43,7 +46,7 @@ FORMAT_VERSION = 1
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MapFacts:
     """What is recorded of a map: its format, and where its voxels lie."""
 
@@ -76,9 +79,9 @@ class MapFacts:
         return VoxelGrid(Path(path), self.shape, affine, self.spacing_mm, self.why_unplaced)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class ScanSummary:
-    """What a run knows of one scan without its single candidates.
+    """What a run knows of one scan without its single candidates: a kilobyte, for a run holds those of all its scans.
 
     Attributes
     ----------
@@ -127,6 +130,15 @@ class ScanSummary:
     component_counts: tuple[int, ...] = ()
     regions: tuple[RegionNumbers, ...] = ()
     answers: tuple[Answer, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Hold once what is the same: of regions, existence is the height of the peak, and saddles are 0."""
+        pairs = zip(self.existence, self.peak_probability, strict=False)
+        same = tuple(b if np.array_equal(a, b) else a for a, b in pairs)
+        saddles = tuple(one if one.any() else _no_saddles(len(one)) for one in self.saddle_probability)
+        object.__setattr__(self, "existence", same or self.existence)
+        object.__setattr__(self, "saddle_probability", saddles)
+        object.__setattr__(self, "map", None if self.map is None else _held_once(self.map))
 
     @property
     def is_counted(self) -> bool:
@@ -188,6 +200,19 @@ class ScanSummary:
     def whose(self) -> dict[str, str]:
         """Participant and session, where they are known: cells of tables."""
         return {} if self.files is None else self.files.whose
+
+
+@lru_cache(maxsize=256)
+def _held_once(facts: MapFacts) -> MapFacts:
+    """The first of equal ones: most scans of a cohort have the same grid."""
+    return facts
+
+
+@lru_cache(maxsize=1024)
+def _no_saddles(n: int) -> NDArray[np.float64]:
+    zeros = np.zeros(n)
+    zeros.flags.writeable = False  # many scans have it
+    return zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +295,7 @@ class ScanRecord:
         }
         if summary.map is not None and summary.numbers is not None:
             content |= {
-                "map": asdict(summary.map),
+                "map": cells(summary.map),
                 "warnings": summary.warnings,
                 "count": summary.numbers.row(),
                 "n_dropped": summary.n_dropped,
@@ -329,15 +354,14 @@ class ScanRecord:
         )
 
 
-def record_name(name: str) -> str:
-    """The file of the record of a scan."""
-    return f"{name}.json"
-
-
-def read_record(out: Path, name: str) -> ScanRecord | None:
-    """The record of a scan; None when there is none, or it is not one."""
+def read_record(out: Path, name: str, *, unchanged: bool = False) -> ScanRecord | None:
+    """The record of a scan; None when there is none, or it is not one; or not ``unchanged``, if it must be."""
+    path = out / record_in(out, name)
     try:
-        record = ScanRecord.from_plain(read_json(out / record_name(name)))
+        text = path.read_text("utf-8")
+        if unchanged and not is_certified_text(path.name, text):
+            return None
+        record = ScanRecord.from_plain(from_json(path.name, text))
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None
@@ -375,8 +399,8 @@ def _with_medians(content: Mapping[str, Any]) -> dict[str, Any]:
     row = dict(typed(content["count"], dict[str, Any]))
     for suffix in ("", "_calibrated"):
         pmf = typed(content.get(f"pmf{suffix}", ()), tuple[float, ...])
-        if pmf:
-            row.setdefault(f"count_median{suffix}", int(np.argmax(np.cumsum(pmf) >= sum(pmf) / 2)))
+        if pmf and f"count_median{suffix}" not in row:
+            row[f"count_median{suffix}"] = int(np.argmax(np.cumsum(pmf) >= sum(pmf) / 2))
     return row
 
 

@@ -19,6 +19,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
+from lesioncount.runs.record_files import no_record
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
@@ -141,7 +142,7 @@ class RunResults:
         """The record of a scan."""
         record = read_record(self.out, name)
         if record is None:
-            raise MapFileError(f"The record {self.out / name}.json is not there, or is not one. Count again.")
+            raise no_record(self.out, name)
         return record
 
 
@@ -166,7 +167,7 @@ def read_counted(out: Path) -> RunResults:
     results = read_results(out)
     for scan, summary in zip(results.run.scans, results.scans, strict=True):
         if scan.status == "ok" and not summary.is_counted:
-            raise MapFileError(f"The record {out / scan.name}.json is not there, or is not one. Count again.")
+            raise no_record(out, scan.name)
     if not results.counted:
         raise MapFileError(f"There is no scan in {out} that was counted.")
     return results

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import without_secrets
 from lesioncount.runs.plain import read_json, to_json, typed
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.settings import CountedWith
@@ -30,7 +31,7 @@ def time_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunScan:
     """What became of a scan: its error, or None; and the path of its map, where it is known."""
 
@@ -77,11 +78,12 @@ class Run:
             | ({} if one.files is None else one.files.to_dict())
             for one in summaries
         ]
+        cluster = None if self.cluster is None else without_secrets(self.cluster)
         n_ok = sum(summary.is_counted for summary in summaries)
         return to_json(
             {
                 "settings": self.counted_with.to_dict(),
-                "run": {"jobs": self.jobs, "cluster": self.cluster, "status": self.status},
+                "run": {"jobs": self.jobs, "cluster": cluster, "status": self.status},
                 "versions": self.versions,
                 "started": self.started,
                 "seconds": round(seconds, 3),

@@ -8,11 +8,19 @@ from typing import Any
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import without_secrets
 from lesioncount.runs.bids_output import remove_scan
 from lesioncount.runs.file_counts import ScanCount, count_file
-from lesioncount.runs.records import ScanRecord, ScanSummary, read_record, record_name
+from lesioncount.runs.record_files import record_in
+from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.scan_outputs import expected_names, own_names, remove_label_volume, write_outputs
+from lesioncount.runs.scan_outputs import (
+    expected_names,
+    own_names,
+    remove_label_volume,
+    remove_ome_labels,
+    write_outputs,
+)
 from lesioncount.runs.settings import Settings
 
 # Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
@@ -21,23 +29,41 @@ Show = Callable[[OutputFolder, ScanFiles, ScanRecord, ScanCount], None]
 
 
 def count_scan(
-    scan: ScanFiles, settings: Settings, out: Path, show: Show | None = None, *, jobs: int = 1, client: Any = None
+    scan: ScanFiles,
+    settings: Settings,
+    out: Path | OutputFolder,
+    show: Show | None = None,
+    *,
+    is_announced: bool = False,
+    jobs: int = 1,
+    client: Any = None,
 ) -> ScanSummary:
     """Count one scan and write its record; what goes wrong with the scan is part of the record, not an exception.
 
-    Of a volume, boxes may be counted by several processes, or by the cluster of a Dask client.
+    Parameters
+    ----------
+    scan : ScanFiles
+    settings : Settings
+    out : Path or OutputFolder
+    show : callable, optional
+    is_announced : bool, default False
+        Whether the folder knows that the record is about to be written: then nobody waits for the disk.
+    jobs, client : int, Dask client
+        Of a volume, boxes may be counted by several processes, or by a cluster.
     """
-    folder = OutputFolder(out)
+    folder = out if isinstance(out, OutputFolder) else OutputFolder(out)
     record, counts = _recorded(scan, settings, is_shown=show is not None, jobs=jobs, client=client)
     if settings.has_outputs and counts:
         record = _with_outputs(record, counts[0], scan, settings, folder)
     if not record.summary.is_counted:  # not the maps of another time
         for name in own_names(scan.name):
             folder.remove(name)
+        remove_ome_labels(folder, scan.name)
         remove_label_volume(folder, scan.name)
         remove_scan(folder, scan)
+    write = folder.write_announced if is_announced else folder.write_text
     try:
-        folder.write_text(record_name(scan.name), record.to_json(), though_changed=scan.was_counted)
+        write(record_in(folder.path, scan.name), record.to_json(), though_changed=scan.was_counted)
     except (MapFileError, OSError) as error:
         return failed(scan, record.summary.error or str(error), record.summary.files)
     if show is not None and record.summary.is_counted:
@@ -47,13 +73,13 @@ def count_scan(
 
 def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSummary:
     """The summary of a scan that could not be counted."""
-    return ScanSummary(scan.name, error=why, files=FileFacts.unread(scan) if files is None else files)
+    error = without_secrets(why)  # of an error that nobody expected, nobody knows what it quotes
+    return ScanSummary(scan.name, error=error, files=FileFacts.unread(scan) if files is None else files)
 
 
 def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummary | None:
     """The summary of a scan whose record is there, without error, and of the same files and settings."""
-    folder = OutputFolder(out)
-    record = read_record(out, scan.name) if folder.is_ours(record_name(scan.name)) else None
+    record = read_record(out, scan.name, unchanged=True)
     if scan.problem is not None or record is None or not record.summary.is_counted:
         return None
     if record.counted_with != settings.recorded:
@@ -104,6 +130,7 @@ def _counted(path: Path, scan: ScanFiles, settings: Settings, *, is_shown: bool,
         channel=settings.channel,
         scale=settings.scale,
         logits=settings.logits,
+        level=settings.level,
         keep_runs=settings.has_outputs or is_shown,
         keep_shades=is_shown,
         jobs=jobs,

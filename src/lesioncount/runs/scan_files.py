@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
-from lesioncount.files.formats import files_of
-from lesioncount.files.zarr_store import is_large_volume
-from lesioncount.runs.plain import present
+from lesioncount.files.formats import files_of, is_large_volume
+from lesioncount.files.remote_path import RemotePath
+from lesioncount.files.remote_version import version_of
+from lesioncount.runs.plain import cells, present
 from lesioncount.runs.whose import Whose
 
 _HASHED_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ScanFiles:
     """One scan to be counted: its name in the results, and its files.
 
@@ -66,9 +68,11 @@ class ScanFiles:
         return self.members or (self.path,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileFacts:
     """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
+
+    Of files that live elsewhere, what their server calls their version stands in place of the SHA-256.
 
     Attributes
     ----------
@@ -140,16 +144,23 @@ class FileFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, of what there is."""
-        return present(asdict(self))
+        return present(cells(self))
 
 
-FileStates = dict[Path, tuple[int, int, int]]
+FileStates = dict[Path, object]
 
 
 def file_states(scan: ScanFiles) -> FileStates:
     """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
     others = (one for one in (scan.mask, scan.regions) if one is not None)
-    return {file: _state(file) for path in (*scan.maps, *others) for file in files_of(path)}
+    return {file: state for path in (*scan.maps, *others) for file, state in states_of(path).items()}
+
+
+def states_of(path: Path) -> FileStates:
+    """The same of one map; of one that lives elsewhere, what the server tells."""
+    if isinstance(path, RemotePath):
+        return {path: version_of(path)}
+    return {file: _state(file) for file in files_of(path)}
 
 
 def _state(file: Path) -> tuple[int, int, int]:
@@ -166,8 +177,11 @@ def check_states(scan: ScanFiles, before: FileStates) -> None:
 def fingerprint(path: Path) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too.
 
-    Of a large volume, of names, sizes and times: one machine would read for hours what a cluster counts in minutes.
+    What lives elsewhere would have to be fetched for it. It is known by what the server calls its version. Of a large
+    volume, of names, sizes and times: one machine would read for hours what a cluster counts in minutes.
     """
+    if isinstance(path, RemotePath):
+        return version_of(path) or f"unversioned {time.time_ns()}"  # the same as nothing else
     if is_large_volume(path):
         states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files_of(path))
         return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
@@ -176,7 +190,7 @@ def fingerprint(path: Path) -> str:
 
 def _known_fingerprint(path: Path) -> str:
     """The same for a file that many scans share, which is read once as long as it is not changed."""
-    return _fingerprint_in_state(path, tuple((file, _state(file)) for file in files_of(path)))
+    return _fingerprint_in_state(path, tuple(states_of(path).items()))
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from statistics import median_low
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ import numpy as np
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.runs.file_counts import ScanCount
-from lesioncount.runs.plain import typed
+from lesioncount.runs.plain import cells, typed
 
 # Of the intervals in all tables.
 CONFIDENCE = 0.9
@@ -26,7 +26,7 @@ MIN_BETWEEN_VARIANCE = 0.25
 _CALIBRATED, _GUARANTEED = "_calibrated", ("interval90_low_conformal", "interval90_high_conformal")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CountNumbers:
     """A distribution in numbers, by the names of their columns in ``counts.tsv``.
 
@@ -55,10 +55,10 @@ class CountNumbers:
 
     def row(self, suffix: str = "") -> dict[str, Any]:
         """The cells of a table, whose columns may have a suffix."""
-        return {f"{name}{suffix}": value for name, value in asdict(self).items()}
+        return {f"{name}{suffix}": value for name, value in cells(self).items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CandidateNumbers:
     """How many candidates there are, how many components above 0.5, and their volume; None when that is unknown."""
 
@@ -107,7 +107,7 @@ class MemberNumbers:
 
     def row(self) -> dict[str, Any]:
         """The cells of its row."""
-        return {"member": self.member, "path": self.path, **asdict(self.candidates), **self.raw.row()}
+        return {"member": self.member, "path": self.path, **cells(self.candidates), **self.raw.row()}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -116,7 +116,7 @@ class MemberNumbers:
         return cls(typed(row["member"], int), typed(row["path"], str), *parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ScanNumbers:
     """The row of a scan in ``counts.tsv``.
 
@@ -146,12 +146,12 @@ class ScanNumbers:
 
     def row(self) -> dict[str, Any]:
         """The cells of its row; only those that there is something to say in."""
-        row = asdict(self.candidates) | self.raw.row()
+        row = cells(self.candidates) | self.raw.row()
         if self.calibrated is not None:
             row |= self.calibrated.row(_CALIBRATED) | {"calibration": self.calibration}
         if self.guaranteed is not None:
             row |= dict(zip(_GUARANTEED, self.guaranteed, strict=True))
-        return row | ({} if self.ensemble is None else asdict(self.ensemble))
+        return row | ({} if self.ensemble is None else cells(self.ensemble))
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:

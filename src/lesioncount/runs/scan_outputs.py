@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.label_volumes import write_labels_into
+from lesioncount.files.label_volumes import label_files, remove_store, write_labels_into
 from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.files.ome_labels import last_ome_file, ome_label_files
 from lesioncount.files.output import OutputFolder
-from lesioncount.files.zarr_store import is_large_volume
+from lesioncount.files.zarr_store import level_shapes, ome_version
 from lesioncount.runs.bids_output import BidsPlace, write_scan
 from lesioncount.runs.colours import COLOUR_TABLES
 from lesioncount.runs.dicom import dicom_names, write_dicom
@@ -37,15 +41,19 @@ def label_volume_file(name: str) -> str:
     return f"{label_volume_name(name)}/.zarray"
 
 
+def ome_label_name(name: str) -> str:
+    """The label image of a scan whose map is OME-Zarr."""
+    return f"{name}_lesions.ome.zarr"
+
+
 def remove_label_volume(folder: OutputFolder, name: str) -> None:
-    """Remove those files of that array that are ours."""
-    array = label_volume_name(name)
-    if not (folder.path / array).is_dir():
-        return
-    for file in folder.names():
-        if file.startswith(f"{array}/"):
-            folder.remove(file)
-    folder.remove_empty(array)
+    """Remove the zarr array of the labels of a scan, as far as it is ours."""
+    remove_store(folder, label_volume_name(name))
+
+
+def remove_ome_labels(folder: OutputFolder, name: str) -> None:
+    """Remove the label image of a scan, as far as it is ours."""
+    remove_store(folder, ome_label_name(name))
 
 
 def existence_name(name: str) -> str:
@@ -73,9 +81,19 @@ def output_names(scan: ScanFiles, wanted: CountedWith) -> tuple[str, ...]:
     """All files that are written of a scan beside its record, those of a BIDS derivative included."""
     bids = BidsPlace.of(scan.whose).files if wanted.bids and scan.problem is None else ()
     own = own_names(scan.name, wanted)
-    if wanted.save_labels and is_large_volume(scan.path):
-        own = (label_volume_file(scan.name), *(one for one in own if one != label_name(scan.name)))
+    if wanted.save_labels and map_ending(scan.path) == ".zarr":
+        labels = _labels_of_zarr(scan, wanted.reading.level)
+        own = (*labels, *(one for one in own if one != label_name(scan.name)))
     return (*own, *bids)
+
+
+def _labels_of_zarr(scan: ScanFiles, level: int | None) -> tuple[str, ...]:
+    """The label maps of a scan, each by the file of it that is written last."""
+    version, is_large = None, is_large_volume(scan.path, level)
+    with suppress(LesionCountError, OSError):  # what is wrong with it is said when it is counted
+        version = ome_version(scan.path)
+    image = () if version is None else (f"{ome_label_name(scan.name)}/{last_ome_file(version)}",)
+    return image or (label_volume_file(scan.name),) if is_large else (label_name(scan.name), *image)
 
 
 def expected_names(scan: ScanFiles, wanted: CountedWith, n_candidates: int) -> tuple[str, ...]:
@@ -89,13 +107,11 @@ def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, cou
     candidates, grid = count.result.candidates, count.source.grid
     lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
     volume = count.source.volume
-    if volume is not None and volume.is_large:
+    is_large = volume is not None and volume.is_large
+    if is_large:
         _check_volume(count, how)
-        if how.save_labels:
-            write_labels_into(folder, label_volume_name(scan.name), candidates, volume.chunk_shape)
-    elif how.save_labels:
-        labels = candidates.label_map(np.uint16 if len(candidates) < 1 << 16 else np.int32)
-        _write_image(folder, label_name(scan.name), labels, grid, intent="label")
+    if how.save_labels:
+        _write_labels(folder, scan.name, count, [one.best_existence for one in lesions], as_whole=not is_large)
     if how.save_existence:
         values = candidates.existence_map([lesion.best_existence for lesion in lesions])
         _write_image(folder, existence_name(scan.name), values, grid)
@@ -106,6 +122,21 @@ def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, cou
         write_scan(folder, scan, record, count)
     if how.dicom is not None:
         write_dicom(folder, record, count, scan.series, how.dicom.kind)
+
+
+def _write_labels(
+    folder: OutputFolder, name: str, count: ScanCount, existence: Sequence[float], *, as_whole: bool
+) -> None:
+    """Write candidates as an image, or chunk by chunk; those of an OME-Zarr image as its labels in any case."""
+    candidates, source = count.result.candidates, count.source
+    if as_whole:
+        labels = candidates.label_map(np.uint16 if len(candidates) < 1 << 16 else np.int32)
+        _write_image(folder, label_name(name), labels, source.grid, intent="label")
+    if source.ome is not None:
+        files = ome_label_files(candidates, source.ome, existence, shapes=level_shapes(source.path, source.ome))
+        write_labels_into(folder, ome_label_name(name), files)
+    elif source.volume is not None and not as_whole:
+        write_labels_into(folder, label_volume_name(name), label_files(candidates, source.volume.chunk_shape))
 
 
 def _check_volume(count: ScanCount, how: Settings) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import absolute_text, to_path
 from lesioncount.runs.inputs import FoundMap, below, find_maps, root_of
 from lesioncount.runs.members import match_members
 from lesioncount.runs.names import check_apart, name_of
@@ -84,14 +84,14 @@ class Selection:
         check_apart((scan.name, scan.path) for scan in scans)
         scans = scans if out is None else _with_known_names(scans, out, known or {})
         if self.images is not None:
-            images = pair(_asked(scans), Path(self.images), role="image", suffix=self.images_suffix)
+            images = pair(_asked(scans), to_path(self.images), role="image", suffix=self.images_suffix)
             scans = [replace(scan, image=image) for scan, image in zip(scans, images, strict=True)]
         scans = scans if mask is None else self._with_masks(scans, mask)
         return scans if regions is None else self._with_regions(scans, regions)
 
     def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:
         maps = find_maps(inputs, leave_out=out, suffix=self.suffix)
-        root = root_of(inputs) if self.root is None else Path(os.path.abspath(self.root))  # noqa: PTH100 - no ..
+        root = root_of(inputs) if self.root is None else to_path(absolute_text(self.root))
         return [(one,) for one in below(root, maps)]
 
     def _with_masks(self, scans: Sequence[ScanFiles], mask: Path) -> list[ScanFiles]:
@@ -134,7 +134,7 @@ def _scan(maps: Sequence[FoundMap], pattern: re.Pattern[str] | None) -> ScanFile
 
 def _with_known_names(scans: Sequence[ScanFiles], out: Path, known: Mapping[str, str | None]) -> list[ScanFiles]:
     """Scans that an earlier run in the same folder has named keep their names; no other scan gets them."""
-    paths = [os.path.abspath(scan.path) for scan in scans]  # noqa: PTH100 - `absolute` keeps ..
+    paths = [absolute_text(scan.path) for scan in scans]
     named_before = {path: name for name, path in known.items() if path is not None}
     scans = [replace(scan, name=named_before.get(path, scan.name)) for scan, path in zip(scans, paths, strict=True)]
     for scan, path in zip(scans, paths, strict=True):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,7 +13,7 @@ from lesioncount.errors import CalibrationError
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.questions import Question
-from lesioncount.runs.plain import present, typed
+from lesioncount.runs.plain import in_one_line, present, typed
 from lesioncount.runs.region_settings import CountedRegions, RegionSettings
 from lesioncount.runs.scan_numbers import CONFIDENCE
 from lesioncount.trust.calibration import Calibration
@@ -22,15 +24,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the voxels of a file are read: which channel, on what scale, and whether they are logits."""
+    """How the voxels of a file are read: which channel and level, on what scale, and whether they are logits."""
 
     channel: int | None = None
     scale: float | None = None
     logits: bool = False
+    level: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As options of `open_map`."""
-        return {"channel": self.channel, "scale": self.scale, "logits": self.logits}
+        plain = {"channel": self.channel, "scale": self.scale, "logits": self.logits}
+        return plain if self.level is None else plain | {"level": self.level}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """From plain values among others; ValueError or KeyError if they are none."""
+        names = [one.name for one in fields(cls) if one.name != "level" or "level" in content]
+        return typed({name: content[name] for name in names}, cls)
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,12 @@ class CountedWith:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """From plain values; ValueError, KeyError or TypeError if they are none."""
+        return cls._from_text(in_one_line(content))
+
+    @classmethod
+    @lru_cache(maxsize=8)  # all records of a run have the same
+    def _from_text(cls, text: str) -> Self:
+        content = json.loads(text)
         from lesioncount.trust.fitting.evidence import (
             read_calibration,
         )  # not at the top: for those who read results back
@@ -112,7 +128,7 @@ class CountedWith:
         applied = typed(content.get("calibration"), dict[str, Any] | None) or {}
         return cls(
             CountingProtocol.from_dict(typed(content["protocol"], dict[str, Any])),
-            typed({one.name: content[one.name] for one in fields(Reading)}, Reading),
+            Reading.from_dict(content),
             typed(content.get("save_labels", False), bool),
             typed(content.get("conformal", False), bool),
             read_calibration({name: value for name, value in applied.items() if name != "fingerprint"})
@@ -136,7 +152,7 @@ class Settings:
     ----------
     protocol : CountingProtocol
         What counts as one lesion.
-    channel, scale, logits
+    channel, scale, logits, level
         As in `open_map`.
     save_labels : bool
         Write the candidates as a label map.
@@ -171,19 +187,20 @@ class Settings:
     dicom: DicomOutput | None = None
     regions: RegionSettings | None = None
     questions: tuple[Question, ...] = ()
+    level: int | None = None
 
     @property
     def has_outputs(self) -> bool:
         """Whether anything is written of a scan beside its record."""
         return any((self.save_labels, self.save_existence, self.save_colours, self.bids, self.dicom is not None))
 
-    @property
+    @cached_property
     def recorded(self) -> CountedWith:
         """What is recorded of them."""
         fit = self.calibration
         return CountedWith(
             self.protocol,
-            Reading(self.channel, self.scale, self.logits),
+            Reading(self.channel, self.scale, self.logits, self.level),
             self.save_labels,
             self.conformal,
             None if fit is None else fit.calibration,

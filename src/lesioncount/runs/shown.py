@@ -15,8 +15,10 @@ from lesioncount.errors import MapFileError
 from lesioncount.files import png, tiff
 from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.remote_path import why_gone
 from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
+from lesioncount.runs.record_files import folder_of
 from lesioncount.runs.records import ScanRecord, read_record
 from lesioncount.runs.results import read_counted
 from lesioncount.runs.run_file import RUN_FILE, find_run
@@ -93,7 +95,7 @@ def shown_scans(path: Path, *, most: int | None = None) -> Iterator[ShownScan]:
         for scan in results.counted[:most]:
             yield _of_record(results.record(scan.name))
     elif _is_record(path):
-        record = read_record(path.parent, path.stem)
+        record = read_record(folder_of(path), path.stem)
         if record is None or not record.summary.is_counted:
             raise MapFileError(f"{path} is not the record of a scan that was counted.")
         yield _of_record(record)
@@ -106,7 +108,7 @@ def _of_record(record: ScanRecord) -> ShownScan:
     summary, settings = record.summary, record.counted_with
     path = summary.grid.path
     if settings is None or not path.exists():
-        raise MapFileError(f"The map {path} of {record.name} is no longer there, but is needed to show it.")
+        raise MapFileError(f"The map {path} of {record.name} {why_gone(path)}, but is needed to show it.")
     count = count_file(
         path, protocol=settings.protocol, mask=summary.within, keep_runs=True, **settings.reading.to_dict()
     )
@@ -117,7 +119,7 @@ def _of_record(record: ScanRecord) -> ShownScan:
 
 
 def _is_record(path: Path) -> bool:
-    return path.suffix == ".json" and path.name != RUN_FILE and path.is_file() and find_run(path.parent) is not None
+    return path.suffix == ".json" and path.name != RUN_FILE and path.is_file() and find_run(folder_of(path)) is not None
 
 
 def _steps(grid: VoxelGrid) -> tuple[float, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, Any
 
 # What a cell begins with that spreadsheets compute, unless it is a number.
 _FORMULA = ("=", "+", "-", "@")
@@ -18,6 +18,37 @@ def filled_columns(
     """The columns of a table, without the optional ones that no row fills."""
     empty = {name for name in optional if not any(name in row for row in rows)}
     return tuple(column for column in columns if column not in empty)
+
+
+Rows = Callable[[], Iterable[Mapping[str, Any]]]
+
+
+def write_tsv(file: IO[str], columns: Sequence[str], rows: Rows, *, optional: Iterable[str] = ()) -> None:
+    """Write a table row by row, without the optional columns that no row fills.
+
+    Parameters
+    ----------
+    file : text file
+        Empty, and one that can be begun again.
+    columns : sequence of str
+    rows : callable
+        Gives the rows, from the first one on, whenever it is called.
+    optional : iterable of str
+        Columns that are left out unless a row has them.
+    """
+    empty = set(optional)
+    while True:
+        kept = [column for column in columns if column not in empty]
+        file.write("\t".join(kept) + "\n")
+        for row in rows():
+            if not empty.isdisjoint(row):  # mostly found in the first row: begin again
+                break
+            file.write("\t".join([_cell(row.get(column)) for column in kept]) + "\n")
+        else:
+            return
+        empty.difference_update(row)
+        file.seek(0)
+        file.truncate()
 
 
 def to_tsv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -17,11 +17,13 @@ from lesioncount.checks import checked_mask, checked_spacing, defined
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError
 from lesioncount.files import open_map, open_mask
-from lesioncount.files.label_volumes import check_new_volume, write_label_volume
+from lesioncount.files.label_volumes import check_new_volume, label_files, write_label_volume
 from lesioncount.files.mask_grid import mask_on
+from lesioncount.files.ome_labels import list_label, ome_label_files
+from lesioncount.files.remote_path import check_local
 from lesioncount.files.source import MapSource
 from lesioncount.files.volumes import ChunkedVolume
-from lesioncount.files.zarr_store import source_of_array
+from lesioncount.files.zarr_store import level_shapes, source_of_array
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.volume_sweep import Swept, VolumeSweep, sum_here, sum_on_cluster
 from lesioncount.slabs import SweepPlan
@@ -42,6 +44,7 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     spacing_mm: ArrayLike | None = None,
     channel: int | None = None,
+    level: int | None = None,
     scale: float | None = None,
     logits: bool = False,
     client: Any = None,
@@ -59,31 +62,34 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     Parameters
     ----------
     volume : zarr.Array, or path
-        Of two or three axes, or of four with the channel first. The workers of a cluster must be able to read it.
+        Of two or three axes, or of four with the channel first; or the path or address of an OME-Zarr image. The
+        workers of a cluster must be able to read it.
     protocol : CountingProtocol or str, optional
         What counts as one lesion, or the name of a preset. Default: the protocol of the paper.
     mask : zarr.Array, path or array_like, optional
         Of the same shape; only voxels where it is neither 0 nor NaN are looked at. Best as zarr: then it is read box by
         box, too.
     spacing_mm : sequence of float, optional
-        Voxel size along each axis. Without it volumes are NaN.
-    channel, scale, logits
+        Voxel size along each axis. Default: that of an OME-Zarr image; of others it is unknown, and volumes are NaN.
+    channel, level, scale, logits
         As in `count_file`.
     client : distributed.Client, optional
         Of a Dask cluster whose workers do the work.
     jobs : int, default 1
         Number of processes on this machine, where there is no client.
     labels : path, optional
-        Write the candidates as a label map: a zarr array of the same chunks, which must not be there yet.
+        Write the candidates as a label map, which must not be there yet: a zarr array of the same chunks; of an
+        OME-Zarr image, a label image with its levels. One at ``image.zarr/labels/name`` is listed among the labels of
+        the image.
     keep_runs : bool, default False
         Keep what is needed to paint label maps from the result.
     **definition
         Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
     """
     protocol = defined(protocol, definition, count_volume)
-    source = _source(volume, channel).read_as(scale=scale, logits=logits)
+    source = _source(volume, channel, level).read_as(scale=scale, logits=logits)
     if labels is not None:
-        check_new_volume(Path(labels))
+        check_new_volume(check_local(labels))
     spacing = checked_spacing(source.spacing_mm if spacing_mm is None else spacing_mm, len(source.shape), protocol)
     keep = keep_runs or labels is not None
     (candidates,), _ = volume_candidates(
@@ -91,8 +97,19 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     )
     candidates.warn(stacklevel=2)
     if labels is not None:
-        write_label_volume(Path(labels), candidates, volume_of(source).chunk_shape)
+        _write_labels(check_local(labels), candidates, source)
     return LesionCount.of(candidates)
+
+
+def _write_labels(path: Path, candidates: Candidates, source: MapSource) -> None:
+    if source.ome is None:
+        write_label_volume(path, label_files(candidates, volume_of(source).chunk_shape))
+        return
+    existence = (candidates.peak_probability - candidates.saddle_probability).tolist()
+    shapes = level_shapes(source.path, source.ome)
+    write_label_volume(path, ome_label_files(candidates, source.ome, existence, shapes=shapes))
+    if path.absolute().parent == source.path.absolute() / "labels":
+        list_label(path, source.ome.version)
 
 
 def summing_up(jobs: int, client: Any) -> SumUp:
@@ -144,9 +161,11 @@ def volume_of(source: MapSource) -> ChunkedVolume:
     return source.volume
 
 
-def _source(volume: Any, channel: int | None) -> MapSource:
+def _source(volume: Any, channel: int | None, level: int | None) -> MapSource:
     if isinstance(volume, str | os.PathLike):
-        return open_map(volume, channel=channel)
+        return open_map(volume, channel=channel, level=level)
+    if level is not None:
+        raise MapError("An array is one resolution of an image: leave level out, or pass the path of the image.")
     return source_of_array(volume, channel)
 
 

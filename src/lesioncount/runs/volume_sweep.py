@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lesioncount.boxes import Box
 from lesioncount.bricks import Brick, BrickSum
 from lesioncount.errors import WorkerDiedError
+from lesioncount.files.ahead import ahead
 from lesioncount.files.volumes import ChunkedVolume, MaskInMemory
 from lesioncount.runs.workers import results_of
 from lesioncount.slabs import BadVoxels
@@ -27,8 +28,13 @@ from lesioncount.voxels import is_inside
 # a few threads stays below half a gigabyte.
 _PIECE_BYTES = 1 << 25
 
+# Pieces of a volume elsewhere that are on their way while one is swept.
+_PIECES_AHEAD = 2
+
 # What one task of a cluster or a process reads, after decompression: some tenths of a second of work.
 _TASK_BYTES = 1 << 26
+
+_Piece = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,19 +125,45 @@ class VolumeSweep:
 
     def sum(self, box: Box) -> Swept:
         """Sweep a box piece by piece, and add up its bricks."""
+        calls = (partial(self._read, piece) for piece in self._pieces(box))
+        if self.volume.is_elsewhere:
+            return self._sum(box, ahead(calls, n_threads=_PIECES_AHEAD, n_ahead=_PIECES_AHEAD))
+        return self._sum(box, (call() for call in calls))
+
+    def _sum(self, box: Box, read: Iterator[_Piece]) -> Swept:
+        """The same, given what is read of all its pieces, in their order."""
         if self.is_quiet(box):
             return self.nothing(box)
-        halves = None if self._is_piece(box) else self.volume.halves(box)
-        return self._sweep(box) if halves is None else added(self.sums, *map(self.sum, halves))
+        halves = self._halves(box)
+        if halves is None:
+            return self._sweep(box, *next(read))
+        return added(self.sums, *(self._sum(half, read) for half in halves))
+
+    def _pieces(self, box: Box) -> Iterator[Box]:
+        """The boxes that are read at once, in the order in which they are added."""
+        if self.is_quiet(box):
+            return
+        halves = self._halves(box)
+        if halves is None:
+            yield box
+        else:
+            for half in halves:
+                yield from self._pieces(half)
+
+    def _halves(self, box: Box) -> tuple[Box, Box] | None:
+        return None if self._is_piece(box) else self.volume.halves(box)
 
     def _is_piece(self, box: Box) -> bool:
         """Whether a box is read at once: it is small, and all of it is stored."""
         n_chunks = self.volume.n_chunks(box)
         return self.volume.n_bytes(n_chunks) <= _PIECE_BYTES and self.volume.n_stored(box) == n_chunks
 
-    def _sweep(self, box: Box) -> Swept:
+    def _read(self, box: Box) -> _Piece:
+        """The voxels of a piece, and which of them are looked at."""
         inside = None if self.mask is None else is_inside(self.mask.read(box))
-        voxels = self.volume.read(box)
+        return self.volume.read(box), inside
+
+    def _sweep(self, box: Box, voxels: NDArray[Any], inside: NDArray[np.bool_] | None) -> Swept:
         bricks = tuple(one.sweep(voxels, inside, box) for one in self.sums)
         return Swept(bricks, box.n_voxels if inside is None else int(np.count_nonzero(inside)))
 

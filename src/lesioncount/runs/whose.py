@@ -16,7 +16,7 @@ _GROUPS = {"participant": "sub", "session": "ses"}
 _ENTITIES = frozenset({"acq", "ce", "rec", "run", "space"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Whose:
     """Whose scan it is.
 

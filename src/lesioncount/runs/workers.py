@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from lesioncount import worker_start
 from lesioncount.errors import MapFileError, WorkerDiedError, reason_of
+from lesioncount.files.remote_path import without_secrets
 from lesioncount.optional import optional
 
 Item = TypeVar("Item")
@@ -171,17 +172,18 @@ def _executor(address: str) -> Iterator[Executor]:
 def connected(address: str) -> Iterator[Any]:
     """A client of the Dask scheduler at an address, which has workers."""
     distributed = optional("distributed", "cluster", "Counting on a cluster")
+    shown = without_secrets(address)
     try:
         client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
     except Exception as error:  # noqa: BLE001 - an address, a certificate or a scheduler can be wrong in many ways
         raise MapFileError(
-            f"There is no Dask scheduler at {address} that can be reached: {reason_of(error)}."
+            f"There is no Dask scheduler at {shown} that can be reached: {without_secrets(reason_of(error))}."
         ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
         except Exception:  # noqa: BLE001 - its time-out has had several types
             raise MapFileError(
-                f"The Dask scheduler at {address} has no workers. Start some: dask worker {address}"
+                f"The Dask scheduler at {shown} has no workers. Start some: dask worker {shown}"
             ) from None
         yield client

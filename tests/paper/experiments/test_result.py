@@ -65,7 +65,7 @@ def test_results_survive_files(result, tmp_path):
 def test_results_of_version_0_1_are_read(result, tmp_path):
     result.save(tmp_path)
     path = tmp_path / "synthetic-threshold.json"
-    old = json.loads(path.read_text("utf-8").replace('"estimate": 0.5', '"value": 0.5')) | {"format": 1}
+    old = json.loads(path.read_text("utf-8").replace('"estimate":0.5', '"value":0.5')) | {"format": 1}
     assert old["tables"][0]["rows"][0][1]["value"] == old["claims"][0]["evidence"][0]["estimate"]["value"] == 0.5
     path.write_text(json.dumps(old), "utf-8")
     assert Result.load(path) == result

@@ -215,7 +215,9 @@ def at_new(record):
 
 def test_a_whole_number_that_is_too_large_is_no_record(out):
     text = (out / "p1.json").read_text()
-    (out / "p1.json").write_text(text.replace('"n_dropped": 0', f'"n_dropped": {10**30}'))
+    larger = text.replace('"n_dropped":0', f'"n_dropped":{10**30}')
+    assert larger != text
+    (out / "p1.json").write_text(larger)
     assert read_course(out, "p1") is None
     with pytest.raises(ValueError, match="too large"):
         read_json(out / "p1.json")

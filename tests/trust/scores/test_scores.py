@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lesioncount.errors import ScoreError
-from lesioncount.trust.scores import NLL_FLOOR, confusion, count_reliability, nll, reliability, rps
+from lesioncount.trust.scores import NLL_FLOOR, bootstrap, confusion, count_reliability, nll, reliability, rps
 
 
 def some_bins(n=200, bins=5, seed=0):
@@ -118,3 +118,12 @@ def test_bad_options_are_refused():
         reliability([0.5], [True, False])
     with pytest.raises(ScoreError, match=r"in \[0, 1\]"):
         reliability([1.5], [True])
+
+
+def test_resamples_are_the_same_however_many_are_in_memory(monkeypatch):
+    groups = [f"patient {scan // 2}" for scan in range(60)]
+    expected = np.concatenate(list(bootstrap.resampled_weights(groups, n_resamples=230)))
+    monkeypatch.setattr(bootstrap, "_MOST_NUMBERS", 400)
+    blocks = list(bootstrap.resampled_weights(groups, n_resamples=230))
+    assert len(blocks) == 39
+    np.testing.assert_array_equal(np.concatenate(blocks), expected)

@@ -83,7 +83,7 @@ def write_changes_page(
             sections = {name: files.read(name) for name in there} | dict(made)
             text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
         folder.write_text(PAGE, text)
-    files.remove(but=keys if in_folder else ())
+    files.remove(but=keys if in_folder else None)
     return results.out / PAGE
 
 

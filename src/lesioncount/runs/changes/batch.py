@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import to_path
 from lesioncount.runs.batch import why_failed
 from lesioncount.runs.changes.course_comparing import ShowCourse, compare_course, compared_before, failed
 from lesioncount.runs.changes.courses import Course, CourseSelection
@@ -29,7 +30,7 @@ from lesioncount.runs.changes.tables import (
     lineage_rows,
 )
 from lesioncount.runs.names import check_case
-from lesioncount.runs.records import record_name
+from lesioncount.runs.record_files import record_name
 from lesioncount.runs.run_file import RUN_FILE
 from lesioncount.runs.scan_files import fingerprint
 from lesioncount.runs.tables import filled_columns, to_tsv
@@ -88,7 +89,7 @@ def compare_batch(
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
     before = _earlier(folder, may_be=resume or overwrite)
     settings.check()
-    found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else Path(mask))
+    found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))
     check_case([course.name for course in found.courses], folder.path)
     courses = [_known(course, before, folder, resume=resume) for course in found.courses]
     _check(folder, courses, settings, resume=resume)

@@ -13,7 +13,7 @@ from lesioncount.runs.changes.outputs import label_names, write_labels
 from lesioncount.runs.changes.records import CourseRecord, read_course
 from lesioncount.runs.changes.session_maps import CourseMaps, read_maps
 from lesioncount.runs.changes.settings import ChangeSettings
-from lesioncount.runs.records import record_name
+from lesioncount.runs.record_files import record_name
 from lesioncount.runs.scan_files import FileFacts, check_states, file_states
 
 # Shows a course that has just been compared, while its maps are at hand.

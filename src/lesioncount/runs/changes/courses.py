@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import absolute_text, to_path
 from lesioncount.runs.changes.images import session_images
 from lesioncount.runs.changes.pair_table import read_pairs
 from lesioncount.runs.names import name_of
@@ -117,7 +117,7 @@ class CourseSelection:
         if images is not None:  # looked for when it is known which maps are compared
             plain = replace(self, selection=replace(self.selection, images=None))
             found = plain.find(inputs, out, mask=mask)
-            return found.with_images(Path(images), suffix=self.selection.images_suffix)
+            return found.with_images(to_path(images), suffix=self.selection.images_suffix)
         found = self._courses(inputs, out, mask)
         _check_apart(found.courses)
         if not found.courses:
@@ -137,7 +137,7 @@ class CourseSelection:
         if self.sessions:
             raise MapFileError("Each folder is one time point here: --sessions goes with one folder that holds them.")
         times = [self.selection.find([given], out, mask=mask) for given in inputs]
-        if all(len(scans) == 1 for scans in times) and not any(Path(given).is_dir() for given in inputs):
+        if all(len(scans) == 1 for scans in times) and not any(to_path(given).is_dir() for given in inputs):
             return Courses((_of_files([scans[0] for scans in times]),))
         return _of_folders(times)
 
@@ -176,16 +176,13 @@ class CourseSelection:
 
     def _of_table(self, table: Path, mask: Path | None) -> Courses:
         rows = read_pairs(table)
-        paths = {_absolute(path): path for row in rows for path in (row.baseline, row.followup)}
-        scans = {_absolute(scan.path): scan for scan in self.selection.find(list(paths.values()), mask=mask)}
+        paths = {absolute_text(path): path for row in rows for path in (row.baseline, row.followup)}
+        scans = {absolute_text(scan.path): scan for scan in self.selection.find(list(paths.values()), mask=mask)}
         courses = [
-            _of_files([scans[_absolute(row.baseline)], scans[_absolute(row.followup)]], row.participant) for row in rows
+            _of_files([scans[absolute_text(row.baseline)], scans[absolute_text(row.followup)]], row.participant)
+            for row in rows
         ]
         return Courses(tuple(_told_apart(courses)))
-
-
-def _absolute(path: Path) -> str:
-    return os.path.abspath(path)  # noqa: PTH100 - `absolute` keeps ..
 
 
 def _told_apart(courses: Sequence[Course]) -> Iterator[Course]:

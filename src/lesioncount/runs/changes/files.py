@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Unpack
 
 from lesioncount.changes import LesionChanges, changes_between
 from lesioncount.checks import defined
 from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.files.remote_path import to_path
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.changes.session_maps import read_maps
 from lesioncount.runs.changes.settings import ChangeSettings
@@ -46,8 +46,9 @@ def compare_files(
         defined(protocol, definition, compare_files), channel, scale, logits, tolerance_mm, coupling
     )
     settings.check()
-    later = None if mask is None else Path(mask)
-    scans = [ScanFiles(Path(before).name, Path(before)), ScanFiles(Path(after).name, Path(after), mask=later)]
+    later = None if mask is None else to_path(mask)
+    first_path, second_path = to_path(before), to_path(after)
+    scans = [ScanFiles(first_path.name, first_path), ScanFiles(second_path.name, second_path, mask=later)]
     maps = read_maps(scans, settings, ("1", "2"))
     first, second = (one.counted for one in maps.sessions)
     return changes_between(first, second, tolerance_mm=tolerance_mm, coupling=coupling)

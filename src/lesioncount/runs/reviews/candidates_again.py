@@ -8,6 +8,7 @@ import numpy as np
 
 from lesioncount.candidates import Candidates
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import why_gone
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.settings import CountedWith
@@ -31,5 +32,5 @@ def existing_map(scan: ScanSummary) -> Path:
     """The file of the map; of an ensemble, that of its first member."""
     path = scan.grid.path
     if not path.exists():
-        raise MapFileError(f"The map {path} of {scan.name} is no longer there, but is needed to show its candidates.")
+        raise MapFileError(f"The map {path} of {scan.name} {why_gone(path)}, but is needed to show its candidates.")
     return path

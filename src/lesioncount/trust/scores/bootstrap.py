@@ -13,8 +13,8 @@ from lesioncount.trust.scores.estimate import Estimate
 N_RESAMPLES = 1000
 CONFIDENCE = 0.95
 
-# Resamples in memory at a time; for 10 000 scans, 8 MB.
-_AT_ONCE = 100
+# Resamples in memory at a time, and their numbers in all: 8 MB. Of very many scans there are fewer at a time.
+_AT_ONCE, _MOST_NUMBERS = 100, 1_000_000
 
 
 def resampled_weights(
@@ -29,8 +29,9 @@ def resampled_weights(
     member = np.array([codes[group] for group in groups], dtype=np.intp)
     rng = np.random.default_rng(seed)
     even = np.full(len(codes), 1 / max(len(codes), 1))
-    for begin in range(0, n_resamples, _AT_ONCE):
-        drawn = rng.multinomial(len(codes), even, size=min(_AT_ONCE, n_resamples - begin))
+    at_once = max(1, min(_AT_ONCE, _MOST_NUMBERS // max(len(member), 1)))
+    for begin in range(0, n_resamples, at_once):
+        drawn = rng.multinomial(len(codes), even, size=min(at_once, n_resamples - begin))
         yield drawn[:, member].astype(np.float64)
 
 

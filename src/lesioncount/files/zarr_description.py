@@ -1,0 +1,156 @@
+"""What a zarr store says of itself: its files, its attributes and its description, none of which is trusted."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import RemotePath
+
+METADATA = (".zarray", "zarr.json")
+
+# Where a group has its attributes: in version 2 of the format, and in version 3.
+_ATTRIBUTES = (".zattrs", "zarr.json")
+
+# Chunks that are not there stand for a value, and cost time all the same. Sparse arrays store one chunk in a thousand;
+# what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
+_FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
+_FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
+
+# Of a store that cannot be listed nobody knows what is there: it may have as many chunks as one of some size may.
+_MOST_UNLISTED = 10_000_000
+
+# Attributes may be many, but a description of an array is text of some hundred characters.
+_LONGEST_METADATA = 1 << 24
+
+
+def inside(path: Path, name: str) -> Path:
+    """A path in a store; of a server, its query is that of the store."""
+    return path.inside(name) if isinstance(path, RemotePath) else path / name
+
+
+def files_in(path: Path) -> dict[Path, int]:
+    """All files of an array in a folder, with their sizes, in the order of their names. All else is refused.
+
+    Of a server that cannot be listed there are none.
+    """
+    if isinstance(path, RemotePath):
+        return _objects_in(path)
+    found: dict[Path, int] = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = Path(folder) / name
+            try:
+                status = file.stat()
+            except OSError as error:
+                raise MapFileError(f"{file} cannot be looked at: {error.strerror}.") from None
+            if not stat.S_ISREG(status.st_mode):
+                raise MapFileError(f"{file} is not a regular file: a zarr array consists of files.")
+            found[file] = status.st_size
+    return dict(sorted(found.items()))
+
+
+def _objects_in(path: RemotePath) -> dict[Path, int]:
+    if not path.is_listed:
+        return {}
+    from lesioncount.files.remote_listing import objects_below
+
+    found = objects_below(path)
+    if not found:
+        raise MapFileError(f"{path} does not exist: nothing lies below that name.")
+    return {file: state.size for file, state in found.items()}
+
+
+def attributes_of(path: Path) -> Mapping[str, Any]:
+    """The attributes of a group; none of what is not one."""
+    for name in _ATTRIBUTES:
+        content = _json(path, name)
+        if name == "zarr.json" and content.get("node_type") == "group":
+            content = content.get("attributes", {})
+        elif name == "zarr.json":
+            content = {}
+        if isinstance(content, dict) and content:
+            return content
+    return {}
+
+
+@lru_cache(maxsize=64)
+def is_remote_zarr(path: RemotePath) -> bool:
+    """Whether there is an array or a group at a path whose name does not say it."""
+    return any(_json_bytes(path, name) is not None for name in (*METADATA, ".zgroup"))
+
+
+def is_ome_group(path: Path) -> bool:
+    """Whether a folder is a group of OME-Zarr 0.4, whatever it is called; those of 0.5 have a ``zarr.json``."""
+    try:
+        return (path / ".zgroup").is_file() and "multiscales" in _json(path, ".zattrs")
+    except MapFileError:
+        return False
+
+
+def _json_bytes(path: Path, name: str) -> bytes | None:
+    file = inside(path, name)
+    try:
+        if isinstance(file, RemotePath):
+            with file.open("rb") as stream:
+                return bytes(stream.read(_LONGEST_METADATA + 1))
+        if not file.is_file():
+            return None
+        with file.open("rb") as stream:
+            return stream.read(_LONGEST_METADATA + 1)
+    except FileNotFoundError:
+        return None
+
+
+def _json(path: Path, name: str) -> dict[str, Any]:
+    """A file of a store that describes it, empty if there is none; raise if it is no JSON, or endless."""
+    content = _json_bytes(path, name)
+    if content is None:
+        return {}
+    if len(content) > _LONGEST_METADATA:
+        raise MapFileError(f"{inside(path, name)} is too long to be the description of an array.")
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise MapFileError(f"{inside(path, name)} is not the description of an array: {str(error)[:200]}.") from None
+    return found if isinstance(found, dict) else {}
+
+
+def checked_format(path: Path) -> int | None:
+    """The version of the format, None if there is no array; raise for a description that is no JSON, or is endless.
+
+    One of version 2 that names a codec which can run code is refused.
+    """
+    if _json(path, "zarr.json"):
+        return 3
+    description = _json(path, ".zarray")
+    if '"id": "pickle"' in json.dumps(description):
+        raise MapFileError(f"{path} holds pickled Python objects, which can run code when they are opened.")
+    return 2 if description else None
+
+
+def check_promise(
+    path: Path, files: Mapping[Path, int], shape: tuple[int, ...], chunks: tuple[int, ...], itemsize: int
+) -> None:
+    """Raise if an array promises far more than its files can hold."""
+    n_chunks = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(shape, chunks, strict=True))
+    n_bytes, stored = math.prod(shape) * itemsize, sum(files.values())
+    if isinstance(path, RemotePath) and not path.is_listed:
+        is_much, there = n_chunks > _MOST_UNLISTED, f"no more than {_MOST_UNLISTED:,} chunks are read from a server"
+    else:
+        is_much = n_chunks > max(_FEW_CHUNKS, _CHUNKS_PER_FILE * len(files)) or n_bytes > max(
+            _FEW_BYTES, _BYTES_PER_BYTE * stored
+        )
+        there = f"there are only {len(files):,} files with {stored:,} bytes"
+    if is_much:
+        raise MapFileError(
+            f"{path}: an array of shape {shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but {there}. Its "
+            "description is damaged, or most of it is missing."
+        )

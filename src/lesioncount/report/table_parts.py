@@ -1,0 +1,69 @@
+"""The table of very many scans: its rows as files beside the page, which reads them after its first screen is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from lesioncount.files.output import OutputFolder
+from lesioncount.report.templates import template
+from lesioncount.runs.batch import TABLE
+from lesioncount.runs.record_files import is_sharded, shard_of
+from lesioncount.runs.results import RunResults
+
+# Up to so many scans, all rows are part of the page: some megabytes, which a browser shows within a second.
+PAGED_FROM = 2000
+
+# Rows of a part: a megabyte of text.
+_ROWS_OF_PART = 2000
+
+
+def n_parts(n_scans: int) -> int:
+    """In how many parts the rows come; 0 if they are part of the page."""
+    return -(-n_scans // _ROWS_OF_PART) if n_scans > PAGED_FROM else 0
+
+
+def has_rows(out: Path, n_scans: int) -> bool:
+    """Whether all parts are there that the page of so many scans reads."""
+    return all((out / part_name(part)).is_file() for part in range(n_parts(n_scans)))
+
+
+def part_name(part: int) -> str:
+    """The file of a part of the table."""
+    return f"{TABLE}/{part}.js"
+
+
+def anchors_of(results: RunResults) -> dict[str, str]:
+    """Where links to scans lead."""
+    return {scan.name: f"scan-{number}" for number, scan in enumerate(results.scans, start=1)}
+
+
+def shards_of(results: RunResults) -> dict[str, str]:
+    """The folder of the section of each scan; nothing where there are none."""
+    has_folders = is_sharded(results.out)
+    return {scan.name: shard_of(scan.name) if has_folders else "" for scan in results.scans}
+
+
+def write_rows(folder: OutputFolder, results: RunResults) -> None:
+    """Write the rows of the table, if they are not part of the page, and remove those of an earlier page."""
+    names = set()
+    if n_parts(len(results.scans)):
+        for part, script in enumerate(_scripts(results)):
+            folder.write_together({part_name(part): script})
+            names.add(part_name(part))
+    for path in (folder.path / TABLE).glob("*.js"):
+        name = path.relative_to(folder.path).as_posix()
+        if name not in names:
+            folder.remove(name)
+
+
+def _scripts(results: RunResults) -> Iterator[bytes]:
+    """The parts as scripts, the only kind of file that a page which was opened from disk may load."""
+    row = template("scan_row.html.j2").module.scan_row
+    kinds = ["raw"] if results.calibration is None else ["raw", "calibrated"]
+    anchors, shards, is_guaranteed = anchors_of(results), shards_of(results), results.is_guaranteed
+    for begin in range(0, len(results.scans), _ROWS_OF_PART):
+        scans = results.scans[begin : begin + _ROWS_OF_PART]
+        texts = [str(row(one, anchors[one.name], shards[one.name], kinds, is_guaranteed)).strip() for one in scans]
+        yield f"lesioncountRows({json.dumps(texts)});\n".encode()
