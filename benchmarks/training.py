@@ -1,4 +1,4 @@
-"""How fast a network learns, now and as version 0.2 did it: `python benchmarks/training.py`, in ratios of one run.
+"""How fast a network learns, now and as version 0.1 did it: `python benchmarks/training.py`, in ratios of one run.
 
 Then: torch's norm and dropout, MONAI's augmentation, all in float32. Now: what `lesioncount train` does. One core.
 With ``--paper``, one step at the size of the paper as well: its seconds and its memory.
@@ -45,10 +45,10 @@ def main() -> None:
         print(_paper_step())
         return
     torch.set_num_threads(1)
-    print("| | augment, ms a scan | learn, ms a scan | scans a second | faster than 0.2 |\n|---|---|---|---|---|")
+    print("| | augment, ms a scan | learn, ms a scan | scans a second | faster than 0.1 |\n|---|---|---|---|---|")
     for name, (channels, shape) in SIZES.items():
         then, now = (_timed(channels, shape, options.repeats, as_before=as_before) for as_before in (True, False))
-        for when, (augment, learn) in (("0.2", then), ("now", now)):
+        for when, (augment, learn) in (("0.1", then), ("now", now)):
             ratio = f"{sum(then) / (augment + learn):.2f}" if when == "now" else ""
             cells = f"{1e3 * augment:.1f} | {1e3 * learn:.1f} | {1 / (augment + learn):.1f} | {ratio}"
             print(f"| {name}, {when} | {cells} |", flush=True)
@@ -92,7 +92,7 @@ def _step(
 
 @contextmanager
 def _as_before(shape: tuple[int, ...]) -> Any:
-    """Layers, and in two dimensions the layout, of version 0.2."""
+    """Layers, and in two dimensions the layout, of version 0.1."""
     layout = torch.contiguous_format if len(shape) == 2 else torch.channels_last_3d
     with (
         mock.patch.object(network_layers, "can_fuse", return_value=False),

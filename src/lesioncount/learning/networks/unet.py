@@ -163,7 +163,7 @@ def _two_convolutions(spatial_dims: int, in_channels: int, middle: int, out: int
     return nn.Sequential(
         convolution(spatial_dims, in_channels, middle),
         NormAndActivation(middle),
-        nn.Identity(),  # where checkpoints before version 0.3 have the activation: names of weights go by places
+        nn.Identity(),  # where checkpoints of version 0.1 have the activation: names of weights go by places
         convolution(spatial_dims, middle, out),
         NormAndActivation(out),
     )
