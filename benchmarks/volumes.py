@@ -55,6 +55,21 @@ def two_workers() -> Iterator[distributed.Client]:
         yield client
 
 
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep all threads of this process on one core: zarr decodes chunks in threads of its own, which use others."""
+    threads = [int(thread.name) for thread in Path("/proc/self/task").iterdir()]
+    before = {thread: os.sched_getaffinity(thread) for thread in threads}
+    for thread in threads:
+        os.sched_setaffinity(thread, {min(before[thread])})
+    try:
+        yield
+    finally:
+        for thread, cores in before.items():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, cores)
+
+
 def _load() -> None:
     """Whatever is loaded on first use is no cost of the volume."""
     lc.count_volume(zarr.create_array({}, shape=(8, 8, 8), chunks=(8, 8, 8), dtype="u1"))
@@ -102,6 +117,8 @@ def dense(folder: Path, side: int) -> dict[str, Any]:
             cpu_here, cpu_there = time.process_time(), client.run(time.process_time)
             one = [seconds_of(partial(lc.count_volume, volume, **how)) for _ in range(n_turns)]
             cpu_here = time.process_time() - cpu_here
+            with one_core():
+                narrow = min(seconds_of(partial(lc.count_volume, volume, **how))[0] for _ in range(n_turns))
             many = [seconds_of(partial(lc.count_volume, volume, client=client, **how)) for _ in range(n_turns)]
             cpu_there = [seconds - cpu_there[name] for name, seconds in client.run(time.process_time).items()]
             alone, together = (min(seconds for seconds, _ in times) for times in (one, many))
@@ -110,6 +127,8 @@ def dense(folder: Path, side: int) -> dict[str, Any]:
                 "one process, s": round(alone, 2),
                 "two workers, s": round(together, 2),
                 "times faster": round(alone / together, 2),
+                "one process on one core, s": round(narrow, 2),
+                "times faster than on one core": round(narrow / together, 2),
                 "CPU of one process / of the busier worker": round(cpu_here / max(cpu_there), 2),
                 "identical": all(is_same(one[0][1], result) for _, result in many),
                 "MB a worker": round(max(client.run(megabytes).values())),

@@ -20,13 +20,14 @@ from lesioncount.bricks import Brick, BrickSum
 from lesioncount.errors import WorkerDiedError
 from lesioncount.files.ahead import ahead
 from lesioncount.files.volumes import ChunkedVolume, MaskInMemory
+from lesioncount.runs.kept_memory import kept_memory
 from lesioncount.runs.workers import results_of
 from lesioncount.slabs import BadVoxels
 from lesioncount.voxels import is_inside
 
-# What is read and swept at once: large enough to make seams and calls negligible, and small enough that a worker with
-# a few threads stays below half a gigabyte.
-_PIECE_BYTES = 1 << 25
+# What is read and swept at once: large enough to make seams and calls negligible, and small enough for memory that was
+# freed to be used again (glibc gives 32 MB and more back to the system at once, and the next piece pays for it).
+_PIECE_BYTES = 1 << 24
 
 # Pieces of a volume elsewhere that are on their way while one is swept.
 _PIECES_AHEAD = 2
@@ -203,7 +204,8 @@ def _tasks(sweep: VolumeSweep, box: Box) -> Iterator[Box]:
 
 def _sum_task(task: tuple[VolumeSweep, Box]) -> Swept:
     sweep, box = task
-    return sweep.sum(box)
+    with kept_memory():
+        return sweep.sum(box)
 
 
 def _folded(sweep: VolumeSweep, box: Box, found: dict[Box, Swept]) -> Swept:
