@@ -124,7 +124,6 @@ def measured(folder: Path, n: int, *, lesions: int, jobs: int, parquet: bool, re
     write_truth(out / "counts.tsv", truth)
     ours = ("--truth-counts", truth, "--quiet")
     costs["evaluate"] = cost_of("evaluate", out, *ours, "--counts-only", "-o", folder / f"evaluation{n}")
-    costs["calibrate"] = cost_of("calibrate", out, *ours, "-o", folder / f"calibration{n}.json")
     if report:
         costs["report"] = cost_of("count", maps, "-o", out, "--resume", "--report", *options)
         print(f"{n:>7} scans  {first_screen(out / 'report.html', n)}", flush=True)

@@ -1,9 +1,11 @@
 """Processes that work side by side, and what becomes of their work when one of them dies."""
 
+import gc
 import os
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +104,7 @@ def test_a_worker_watches_its_parent_before_it_imports_what_takes_long():
 
 
 CRASH = """
+import gc
 import os
 import lesioncount.runs.comparison as comparison
 found = comparison.true_lesions
@@ -124,3 +127,13 @@ def test_an_evaluation_whose_worker_dies_says_so(tmp_path, rng, monkeypatch, cap
     options = ["--truth", str(tmp_path / "truth"), "-o", str(tmp_path / "eval"), "--jobs", "2", "--quiet"]
     assert main(["evaluate", str(tmp_path / "out"), *options]) == 2
     assert "died, possibly for want of memory" in capsys.readouterr().err
+
+
+def test_a_result_is_let_go_once_the_caller_has_done_with_it():
+    """A report has a hundred thousand of them."""
+    taken = []
+    for _, future in results_of(abs, list(range(8)), jobs=2):
+        taken.append(weakref.ref(future))
+        del future
+    gc.collect()
+    assert [one() for one in taken] == [None] * 8

@@ -45,7 +45,8 @@ def results_of(
     with Workers(jobs) if cluster is None else _executor(cluster) as executor:
         futures = {executor.submit(function, item): place for place, item in enumerate(items)}
         try:
-            yield from ((futures[future], future) for future in as_completed(futures))
+            # Taken out, so that a result is gone once the caller has done with it: a report has a hundred thousand.
+            yield from ((futures.pop(future), future) for future in as_completed(futures))
         except (KeyboardInterrupt, GeneratorExit):
             executor.shutdown(wait=True, cancel_futures=True)
             raise
