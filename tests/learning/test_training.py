@@ -247,7 +247,7 @@ def test_a_share_of_patients_is_a_share_of_patients():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"source": "tape"}, "synthetic, leaf, files or folder"),
+        ({"source": "tape"}, "synthetic, leaf, nuclei, files or folder"),
         ({"share": 0.0}, "share"),
         ({"patients": (3,)}, "training, validation and test"),
     ],

@@ -56,5 +56,7 @@ def test_lines_and_bands_are_drawn_with_and_without_numbers(estimate):
 def test_confusion_of_classes_that_do_not_occur_is_drawn():
     matrix = np.zeros((5, 5))
     matrix[0, 0], matrix[1, 2] = 37, 11
-    document = confusion_figure({"cc": [matrix] * 2, "ours_post_hoc": [matrix] * 2}, (0.1, 0.5)).document
+    matrices, names = {"cc": [matrix] * 2, "ours_post_hoc": [matrix] * 2}, ("0", "1", "2", "3–9", "10+")
+    document = confusion_figure(matrices, (0.1, 0.5), names).document
     assert document.count(">37<") == document.count(">11<") == 4
+    assert ">3–9<" in document
