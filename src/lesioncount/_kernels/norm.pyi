@@ -1,18 +1,16 @@
-import numpy as np
-from numpy.typing import NDArray
-
 def normalise(
     given: int,
     out: int,
     half: bool,
     n_images: int,
     n_voxels: int,
-    weight: NDArray[np.float32],
-    bias: NDArray[np.float32],
+    channels: int,
+    weights: int,
+    biases: int,
     eps: float,
     slope: float,
-    mean: NDArray[np.float32],
-    per_deviation: NDArray[np.float32],
+    means_: int,
+    per_deviations: int,
 ) -> None: ...
 def gradient(
     given: int,
@@ -21,11 +19,12 @@ def gradient(
     half: bool,
     n_images: int,
     n_voxels: int,
-    weight: NDArray[np.float32],
-    bias: NDArray[np.float32],
+    channels: int,
+    weights: int,
+    biases: int,
     slope: float,
-    mean: NDArray[np.float32],
-    per_deviation: NDArray[np.float32],
-    of_weight: NDArray[np.float32],
-    of_bias: NDArray[np.float32],
+    kept_means: int,
+    per_deviations: int,
+    of_weights: int,
+    of_biases: int,
 ) -> None: ...

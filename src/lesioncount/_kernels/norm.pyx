@@ -58,15 +58,21 @@ cdef void repeat(float* row, Py_ssize_t channels, Py_ssize_t width) noexcept nog
         row[j] = row[j - channels]
 
 
+# All arrays are given by their addresses: memory views would be most of this module, and of its part of a wheel.
 def normalise(
-    size_t given, size_t out, bint half, Py_ssize_t n_images, Py_ssize_t n_voxels, const float[::1] weight,
-    const float[::1] bias, float eps, float slope, float[:, ::1] mean, float[:, ::1] per_deviation,
+    size_t given, size_t out, bint half, Py_ssize_t n_images, Py_ssize_t n_voxels, Py_ssize_t channels, size_t weights,
+    size_t biases, float eps, float slope, size_t means_, size_t per_deviations,
 ):
     """Write leaky(weight · (x - mean) / deviation + bias) to the address ``out``; keep mean and 1 / deviation.
 
-    ``given`` and ``out`` are addresses of n_images · n_voxels · channels numbers, bfloat16 if ``half``, else float32.
+    ``given`` and ``out`` are addresses of n_images · n_voxels · channels numbers, bfloat16 if ``half``, else float32;
+    all others of float32: weight and bias of each channel, and of each image and channel what is kept.
     """
-    cdef Py_ssize_t channels = weight.shape[0], n = n_voxels * channels, i, c
+    cdef const float* weight = <const float*> weights
+    cdef const float* bias = <const float*> biases
+    cdef float* mean = <float*> means_
+    cdef float* per_deviation = <float*> per_deviations
+    cdef Py_ssize_t n = n_voxels * channels, i, c
     cdef size_t step = n * (2 if half else 4)
     cdef Room room
     cdef const void* x
@@ -90,10 +96,10 @@ def normalise(
                 for c in range(channels):
                     average = of_channel(room.sums, c, channels, room.width) / n_voxels
                     square = of_channel(room.sums + room.width, c, channels, room.width) / n_voxels
-                    mean[i, c] = <float> (first[c] + average)
-                    per_deviation[i, c] = <float> (1 / sqrt(max(square - average * average, 0.0) + eps))
-                    scales[c] = weight[c] * per_deviation[i, c]
-                    shift[c] = bias[c] - scales[c] * mean[i, c]
+                    mean[i * channels + c] = <float> (first[c] + average)
+                    per_deviation[i * channels + c] = <float> (1 / sqrt(max(square - average * average, 0.0) + eps))
+                    scales[c] = weight[c] * per_deviation[i * channels + c]
+                    shift[c] = bias[c] - scales[c] * mean[i * channels + c]
                 repeat(scales, channels, room.width)
                 repeat(shift, channels, room.width)
                 lc_norm_apply_at[2 * level + half](
@@ -105,12 +111,18 @@ def normalise(
 
 
 def gradient(
-    size_t given, size_t above, size_t out, bint half, Py_ssize_t n_images, Py_ssize_t n_voxels,
-    const float[::1] weight, const float[::1] bias, float slope, const float[:, ::1] mean,
-    const float[:, ::1] per_deviation, float[::1] of_weight, float[::1] of_bias,
+    size_t given, size_t above, size_t out, bint half, Py_ssize_t n_images, Py_ssize_t n_voxels, Py_ssize_t channels,
+    size_t weights, size_t biases, float slope, size_t kept_means, size_t per_deviations, size_t of_weights,
+    size_t of_biases,
 ):
     """Write the gradient of the features to ``out``, and add those of weight and bias, given that ``above`` the output."""
-    cdef Py_ssize_t channels = weight.shape[0], n = n_voxels * channels, i, c
+    cdef const float* weight = <const float*> weights
+    cdef const float* bias = <const float*> biases
+    cdef const float* mean = <const float*> kept_means
+    cdef const float* per_deviation = <const float*> per_deviations
+    cdef float* of_weight = <float*> of_weights
+    cdef float* of_bias = <float*> of_biases
+    cdef Py_ssize_t n = n_voxels * channels, i, c
     cdef size_t step = n * (2 if half else 4)
     cdef Room room
     cdef float* scales
@@ -127,8 +139,8 @@ def gradient(
             means, slant, flat = room.rows + 4 * room.width, room.rows + 5 * room.width, room.rows + 6 * room.width
             for i in range(n_images):
                 for c in range(channels):
-                    scales[c], means[c] = weight[c] * per_deviation[i, c], mean[i, c]
-                    shift[c] = bias[c] - scales[c] * mean[i, c]
+                    scales[c], means[c] = weight[c] * per_deviation[i * channels + c], mean[i * channels + c]
+                    shift[c] = bias[c] - scales[c] * mean[i * channels + c]
                 repeat(scales, channels, room.width)
                 repeat(means, channels, room.width)
                 repeat(shift, channels, room.width)
@@ -139,11 +151,11 @@ def gradient(
                 for c in range(channels):
                     sum_ = of_channel(room.sums, c, channels, room.width)
                     product = of_channel(room.sums + room.width, c, channels, room.width)
-                    product *= per_deviation[i, c]
+                    product *= per_deviation[i * channels + c]
                     of_weight[c] += <float> product
                     of_bias[c] += <float> sum_
-                    slant[c] = <float> (-scales[c] * product * per_deviation[i, c] / n_voxels)
-                    flat[c] = <float> (-scales[c] * sum_ / n_voxels) - slant[c] * mean[i, c]
+                    slant[c] = <float> (-scales[c] * product * per_deviation[i * channels + c] / n_voxels)
+                    flat[c] = <float> (-scales[c] * sum_ / n_voxels) - slant[c] * mean[i * channels + c]
                 repeat(slant, channels, room.width)
                 repeat(flat, channels, room.width)
                 lc_norm_gradient_at[2 * level + half](

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from lesioncount._kernels.norm import gradient, normalise
@@ -35,20 +33,22 @@ def fused_norm(features: Tensor, weight: Tensor, bias: Tensor, eps: float, slope
 class _FusedNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float) -> Tensor:
-        out, mean = torch.empty_like(features), torch.empty(features.shape[:2])
+        out, mean = torch.empty_like(features), torch.empty(features.shape[:2], dtype=torch.float32)
         per_deviation = torch.empty_like(mean)
+        weights, biases = _plain(weight), _plain(bias)  # kept alive until the kernel is done
         normalise(
             features.data_ptr(),
             out.data_ptr(),
             features.dtype == torch.bfloat16,
             len(features),
             features.shape[2:].numel(),
-            _plain(weight),
-            _plain(bias),
+            len(weight),
+            weights.data_ptr(),
+            biases.data_ptr(),
             eps,
             slope,
-            mean.numpy(),
-            per_deviation.numpy(),
+            mean.data_ptr(),
+            per_deviation.data_ptr(),
         )
         ctx.save_for_backward(features, weight, bias, mean, per_deviation)
         ctx.slope = slope
@@ -61,7 +61,8 @@ class _FusedNorm(torch.autograd.Function):
         if above.stride() != features.stride() or above.dtype != features.dtype:
             above = torch.empty_like(features).copy_(above)
         out = torch.empty_like(features)
-        of_weight, of_bias = torch.zeros(len(weight)), torch.zeros(len(weight))
+        of_weight, of_bias = (torch.zeros(len(weight), dtype=torch.float32) for _ in range(2))
+        weights, biases = _plain(weight), _plain(bias)  # kept alive until the kernel is done
         gradient(
             features.data_ptr(),
             above.data_ptr(),
@@ -69,17 +70,18 @@ class _FusedNorm(torch.autograd.Function):
             features.dtype == torch.bfloat16,
             len(features),
             features.shape[2:].numel(),
-            _plain(weight),
-            _plain(bias),
+            len(weight),
+            weights.data_ptr(),
+            biases.data_ptr(),
             ctx.slope,
-            mean.numpy(),
-            per_deviation.numpy(),
-            of_weight.numpy(),
-            of_bias.numpy(),
+            mean.data_ptr(),
+            per_deviation.data_ptr(),
+            of_weight.data_ptr(),
+            of_bias.data_ptr(),
         )
         return out, of_weight.to(weight.dtype), of_bias.to(bias.dtype), None, None
 
 
-def _plain(parameter: Tensor) -> NDArray[np.float32]:
+def _plain(parameter: Tensor) -> Tensor:
     """As the kernel takes it."""
-    return parameter.detach().float().contiguous().numpy()
+    return parameter.detach().float().contiguous()
