@@ -122,13 +122,13 @@ _SYNTHETIC = Recipe(
 )
 _LEAF = replace(
     _SYNTHETIC,
-    data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2026, folds=4),
+    data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2026, folds=3),
     epochs=5,
-    attack=AttackSettings(n_scans=10, max_steps=50, rate=1e-3, weights=(0.5,)),
+    attack=AttackSettings(n_scans=14, max_steps=50, rate=1e-3, weights=(0.5,)),
 )
 _NUCLEI = replace(
     _SYNTHETIC,
-    data=DataConfig(source="nuclei", patients=(), shape=(160, 160), seed=2026, folds=4),
+    data=DataConfig(source="nuclei", patients=(), shape=(160, 160), seed=2026, folds=3),
     pretrain_epochs=14,
     epochs=10,
     low_data_epochs=0,
