@@ -6,8 +6,9 @@ import bz2
 import io
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any, cast
 
 from isal import igzip
@@ -39,6 +40,10 @@ def check_regular(path: Path) -> None:
         if path.state().size == 0:
             raise MapFileError(f"{path} is empty.")
         return
+    with suppress(OSError, ValueError):  # what is wrong is told below: most files are as they should be
+        status = path.stat()
+        if S_ISREG(status.st_mode) and status.st_size:
+            return
     try:
         there, regular, empty = path.exists(), path.is_file(), path.is_file() and path.stat().st_size == 0
     except OSError as error:  # a name that is too long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Self
 
@@ -40,6 +41,7 @@ class BidsName:
     suffix: str | None
 
     @classmethod
+    @lru_cache(maxsize=64)  # the name of a scan is asked for its parts several times in a row
     def of(cls, stem: str) -> Self:
         """Take a name apart; any name will do.
 

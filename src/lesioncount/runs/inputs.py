@@ -208,6 +208,8 @@ def _is_chosen(file: Path, suffix: str | None, is_bids: Callable[[Path], bool]) 
 def _one_of_each(files: list[Path]) -> list[Path]:
     """Without segmentations: nnU-Net writes the probabilities as .npz beside the segmentation of the same name."""
     probabilities = {path.with_suffix("") for path in files if path.suffix == ".npz"}
+    if not probabilities:
+        return files
     return [path for path in files if path.suffix == ".npz" or path.with_name(scan_name(path)) not in probabilities]
 
 

@@ -83,11 +83,10 @@ class LesionRow:
 
     def lies_in(self, shape: tuple[int, ...]) -> bool:
         """Whether its peak is in its box, and this in a map of that shape. ValueError if the box is not of numbers."""
-        n, box = len(shape), [int(index) for index in self.bbox.split()]
-        if len(self.peak) != n or len(box) != 2 * n:
+        n, box, place = len(shape), [int(index) for index in self.bbox.split()], self.peak
+        if len(place) != n or len(box) != 2 * n:
             return False
-        axes = zip(box[:n], self.peak, box[n:], shape, strict=True)
-        return all(0 <= first <= peak < end <= size for first, peak, end, size in axes)
+        return all(0 <= box[i] <= place[i] < box[n + i] <= shape[i] for i in range(n))
 
     @property
     def height(self) -> float:

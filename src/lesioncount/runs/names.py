@@ -27,6 +27,9 @@ _RESERVED = ("run", "evaluation", "summary", "dataset_description", "participant
 # Bytes of the longest name. File systems take 255 for a file, and label maps and temporary files have longer names.
 _LONGEST = 180
 
+# A part that nothing of is escaped in.
+_PLAIN = re.compile(r"(?:[^\W_]|[.+=-]|(?<=[^_])_(?=[^_]))+")
+
 # Digits of the hash that ends a name that was cut.
 _DIGITS = 16
 
@@ -119,6 +122,8 @@ def _could_be_bids(parts: list[str]) -> bool:
 
 def _escaped(part: str) -> str:
     """Without what file systems, tables or shells trip over, in a way that can be undone: ``%20`` for a space."""
+    if _PLAIN.fullmatch(part):
+        return part
     plain = "".join(one if re.match(r"[\w.+=-]", one) else quote(os.fsencode(one)) for one in part)
     plain = re.sub(r"(?<=_)_|^_|_$", "%5F", plain)
     return plain.replace("~", "%7E")  # `quote` leaves it; here it marks names that were cut

@@ -55,7 +55,12 @@ def read_json(path: Path) -> Any:
 
 def from_json(name: str, text: str) -> Any:
     """What the text of a JSON file holds, given the name of the file; ValueError if it is none."""
-    if is_certified_text(name, text):  # we wrote it: no number in it is too large, and a fast decoder may read it
+    return decoded(text, is_ours=is_certified_text(name, text))
+
+
+def decoded(text: str, *, is_ours: bool) -> Any:
+    """What a text of JSON holds, which is ours if it carries our check sum; ValueError if it is none."""
+    if is_ours:  # no number in it is too large, and a fast decoder may read it
         import msgspec
 
         with suppress(ValueError):  # names that are no Unicode are read by the other one only
@@ -92,11 +97,12 @@ def in_one_line(value: Any) -> str:
 
 def cells(value: DataclassInstance) -> dict[str, Any]:
     """The fields of a dataclass by their names, as they are: `asdict` copies them, which takes ten times as long."""
-    return {name: getattr(value, name) for name in _names(type(value))}
+    return {name: getattr(value, name) for name in field_names(type(value))}
 
 
 @cache
-def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+def field_names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    """The names of the fields of a dataclass."""
     return tuple(one.name for one in fields(kind))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from lesioncount.runs.answers import Answer, answers
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
-from lesioncount.runs.plain import cells, from_json, present, to_json, typed
+from lesioncount.runs.plain import cells, decoded, present, to_json, typed
 from lesioncount.runs.record_files import record_in
 from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
 from lesioncount.runs.scan_files import FileFacts
@@ -202,6 +202,36 @@ class ScanSummary:
         return {} if self.files is None else self.files.whose
 
 
+@dataclass(frozen=True)
+class _Content:
+    """The keys of a record, as its file has them; those with a default may be missing."""
+
+    format: int
+    scan: str
+    status: str
+    error: str | None
+    input: FileFacts | None
+    settings: dict[str, Any] | None = None
+    map: MapFacts | None = None
+    warnings: tuple[str, ...] = ()
+    count: dict[str, Any] = field(default_factory=dict)
+    n_dropped: int = 0
+    pmf: tuple[float, ...] = ()
+    pmf_calibrated: tuple[float, ...] = ()
+    regions: tuple[Any, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    lesions: tuple[LesionRow, ...] | None = None
+    members: tuple[dict[str, Any], ...] = ()
+
+    def row(self) -> dict[str, Any]:
+        """The row of a scan. Records of version 0.1 do not have the median, but the distribution that it is of."""
+        row = dict(self.count)
+        for suffix, pmf in (("", self.pmf), ("_calibrated", self.pmf_calibrated)):
+            if pmf and f"count_median{suffix}" not in row:
+                row[f"count_median{suffix}"] = int(np.argmax(np.cumsum(pmf) >= sum(pmf) / 2))
+        return row
+
+
 @lru_cache(maxsize=256)
 def _held_once(facts: MapFacts) -> MapFacts:
     """The first of equal ones: most scans of a cohort have the same grid."""
@@ -311,44 +341,41 @@ class ScanRecord:
     @classmethod
     def from_plain(cls, content: Any) -> Self:
         """From what its file holds; ValueError, KeyError, TypeError or one of our errors if it is no record."""
-        content = typed(content, dict[str, Any])
-        if content["format"] != FORMAT_VERSION:
+        given = typed(content, _Content)
+        if given.format != FORMAT_VERSION:
             raise ValueError(f"expected format {FORMAT_VERSION}")
-        is_ok = typed(content["status"], str) == "ok"
-        lesions = typed(content["lesions"], tuple[LesionRow, ...]) if is_ok else ()
-        members = typed(content.get("members", ()), tuple[dict[str, Any], ...])
-        _check_lesions(lesions, max(len(members), 1))
-        existence = _by_member(lesions, max(len(members), 1), lambda row: row.existence) if is_ok else ()
-        regions = read_region_counts(content.get("regions", ()))
-        files, settings = content["input"], content.get("settings")
-        if is_ok and (files is None or not content["pmf"]):
-            raise ValueError("expected the files and the distribution of a scan that was counted")
+        is_ok, n_members = given.status == "ok", max(len(given.members), 1)
+        if is_ok and (given.input is None or given.map is None or given.lesions is None or not given.pmf):
+            raise ValueError("expected files, map, candidates and distribution of a scan that was counted")
+        lesions = (given.lesions or ()) if is_ok else ()
+        _check_lesions(lesions, n_members)
+        existence = _by_member(lesions, n_members, lambda row: row.existence) if is_ok else ()
+        regions = read_region_counts(given.regions)
         summary = ScanSummary(
-            typed(content["scan"], str),
-            error=typed(content["error"], str | None),
-            files=None if files is None else typed(files, FileFacts),
-            map=typed(content["map"], MapFacts) if is_ok else None,
-            numbers=ScanNumbers.from_row(_with_medians(content)) if is_ok else None,
+            given.scan,
+            error=given.error,
+            files=given.input,
+            map=given.map if is_ok else None,
+            numbers=ScanNumbers.from_row(given.row()) if is_ok else None,
             existence=existence,
             peak_probability=_by_member(lesions, len(existence), lambda row: row.height),
             saddle_probability=_by_member(lesions, len(existence), lambda row: row.saddle_probability or 0.0),
-            members=tuple(_member(row, of) for row, of in zip(members, existence, strict=True)) if members else (),
-            warnings=typed(content.get("warnings", ()), tuple[str, ...]),
-            n_dropped=typed(content.get("n_dropped", 0), int),
+            members=_members_read(given.members, existence),
+            warnings=given.warnings,
+            n_dropped=given.n_dropped,
             regions=tuple(one.numbers for one in regions),
-            answers=typed(content.get("answers", ()), tuple[Answer, ...]),
+            answers=given.answers,
         )
         of_map = [lesion for lesion in lesions if lesion.is_of_first_member]
         if summary.map is not None and not all(lesion.lies_in(summary.map.shape) for lesion in of_map):
             raise ValueError("expected candidates inside of the map")
-        corrected = typed(content.get("pmf_calibrated", ()), tuple[float, ...])
-        if summary.numbers is not None and (summary.numbers.calibrated is None) == bool(corrected):
+        if summary.numbers is not None and (summary.numbers.calibrated is None) == bool(given.pmf_calibrated):
             raise ValueError("expected calibrated numbers and their distribution, or neither")
         return cls(
             summary,
-            None if settings is None else CountedWith.from_dict(typed(settings, dict[str, Any])),
-            typed(content["pmf"], tuple[float, ...]) if is_ok else (),
-            corrected,
+            None if given.settings is None else CountedWith.from_dict(given.settings),
+            given.pmf if is_ok else (),
+            given.pmf_calibrated,
             lesions,
             regions,
         )
@@ -359,9 +386,10 @@ def read_record(out: Path, name: str, *, unchanged: bool = False) -> ScanRecord 
     path = out / record_in(out, name)
     try:
         text = path.read_text("utf-8")
-        if unchanged and not is_certified_text(path.name, text):
+        is_ours = is_certified_text(path.name, text)
+        if unchanged and not is_ours:
             return None
-        record = ScanRecord.from_plain(from_json(path.name, text))
+        record = ScanRecord.from_plain(decoded(text, is_ours=is_ours))
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None
@@ -394,18 +422,14 @@ def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(first.values())
 
 
-def _with_medians(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a scan. Records of version 0.1 do not have the median, but the distribution that it is of."""
-    row = dict(typed(content["count"], dict[str, Any]))
-    for suffix in ("", "_calibrated"):
-        pmf = typed(content.get(f"pmf{suffix}", ()), tuple[float, ...])
-        if pmf and f"count_median{suffix}" not in row:
-            row[f"count_median{suffix}"] = int(np.argmax(np.cumsum(pmf) >= sum(pmf) / 2))
-    return row
-
-
-def _member(row: dict[str, Any], existence: NDArray[np.float64]) -> MemberNumbers:
-    return MemberNumbers.from_row({"count_median": PoissonBinomial(existence).median()} | row)
+def _members_read(
+    rows: Sequence[dict[str, Any]], existence: Sequence[NDArray[np.float64]]
+) -> tuple[MemberNumbers, ...]:
+    """Members of an ensemble, if it is one. Those of version 0.1 do not have the median."""
+    return tuple(
+        MemberNumbers.from_row({"count_median": PoissonBinomial(of).median()} | row)
+        for row, of in zip(rows, existence if rows else (), strict=True)
+    )
 
 
 def _member_of(row: LesionRow) -> int:
@@ -427,6 +451,8 @@ def _by_member(
     lesions: Sequence[LesionRow], n_members: int, value: Callable[[LesionRow], float]
 ) -> tuple[NDArray[np.float64], ...]:
     """A number of each candidate, one array per member of an ensemble."""
+    if n_members == 1:
+        return (np.array([value(row) for row in lesions], dtype=np.float64),)
     by_member: list[list[float]] = [[] for _ in range(n_members)]
     for row in lesions:
         by_member[_member_of(row) - 1].append(value(row))

@@ -41,6 +41,16 @@ class RunScan:
     path: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """The same by the keys that the file has."""
+
+    scan: str
+    status: str
+    error: str | None = None
+    path: str | None = None
+
+
 @dataclass(frozen=True)
 class Run:
     """A run of ``lesioncount count``.
@@ -110,13 +120,8 @@ class Run:
             versions,
             typed(content["started"], str),
             tuple(
-                RunScan(
-                    typed(item["scan"], str),
-                    typed(item["status"], str),
-                    typed(item.get("error"), str | None),
-                    typed(item.get("path"), str | None),
-                )
-                for item in typed(content["inputs"], tuple[dict[str, Any], ...])
+                RunScan(one.scan, one.status, one.error, one.path)
+                for one in typed(content["inputs"], tuple[_Input, ...])
             ),
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.runs.file_counts import ScanCount
-from lesioncount.runs.plain import cells, typed
+from lesioncount.runs.plain import cells, field_names, typed
 
 # Of the intervals in all tables.
 CONFIDENCE = 0.9
@@ -169,7 +169,7 @@ class ScanNumbers:
 
 def _part(kind: Any, row: Mapping[str, Any], suffix: str = "") -> Any:
     """The cells of a row that are the fields of a type."""
-    return typed({one.name: row[f"{one.name}{suffix}"] for one in fields(kind)}, kind)
+    return typed({name: row[f"{name}{suffix}"] for name in field_names(kind)}, kind)
 
 
 _COUNT = tuple(one.name for one in fields(CountNumbers))

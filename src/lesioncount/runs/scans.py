@@ -136,7 +136,8 @@ def _with_known_names(scans: Sequence[ScanFiles], out: Path, known: Mapping[str,
     """Scans that an earlier run in the same folder has named keep their names; no other scan gets them."""
     paths = [absolute_text(scan.path) for scan in scans]
     named_before = {path: name for name, path in known.items() if path is not None}
-    scans = [replace(scan, name=named_before.get(path, scan.name)) for scan, path in zip(scans, paths, strict=True)]
+    names = [named_before.get(path, scan.name) for scan, path in zip(scans, paths, strict=True)]
+    scans = [scan if scan.name == name else replace(scan, name=name) for scan, name in zip(scans, names, strict=True)]
     for scan, path in zip(scans, paths, strict=True):
         owner = known.get(scan.name) or path
         if owner != path and (owner in paths or not _was_moved(scan, out)):
