@@ -17,7 +17,7 @@ from lesioncount.paper.experiments.verdicts import claims_table, summary_table
 
 DOCS = Path(__file__).resolve().parents[1]
 KEPT = DOCS / "reproduce"
-PAGES = ("reproduce.md",)
+PAGES = ("reproduce.md", "which-count.md")
 SETS = ("synthetic", "leaf", "nuclei")
 
 Results = Sequence[Result]

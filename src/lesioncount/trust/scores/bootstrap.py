@@ -13,8 +13,8 @@ from lesioncount.trust.scores.estimate import Estimate
 N_RESAMPLES = 1000
 CONFIDENCE = 0.95
 
-# Resamples in memory at a time, and their numbers in all: 8 MB. Of very many scans there are fewer at a time.
-_AT_ONCE, _MOST_NUMBERS = 100, 1_000_000
+# Resamples in memory at a time, and their numbers in all: 2 MB. Of very many scans there are fewer at a time.
+_AT_ONCE, _MOST_NUMBERS = 100, 250_000
 
 
 def resampled_weights(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -240,7 +240,7 @@ class Predictions:
             found |= {"f1": matrix.f1, "precision": matrix.precision, "recall": matrix.recall}
         found |= {"ece": nothing, "mce": nothing, "auroc": nothing}
         if self.is_sharp:
-            parts = Reliability(*(weights @ part for part in self._reliability_parts))
+            parts = self._weighted_reliability(weights)
             found |= {"ece": parts.ece, "mce": parts.mce}
         if self.is_sharp and self.entropy is not None:
             found["auroc"] = auroc(self.entropy, ~self.hits, weights=weights)
@@ -258,10 +258,20 @@ class Predictions:
         return np.asarray(np.eye(n_classes**2)[cell])
 
     @cached_property
-    def _reliability_parts(self) -> tuple[NDArray[np.float64], ...]:
-        """One scan, one bin of the confidence: its number, confidence and hit, each (n, 10)."""
-        where = np.eye(_RELIABILITY_BINS)[bin_of(self.confidence, _RELIABILITY_BINS)]
-        return where, where * self.confidence[:, None], where * self.hits[:, None]
+    def _bin(self) -> NDArray[np.int64]:
+        """In which bin of the confidence each scan is."""
+        return bin_of(self.confidence, _RELIABILITY_BINS)
+
+    def _weighted_reliability(self, weights: NDArray[np.float64]) -> Reliability:
+        """Row by row: of very many scans, a column for each bin would take more memory than all else."""
+
+        def sums(of_row: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
+            rows = [np.bincount(self._bin, of_row(row), _RELIABILITY_BINS) for row in weights]
+            return np.array(rows, dtype=np.float64).reshape(-1, _RELIABILITY_BINS)
+
+        return Reliability(
+            sums(lambda row: row), sums(lambda row: row * self.confidence), sums(lambda row: row * self.hits)
+        )
 
 
 def _checked_max_count(bins: int) -> int:
