@@ -62,7 +62,7 @@ def test_a_head_is_trained_when_it_is_flat_and_beats_the_constant(study):
     nothing = (shares * [0.4**2 + 0.15**2, 0.6**2 + 0.15**2, 0.6**2 + 0.85**2, 0, 0]).sum()
     assert found["multihead"].fall == pytest.approx((0.475 - 0.375) / nothing)
     said = untrained_in_words(found)
-    assert "multi-head (its score was still falling, by 27% of what there was to gain)" in said
+    assert "multi-head (its score was still falling, by 27 % of what there was to gain)" in said
     assert "downstream (it does not clearly beat always the most frequent count (0.0 points" in said
     assert "bottleneck" not in said
     assert [row[-1][:3] for row in learned_table(study).rows] == ["yes", "no:", "no:"]

@@ -82,11 +82,11 @@ class Learned:
         """What is missing, in words; empty for a head that is trained."""
         reasons = []
         if not self.is_flat:
-            reasons.append(f"its score was still falling, by {self.fall:.0%} of what there was to gain")
+            reasons.append(f"its score was still falling, by {100 * self.fall:.0f} % of what there was to gain")
         if not self.beats_constant:
             gain = written(self.gain, "points", unit=True)
             reasons.append(f"it does not clearly beat always the most frequent count ({gain})")
-        return " and ".join(reasons)
+        return ", and ".join(reasons)
 
 
 def learned_heads(study: Study, *, share: float = 1.0) -> dict[str, Learned]:
@@ -113,7 +113,7 @@ def learned_table(study: Study, *, share: float = 1.0) -> Table:
     ]
     columns = (
         Column("head"),
-        Column("epochs", "number"),
+        Column("epochs", "whole"),
         Column("fall of the score, %", "percent"),
         Column("accuracy minus most frequent count, points", "percent"),
         Column("trained"),
@@ -121,7 +121,7 @@ def learned_table(study: Study, *, share: float = 1.0) -> Table:
     note = (
         "On validation scans. The score is the ranked probability score; its fall is from the third quarter of the "
         "epochs to the last, as a share of the score of always the frequencies of the scans, and below "
-        f"{FLAT:.0%} it counts as flat. A claim against a head that is not trained is not tested."
+        f"{100 * FLAT:.0f} % it counts as flat. A claim against a head that is not trained is not tested."
     )
     return Table("trained", "Which heads have learned to count", columns, tuple(rows), note)
 
