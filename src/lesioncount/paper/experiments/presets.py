@@ -120,10 +120,18 @@ _SYNTHETIC = Recipe(
     low_data_epochs=2,
     attack=AttackSettings(n_scans=40, max_steps=50, rate=1e-3, weights=(0.5,)),
 )
+
+
+def _with_slow_bottleneck(*, epochs: int) -> tuple[tuple[str, HeadRecipe], ...]:
+    """At ten times the rate, which suits three dimensions, it was stuck from the first epochs in most trainings."""
+    return (("bottleneck", HeadRecipe(1e-3, 0, epochs=epochs, count_weight=0.02)), *_HEADS[1:])
+
+
 _LEAF = replace(
     _SYNTHETIC,
     data=DataConfig(source="leaf", patients=(), shape=(64, 128), seed=2026, folds=3),
     epochs=5,
+    heads=_with_slow_bottleneck(epochs=64),
     attack=AttackSettings(n_scans=14, max_steps=50, rate=1e-3, weights=(0.5,)),
 )
 _NUCLEI = replace(
@@ -131,6 +139,7 @@ _NUCLEI = replace(
     data=DataConfig(source="nuclei", patients=(), shape=(160, 160), seed=2026, folds=3),
     pretrain_epochs=14,
     epochs=10,
+    heads=_with_slow_bottleneck(epochs=48),
     low_data_epochs=0,
     bins=(0, 11, 20, 30, 53),  # a fifth of the images in each
     attack=None,
