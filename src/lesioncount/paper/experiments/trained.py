@@ -115,7 +115,7 @@ def learned_table(study: Study, *, share: float = 1.0) -> Table:
         Column("head"),
         Column("epochs", "whole"),
         Column("fall of the score, %", "percent"),
-        Column("accuracy minus most frequent count, points", "percent"),
+        Column("accuracy minus most frequent count, points", "points"),
         Column("trained"),
     )
     note = (
