@@ -17,12 +17,14 @@ from lesioncount.paper.experiments.jobs import Predicted, Trained  # noqa: E402
 from lesioncount.paper.experiments.presets import recipe_of  # noqa: E402
 from lesioncount.paper.experiments.study import Study  # noqa: E402
 from lesioncount.paper.experiments.trained import (  # noqa: E402
+    Learned,
     learned_heads,
     learned_table,
     trained_heads,
     untrained_in_words,
     validation_scores,
 )
+from lesioncount.trust.scores.estimate import Estimate  # noqa: E402
 
 FLAT, FALLING = [0.9, 0.5, 0.4, 0.39, 0.385, 0.382, 0.381, 0.38], [0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35]
 COUNTS = np.array([0] * 24 + [1] * 10 + [2] * 6)
@@ -62,10 +64,17 @@ def test_a_head_is_trained_when_it_is_flat_and_beats_the_constant(study):
     nothing = (shares * [0.4**2 + 0.15**2, 0.6**2 + 0.15**2, 0.6**2 + 0.85**2, 0, 0]).sum()
     assert found["multihead"].fall == pytest.approx((0.475 - 0.375) / nothing)
     said = untrained_in_words(found)
-    assert "multi-head (its score was still falling, by 27 % of what there was to gain)" in said
+    assert "multi-head (its score was still falling, by 27.2 % of what there was to gain)" in said
     assert "downstream (it does not clearly beat always the most frequent count (0.0 points" in said
     assert "bottleneck" not in said
     assert [row[-1][:3] for row in learned_table(study).rows] == ["yes", "no:", "no:"]
+
+
+def test_a_seed_that_never_learned_is_named_as_the_reason():
+    gain = Estimate(0.1, 0.06, 0.15, seeds=(0.15, 0.0, 0.17))
+    assert (
+        Learned("multihead", 0.03, gain, 20).why_not == "with 1 of 3 seeds it is no better than the most frequent count"
+    )
 
 
 def test_one_seed_that_does_not_beat_the_constant_is_enough(study):

@@ -82,8 +82,11 @@ class Learned:
         """What is missing, in words; empty for a head that is trained."""
         reasons = []
         if not self.is_flat:
-            reasons.append(f"its score was still falling, by {100 * self.fall:.0f} % of what there was to gain")
-        if not self.beats_constant:
+            reasons.append(f"its score was still falling, by {100 * self.fall:.1f} % of what there was to gain")
+        stuck = sum(seed <= 0 for seed in self.gain.seeds)
+        if self.gain.low > 0 and stuck:
+            reasons.append(f"with {stuck} of {len(self.gain.seeds)} seeds it is no better than the most frequent count")
+        elif not self.beats_constant:
             gain = written(self.gain, "points", unit=True)
             reasons.append(f"it does not clearly beat always the most frequent count ({gain})")
         return ", and ".join(reasons)
