@@ -43,7 +43,7 @@ from lesioncount.runs.scan_outputs import (
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
-from lesioncount.runs.workers import connected, results_of
+from lesioncount.runs.workers import connected, few_collections, results_of
 
 Progress = Callable[[ScanSummary, int, int], None]
 
@@ -55,6 +55,7 @@ REPORT = "report"
 TABLE = f"{REPORT}/table"
 
 
+@few_collections()
 def count_batch(  # noqa: PLR0913 - as many as a run has options
     inputs: Sequence[str | Path],
     out: str | Path,

@@ -83,10 +83,11 @@ class LesionRow:
 
     def lies_in(self, shape: tuple[int, ...]) -> bool:
         """Whether its peak is in its box, and this in a map of that shape. ValueError if the box is not of numbers."""
-        n, box, place = len(shape), [int(index) for index in self.bbox.split()], self.peak
+        n, box, place = len(shape), [*map(int, self.bbox.split())], self.peak
         if len(place) != n or len(box) != 2 * n:
             return False
-        return all(0 <= box[i] <= place[i] < box[n + i] <= shape[i] for i in range(n))
+        sides = zip(box[:n], place, box[n:], shape, strict=True)
+        return all(0 <= begin <= index < end <= side for begin, index, end, side in sides)
 
     @property
     def height(self) -> float:

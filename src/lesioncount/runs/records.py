@@ -134,7 +134,7 @@ class ScanSummary:
     def __post_init__(self) -> None:
         """Hold once what is the same: of regions, existence is the height of the peak, and saddles are 0."""
         pairs = zip(self.existence, self.peak_probability, strict=False)
-        same = tuple(b if np.array_equal(a, b) else a for a, b in pairs)
+        same = tuple(b if a is b or np.array_equal(a, b) else a for a, b in pairs)
         saddles = tuple(one if one.any() else _no_saddles(len(one)) for one in self.saddle_probability)
         object.__setattr__(self, "existence", same or self.existence)
         object.__setattr__(self, "saddle_probability", saddles)
@@ -350,6 +350,10 @@ class ScanRecord:
         lesions = (given.lesions or ()) if is_ok else ()
         _check_lesions(lesions, n_members)
         existence = _by_member(lesions, n_members, lambda row: row.existence) if is_ok else ()
+        heights, saddles = existence, tuple(_no_saddles(len(one)) for one in existence)
+        if any(row.peak_probability is not None or row.saddle_probability for row in lesions):
+            heights = _by_member(lesions, len(existence), lambda row: row.height)
+            saddles = _by_member(lesions, len(existence), lambda row: row.saddle_probability or 0.0)
         regions = read_region_counts(given.regions)
         summary = ScanSummary(
             given.scan,
@@ -358,8 +362,8 @@ class ScanRecord:
             map=given.map if is_ok else None,
             numbers=ScanNumbers.from_row(given.row()) if is_ok else None,
             existence=existence,
-            peak_probability=_by_member(lesions, len(existence), lambda row: row.height),
-            saddle_probability=_by_member(lesions, len(existence), lambda row: row.saddle_probability or 0.0),
+            peak_probability=heights,
+            saddle_probability=saddles,
             members=_members_read(given.members, existence),
             warnings=given.warnings,
             n_dropped=given.n_dropped,

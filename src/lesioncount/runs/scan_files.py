@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -101,9 +101,7 @@ class FileFacts:
     @classmethod
     def unread(cls, scan: ScanFiles) -> Self:
         """What is known of a scan whose files have not been read."""
-        relative = None if scan.relative is None else scan.relative.as_posix()
-        whose = scan.whose.participant, scan.whose.session
-        return cls(str(scan.path.absolute()), None, None, None, (), (), relative, *whose)
+        return cls(str(scan.path.absolute()), None, None, None, (), (), *_known_of(scan))
 
     @classmethod
     def of(cls, scan: ScanFiles) -> Self:
@@ -111,19 +109,18 @@ class FileFacts:
         if scan.problem is not None:
             raise MapFileError(scan.problem)
         try:
-            return replace(
-                cls.unread(scan),
-                sha256=fingerprint(scan.path),
-                mask=None if scan.mask is None else str(scan.mask.absolute()),
-                mask_sha256=None if scan.mask is None else fingerprint(scan.mask),
-                members=tuple(str(path.absolute()) for path in scan.members),
-                members_sha256=tuple(fingerprint(path) for path in scan.members),
-                series=None if scan.series is None else str(scan.series.absolute()),
-                series_sha256=(
-                    None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series)
-                ),
-                regions=None if scan.regions is None else str(scan.regions.absolute()),
-                regions_sha256=None if scan.regions is None else _known_fingerprint(scan.regions),
+            return cls(
+                str(scan.path.absolute()),
+                fingerprint(scan.path),
+                None if scan.mask is None else str(scan.mask.absolute()),
+                None if scan.mask is None else fingerprint(scan.mask),
+                tuple(str(path.absolute()) for path in scan.members),
+                tuple(fingerprint(path) for path in scan.members),
+                *_known_of(scan),
+                None if scan.series is None else str(scan.series.absolute()),
+                None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series),
+                None if scan.regions is None else str(scan.regions.absolute()),
+                None if scan.regions is None else _known_fingerprint(scan.regions),
             )
         except PermissionError as error:
             raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
@@ -145,6 +142,12 @@ class FileFacts:
     def to_dict(self) -> dict[str, Any]:
         """As plain values, of what there is."""
         return present(cells(self))
+
+
+def _known_of(scan: ScanFiles) -> tuple[str | None, str | None, str | None]:
+    """Where it lies and whose it is, which no file has to be read for."""
+    relative = None if scan.relative is None else scan.relative.as_posix()
+    return relative, scan.whose.participant, scan.whose.session
 
 
 FileStates = dict[Path, object]
@@ -182,10 +185,11 @@ def fingerprint(path: Path) -> str:
     """
     if isinstance(path, RemotePath):
         return version_of(path) or f"unversioned {time.time_ns()}"  # the same as nothing else
-    if is_large_volume(path):
-        states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files_of(path))
+    files = files_of(path)
+    if files != (path,) and is_large_volume(path):
+        states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files)
         return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
-    return _fingerprint_of(files_of(path), path)
+    return _fingerprint_of(files, path)
 
 
 def _known_fingerprint(path: Path) -> str:

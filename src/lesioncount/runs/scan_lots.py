@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,6 +79,7 @@ def count_lot(
 def _size(path: Path) -> int:
     """Bytes of a map; of a folder, and of what cannot be looked at, more than a lot takes."""
     try:
-        return os.path.getsize(path) if os.path.isfile(path) else _MOST_BYTES + 1  # noqa: PTH113, PTH202 - take any name
+        status = os.stat(path)  # noqa: PTH116 - an address, too, is no file
+        return status.st_size if stat.S_ISREG(status.st_mode) else _MOST_BYTES + 1
     except (OSError, ValueError):
         return _MOST_BYTES + 1

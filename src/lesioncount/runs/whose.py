@@ -13,6 +13,7 @@ from lesioncount.runs.bids_names import BidsName
 
 # Groups of a pattern that have names in tables; others are entities of BIDS.
 _GROUPS = {"participant": "sub", "session": "ses"}
+_FOLDERS = {key: re.compile(rf"{key}-[A-Za-z0-9+]+") for key in _GROUPS.values()}
 _ENTITIES = frozenset({"acq", "ce", "rec", "run", "space"})
 
 
@@ -88,7 +89,7 @@ def check_found(pattern: re.Pattern[str], paths: Sequence[PurePosixPath]) -> Non
 
 def _entity(key: str, in_file: Mapping[str, str], relative: PurePosixPath) -> str | None:
     """An entity of the file's name, or of a folder: the innermost one."""
-    folders = [part for part in relative.parts[:-1] if re.fullmatch(rf"{key}-[A-Za-z0-9+]+", part)]
+    folders = [part for part in relative.parts[:-1] if _FOLDERS[key].fullmatch(part)]
     named = f"{key}-{in_file[key]}" if key in in_file else None
     if named and folders and folders[-1] != named:
         raise MapFileError(f"Whose scan is {relative}? Its folder says {folders[-1]}, its name {named}. Rename one.")
