@@ -140,6 +140,6 @@ def _written(folder, content):
 
 def test_a_record_without_probabilities_of_the_count_is_none(maps):
     count_batch([maps / "a"], maps / "out")
-    record = ScanRecord.from_plain(read_json(maps / "out" / "s0.json"))
+    record = ScanRecord.from_json((maps / "out" / "s0.json").read_text())
     assert replace(record, pmf=()).to_json() != record.to_json()
     assert sum(record.pmf) == pytest.approx(1)

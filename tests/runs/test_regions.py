@@ -151,10 +151,10 @@ def test_records_without_regions_are_still_read(maps):
 def test_records_whose_regions_are_none_are_not_records(maps, wrong):
     count_batch([maps / "a"], maps / "out", settings=settings(), regions=maps / "atlas.nii.gz")
     content = json.loads((maps / "out" / "s0.json").read_text())
-    ScanRecord.from_plain(content)
+    ScanRecord.from_json(json.dumps(content))
     content["regions"][0] |= wrong
     with pytest.raises(ValueError, match=r"."):
-        ScanRecord.from_plain(content)
+        ScanRecord.from_json(json.dumps(content))
 
 
 def test_records_whose_distances_are_none_are_not_records(maps):
@@ -162,7 +162,7 @@ def test_records_whose_distances_are_none_are_not_records(maps):
     content = json.loads((maps / "out" / "s0.json").read_text())
     content["settings"]["regions"]["within"] = ["nowhere"]
     with pytest.raises(ValueError, match="Expected a distance to regions"):
-        ScanRecord.from_plain(content)
+        ScanRecord.from_json(json.dumps(content))
 
 
 def test_records_whose_answers_are_no_probabilities_are_not_records(maps):
@@ -170,7 +170,7 @@ def test_records_whose_answers_are_no_probabilities_are_not_records(maps):
     content = json.loads((maps / "out" / "s0.json").read_text())
     content["answers"][0]["probability"] = 1.5
     with pytest.raises(ValueError, match="expected answers to be probabilities"):
-        ScanRecord.from_plain(content)
+        ScanRecord.from_json(json.dumps(content))
 
 
 def test_a_run_goes_on_only_where_regions_and_questions_are_the_same(maps, atlas):

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.formats import map_ending, scan_name
+from lesioncount.files.formats import file_ending, folder_ending, map_ending, scan_name
 from lesioncount.files.globs import matches
 from lesioncount.files.output import OutputFolder, listed_in
 from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
@@ -200,14 +200,16 @@ def _is_chosen(file: Path, suffix: str | None, is_bids: Callable[[Path], bool]) 
     name = BidsName.of(scan_name(file))
     if name.entities.get("desc", "").endswith("existence") and name.suffix == MAP_SUFFIX:
         return False  # a map that we made of another one
+    if name.suffix == MAP_SUFFIX:
+        return True
     if is_bids(file.parent):
-        return name.suffix == MAP_SUFFIX
-    return not (file.parent.name in DATATYPES and name.folders and _NO_MAPS.fullmatch(name.suffix or ""))
+        return False
+    return not (name.folders and file.parent.name in DATATYPES and _NO_MAPS.fullmatch(name.suffix or ""))
 
 
 def _one_of_each(files: list[Path]) -> list[Path]:
     """Without segmentations: nnU-Net writes the probabilities as .npz beside the segmentation of the same name."""
-    probabilities = {path.with_suffix("") for path in files if path.suffix == ".npz"}
+    probabilities = {path.with_suffix("") for path in files if path.name.endswith(".npz")}
     if not probabilities:
         return files
     return [path for path in files if path.suffix == ".npz" or path.with_name(scan_name(path)) not in probabilities]
@@ -246,7 +248,7 @@ def without_results(files: Sequence[Path], root: Path) -> list[Path]:
     # Of a zarr store, which is found as a whole, each file is a result.
     names = ((parent, name, name.partition("/")[0]) for parent in counted for name in _ours_in(parent))
     ours = {parent / (store if store.endswith(".zarr") else name) for parent, name, store in names}
-    return [file for file in files if file not in ours]
+    return [file for file in files if file not in ours] if ours else list(files)
 
 
 def _ours_in(folder: Path) -> Iterable[str]:
@@ -273,17 +275,17 @@ def maps_in(folder: Path) -> list[Path]:
 
         return [path for path in walk(folder) if scan_name(path) != path.name or map_ending(path) is not None]
     # Sorted as paths are: of very many, tuples are compared in half the time.
-    return [path for path in sorted(_files_in(folder), key=lambda path: path.parts) if map_ending(path) is not None]
+    return sorted(_maps_in(folder), key=lambda path: path.parts)
 
 
 def _without_pictures(found: list[Path]) -> list[Path]:
     """Without PNG beside maps of other kinds: those are previews of them."""
-    maps = [path for path in found if path.suffix.lower() != ".png" or map_ending(path) != ".png"]
+    maps = [path for path in found if not path.name.lower().endswith(".png") or map_ending(path) != ".png"]
     return maps or found
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    """Files below a folder, and zarr arrays as a whole; nothing hidden, and links to folders are not followed."""
+def _maps_in(folder: Path) -> Iterator[Path]:
+    """Maps below a folder, and zarr arrays as a whole; nothing hidden, and links to folders are not followed."""
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -291,7 +293,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
             path = Path(entry.path)
             # A link may lead in a circle, which pathlib takes for no folder.
             is_folder = path.is_dir() if entry.is_symlink() else entry.is_dir()
-            if not is_folder or map_ending(path) == ".zarr":
+            if (folder_ending(path) == ".zarr") if is_folder else (file_ending(path) is not None):
                 yield path
-            elif not entry.is_symlink():
-                yield from _files_in(path)
+            elif is_folder and not entry.is_symlink():
+                yield from _maps_in(path)

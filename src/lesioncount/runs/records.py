@@ -22,7 +22,7 @@ from lesioncount.runs.answers import Answer, answers
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
-from lesioncount.runs.plain import cells, decoded, present, to_json, typed
+from lesioncount.runs.plain import cells, decoded_as, present, to_json
 from lesioncount.runs.record_files import record_in
 from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
 from lesioncount.runs.scan_files import FileFacts
@@ -34,6 +34,7 @@ from lesioncount.runs.scan_numbers import (
     MemberNumbers,
     ScanNumbers,
 )
+from lesioncount.runs.sent import Sent
 from lesioncount.runs.settings import CountedWith, Settings
 from lesioncount.trust.calibration import Calibration
 
@@ -47,7 +48,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class MapFacts:
+class MapFacts(Sent):
     """What is recorded of a map: its format, and where its voxels lie."""
 
     file_format: str
@@ -80,7 +81,7 @@ class MapFacts:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ScanSummary:
+class ScanSummary(Sent):
     """What a run knows of one scan without its single candidates: a kilobyte, for a run holds those of all its scans.
 
     Attributes
@@ -135,7 +136,7 @@ class ScanSummary:
         """Hold once what is the same: of regions, existence is the height of the peak, and saddles are 0."""
         pairs = zip(self.existence, self.peak_probability, strict=False)
         same = tuple(b if a is b or np.array_equal(a, b) else a for a, b in pairs)
-        saddles = tuple(one if one.any() else _no_saddles(len(one)) for one in self.saddle_probability)
+        saddles = tuple(map(_saddles_held_once, self.saddle_probability))
         object.__setattr__(self, "existence", same or self.existence)
         object.__setattr__(self, "saddle_probability", saddles)
         object.__setattr__(self, "map", None if self.map is None else _held_once(self.map))
@@ -236,6 +237,11 @@ class _Content:
 def _held_once(facts: MapFacts) -> MapFacts:
     """The first of equal ones: most scans of a cohort have the same grid."""
     return facts
+
+
+def _saddles_held_once(saddles: NDArray[np.float64]) -> NDArray[np.float64]:
+    none = _no_saddles(len(saddles))
+    return saddles if saddles is not none and saddles.any() else none
 
 
 @lru_cache(maxsize=1024)
@@ -339,9 +345,12 @@ class ScanRecord:
         return to_json(content)
 
     @classmethod
-    def from_plain(cls, content: Any) -> Self:
-        """From what its file holds; ValueError, KeyError, TypeError or one of our errors if it is no record."""
-        given = typed(content, _Content)
+    def from_json(cls, text: str, *, is_ours: bool = False) -> Self:
+        """From text, which is ours if it carries our check sum.
+
+        ValueError, KeyError, TypeError or one of our errors if it is no record.
+        """
+        given = decoded_as(text, _Content, is_ours=is_ours)
         if given.format != FORMAT_VERSION:
             raise ValueError(f"expected format {FORMAT_VERSION}")
         is_ok, n_members = given.status == "ok", max(len(given.members), 1)
@@ -393,7 +402,7 @@ def read_record(out: Path, name: str, *, unchanged: bool = False) -> ScanRecord 
         is_ours = is_certified_text(path.name, text)
         if unchanged and not is_ours:
             return None
-        record = ScanRecord.from_plain(decoded(text, is_ours=is_ours))
+        record = ScanRecord.from_json(text, is_ours=is_ours)
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None

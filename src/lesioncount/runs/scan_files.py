@@ -16,13 +16,14 @@ from lesioncount.files.formats import files_of, is_large_volume
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.files.remote_version import version_of
 from lesioncount.runs.plain import cells, present
+from lesioncount.runs.sent import Sent
 from lesioncount.runs.whose import Whose
 
 _HASHED_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class ScanFiles:
+class ScanFiles(Sent):
     """One scan to be counted: its name in the results, and its files.
 
     Attributes
@@ -69,7 +70,7 @@ class ScanFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(Sent):
     """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
 
     Of files that live elsewhere, what their server calls their version stands in place of the SHA-256.

@@ -13,6 +13,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.plain import cells, field_names, typed
+from lesioncount.runs.sent import Sent
 
 # Of the intervals in all tables.
 CONFIDENCE = 0.9
@@ -27,7 +28,7 @@ _CALIBRATED, _GUARANTEED = "_calibrated", ("interval90_low_conformal", "interval
 
 
 @dataclass(frozen=True, slots=True)
-class CountNumbers:
+class CountNumbers(Sent):
     """A distribution in numbers, by the names of their columns in ``counts.tsv``.
 
     Of the three ways to give it as one number, the median has the smallest error where errors are counted in lesions.
@@ -59,7 +60,7 @@ class CountNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateNumbers:
+class CandidateNumbers(Sent):
     """How many candidates there are, how many components above 0.5, and their volume; None when that is unknown."""
 
     n_candidates: int
@@ -117,7 +118,7 @@ class MemberNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanNumbers:
+class ScanNumbers(Sent):
     """The row of a scan in ``counts.tsv``.
 
     Attributes

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import scan_name
 from lesioncount.runs.bids_names import BidsName
+from lesioncount.runs.sent import Sent
 
 # Groups of a pattern that have names in tables; others are entities of BIDS.
 _GROUPS = {"participant": "sub", "session": "ses"}
@@ -18,7 +19,7 @@ _ENTITIES = frozenset({"acq", "ce", "rec", "run", "space"})
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class Whose(Sent):
     """Whose scan it is.
 
     Attributes

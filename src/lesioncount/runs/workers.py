@@ -7,11 +7,12 @@ import multiprocessing
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from lesioncount import worker_start
@@ -23,6 +24,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _SECONDS_TO_CONNECT = 10
+
+# Items that wait for each process here, so that none ever waits for an item.
+_AHEAD_PER_JOB = 8
 
 # Python looks at the youngest ones after 700 (2000 since 3.14).
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -47,13 +51,32 @@ def results_of(
         yield from ((place, _called(function, item)) for place, item in enumerate(items))
         return
     with Workers(jobs) if cluster is None else _executor(cluster) as executor:
-        futures = {executor.submit(function, item): place for place, item in enumerate(items)}
+        # Nobody knows how many items a cluster takes at once. Here, it is known: a hundred thousand that wait, as those
+        # of a report, would take hundreds of megabytes.
+        n_ahead = len(items) if cluster is not None else _AHEAD_PER_JOB * jobs
         try:
-            # Taken out, so that a result is gone once the caller has done with it: a report has a hundred thousand.
-            yield from ((futures.pop(future), future) for future in as_completed(futures))
+            yield from _handed_out(executor, function, items, n_ahead)
         except (KeyboardInterrupt, GeneratorExit):
             executor.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def _handed_out(
+    executor: Executor, function: Callable[[Item], Result], items: Sequence[Item], n_ahead: int
+) -> Iterator[tuple[int, Future[Result]]]:
+    """Places and futures as they finish. Nothing here holds a result once the caller has asked for the next one."""
+    finished: SimpleQueue[Future[Result]] = SimpleQueue()
+    places: dict[Future[Result], int] = {}
+    for n_out, item in enumerate(items):
+        if n_out >= n_ahead:
+            future = finished.get()
+            yield places.pop(future), future
+        future = executor.submit(function, item)
+        places[future] = n_out
+        future.add_done_callback(finished.put)
+    while places:
+        future = finished.get()
+        yield places.pop(future), future
 
 
 @contextmanager
