@@ -35,6 +35,7 @@ def client(cluster):
 
 @pytest.fixture(autouse=True)
 def small_tasks(monkeypatch):
+    monkeypatch.setattr(volume_sweep, "_PIECE_BYTES", 1 << 12)
     monkeypatch.setattr(volume_sweep, "_TASK_BYTES", 1 << 15)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from lesioncount.boxes import Box, Triple
 from lesioncount.errors import MapFileError
+from lesioncount.files.plain_chunks import PlainChunks
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.optional import optional
 
@@ -131,6 +134,9 @@ class ChunkedVolume:
         """What is stored in a box, with the axes of the map."""
         slices = iter(box.index(len(self.shape)))
         where = tuple(next(slices) if place is None else place for place in self.index)
+        if self._plain is not None:
+            with suppress(Exception):  # a chunk that is not there or damaged: zarr knows what to do, or to say
+                return self._plain.read(where)
         try:
             return np.asarray(self.array[where])
         except MemoryError:
@@ -139,6 +145,10 @@ class ChunkedVolume:
             tell_remote(self.name, error)
             why = without_secrets(str(error))[:300].rstrip(".")
             raise MapFileError(f"{self.name}: a chunk is damaged: {why}.") from None
+
+    @cached_property
+    def _plain(self) -> PlainChunks | None:
+        return PlainChunks.of(self.array)
 
     def _places(self, box: Box) -> tuple[slice, ...]:
         """Where the chunks of a box are in ``is_stored``."""

@@ -32,8 +32,10 @@ _PIECE_BYTES = 1 << 24
 # Pieces of a volume elsewhere that are on their way while one is swept.
 _PIECES_AHEAD = 2
 
-# What one task of a cluster or a process reads, after decompression: some tenths of a second of work.
-_TASK_BYTES = 1 << 26
+# What one task of a cluster or a process reads at most, after decompression: some tenths of a second of work, since to
+# hand out a task takes some milliseconds of every process. Of smaller volumes less, so that each has several.
+_TASK_BYTES = 1 << 28
+_TASKS_PER_WORKER = 2
 
 _Piece = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
@@ -183,23 +185,30 @@ def sum_here(sweep: VolumeSweep, *, jobs: int = 1) -> Swept:
     """Sweep a volume on this machine, in so many processes."""
     if jobs == 1:
         return sweep.sum(sweep.whole)
-    tasks = list(_tasks(sweep, sweep.whole))
+    most_bytes = _task_bytes(sweep, jobs)
+    tasks = list(_tasks(sweep, sweep.whole, most_bytes))
     found: dict[Box, Swept] = {}
     for place, future in results_of(_sum_task, [(sweep.within(box), box) for box in tasks], jobs=jobs):
         found[tasks[place]] = future.result()
-    return _folded(sweep, sweep.whole, found)
+    return _folded(sweep, sweep.whole, found, most_bytes)
 
 
-def _tasks(sweep: VolumeSweep, box: Box) -> Iterator[Box]:
+def _task_bytes(sweep: VolumeSweep, n_workers: int) -> int:
+    """What a task reads at most, of so many workers."""
+    stored = sweep.volume.n_bytes(sweep.volume.n_stored(sweep.whole))
+    return max(_PIECE_BYTES, min(_TASK_BYTES, -(-stored // (_TASKS_PER_WORKER * n_workers))))
+
+
+def _tasks(sweep: VolumeSweep, box: Box, most_bytes: int) -> Iterator[Box]:
     """The boxes at the lower end of the tree of tasks, but for those of which nothing need be read."""
-    halves = sweep.halves(box, most_bytes=_TASK_BYTES)
+    halves = sweep.halves(box, most_bytes=most_bytes)
     if sweep.is_quiet(box):
         return
     if halves is None:
         yield box
     else:
         for half in halves:
-            yield from _tasks(sweep, half)
+            yield from _tasks(sweep, half, most_bytes)
 
 
 def _sum_task(task: tuple[VolumeSweep, Box]) -> Swept:
@@ -208,25 +217,26 @@ def _sum_task(task: tuple[VolumeSweep, Box]) -> Swept:
         return sweep.sum(box)
 
 
-def _folded(sweep: VolumeSweep, box: Box, found: dict[Box, Swept]) -> Swept:
+def _folded(sweep: VolumeSweep, box: Box, found: dict[Box, Swept], most_bytes: int) -> Swept:
     """The sum of a box, given those of its tasks."""
     if box in found:
         return found.pop(box)
-    halves = None if sweep.is_quiet(box) else sweep.halves(box, most_bytes=_TASK_BYTES)
+    halves = None if sweep.is_quiet(box) else sweep.halves(box, most_bytes=most_bytes)
     if halves is None:
         return sweep.nothing(box)
-    return added(sweep.sums, *(_folded(sweep, half, found) for half in halves))
+    return added(sweep.sums, *(_folded(sweep, half, found, most_bytes) for half in halves))
 
 
 def sum_on_cluster(sweep: VolumeSweep, client: Any) -> Swept:
     """Sweep a volume on the workers of a Dask cluster, where the bricks of two halves are added as well."""
     submit = partial(client.submit, pure=False)
+    most_bytes = _task_bytes(sweep, max(1, sum(client.nthreads().values())))
 
     def submitted(box: Box) -> Any:
         """A future, or what is known already. After its halves, so that they are added before others are swept."""
         if sweep.is_quiet(box):
             return sweep.nothing(box)
-        halves = sweep.halves(box, most_bytes=_TASK_BYTES)
+        halves = sweep.halves(box, most_bytes=most_bytes)
         if halves is None:
             return submit(_sum_task, (sweep.within(box), box))
         return submit(added, sweep.sums, *map(submitted, halves))
