@@ -1,26 +1,34 @@
-"""Chunks of zarr arrays in a folder that are stored in a plain way: each is read and decoded in one step.
+"""Chunks of zarr arrays that are stored in a plain way: each is read and decoded in one step.
 
 zarr reads whatever there is, on whatever store, and hands every chunk from task to task and thread to thread for it.
-Most large volumes are files of bytes with a usual compression. For these, that takes two thirds of the time of
-decoding, which is all that there is to do.
+Most large volumes are files of bytes with a usual compression, in a folder or a bucket. For these, that takes two
+thirds of the time of decoding, which is all that there is to do; and decoding on other cores takes them from other
+processes, of which there are as many as were asked for.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.files.ahead import ahead
 from lesioncount.optional import optional
 
 # Compressions, of whose settings none is needed to decode.
 _CODECS = ("zstd", "blosc", "gzip", "zlib", "lz4")
+
+# Chunks of one box that are fetched from elsewhere at once.
+_FETCHED_AT_ONCE = 8
+
+Place = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +37,9 @@ class PlainChunks:
 
     Attributes
     ----------
-    folder : Path
-        Of the array.
     array : zarr.Array
+    is_elsewhere : bool
+        Whether they come from a bucket or a server.
     shape : tuple of int
         Of a chunk.
     stored : dtype
@@ -40,8 +48,8 @@ class PlainChunks:
         What decodes it; None if it is not compressed.
     """
 
-    folder: Path
     array: Any
+    is_elsewhere: bool
     shape: tuple[int, ...]
     stored: np.dtype[Any]
     codec: Any
@@ -49,34 +57,62 @@ class PlainChunks:
     @classmethod
     def of(cls, array: Any) -> PlainChunks | None:
         """How the chunks of an array are stored; None if zarr must read them."""
-        if not isinstance(array.store, optional("zarr", "cluster", "Reading zarr").storage.LocalStore):
-            return None
-        how = _stored_as(array)
+        storage = optional("zarr", "cluster", "Reading zarr").storage
+        is_elsewhere = isinstance(array.store, getattr(storage, "ObjectStore", ()))  # since zarr 3.1
+        how = _stored_as(array) if is_elsewhere or isinstance(array.store, storage.LocalStore) else None
         if how is None or how[1] not in (None, *_CODECS):
             return None
         codec = None if how[1] is None else optional("numcodecs", "cluster", "Reading zarr").get_codec({"id": how[1]})
-        return cls(Path(array.store.root) / array.path, array, tuple(map(int, array.chunks)), how[0], codec)
+        return cls(array, is_elsewhere, tuple(map(int, array.chunks)), how[0], codec)
 
     def read(self, where: Sequence[slice | int]) -> NDArray[Any]:
         """What is stored in a box; any error if something is not as expected, which zarr will explain."""
         ends = [(one, one + 1) if isinstance(one, int) else (one.start, one.stop) for one in where]
         out = np.empty([stop - start for start, stop in ends], self.array.dtype)
-        chunks = zip(ends, self.shape, strict=True)
-        for place in itertools.product(*(range(start // size, -(-stop // size)) for (start, stop), size in chunks)):
+        ranges = zip(ends, self.shape, strict=True)
+        places = [*itertools.product(*(range(start // size, -(-stop // size)) for (start, stop), size in ranges))]
+        for place, encoded in zip(places, self._encoded(places), strict=True):
             source, target = [], []
             for (start, stop), size, i in zip(ends, self.shape, place, strict=True):
                 low, high = max(start, i * size), min(stop, (i + 1) * size)
                 source.append(slice(low - i * size, high - i * size))
                 target.append(slice(low - start, high - start))
-            out[tuple(target)] = self._chunk(place)[tuple(source)]
+            out[tuple(target)] = self._background() if encoded is None else self._decoded(encoded)[tuple(source)]
         return out[tuple(0 if isinstance(one, int) else slice(None) for one in where)]
 
-    def _chunk(self, place: tuple[int, ...]) -> NDArray[Any]:
-        encoded = (self.folder / self.array.metadata.encode_chunk_key(place)).read_bytes()
+    def _encoded(self, places: Sequence[Place]) -> Iterator[Any]:
+        """The bytes of chunks, one after the other; None for those that are not stored."""
+        keys = (self.array.metadata.encode_chunk_key(place) for place in places)
+        if not self.is_elsewhere:
+            folder = Path(self.array.store.root) / self.array.path
+            return (_if_stored((folder / key).read_bytes) for key in keys)
+        get = optional("obstore", "remote", "Reading s3://, gs:// and https://").get
+        prefix = f"{self.array.path}/" if self.array.path else ""
+        calls = (partial(_if_stored, partial(_fetched, get, self.array.store.store, f"{prefix}{key}")) for key in keys)
+        n = min(_FETCHED_AT_ONCE, len(places))
+        return ahead(calls, n_threads=n, n_ahead=n)
+
+    def _decoded(self, encoded: Any) -> NDArray[Any]:
         values = np.frombuffer(encoded if self.codec is None else self.codec.decode(encoded), self.stored)
         if values.size != math.prod(self.shape):
             raise ValueError("expected as many voxels as a chunk has")
         return values.reshape(self.shape)
+
+    def _background(self) -> Any:
+        if self.array.fill_value is None:
+            raise ValueError("nobody knows what chunks hold that are not stored")
+        return self.array.fill_value
+
+
+def _fetched(get: Callable[..., Any], store: Any, key: str) -> Any:
+    return get(store, key).bytes()
+
+
+def _if_stored(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except FileNotFoundError:
+        return None
 
 
 def _stored_as(array: Any) -> tuple[np.dtype[Any], str | None] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -134,17 +133,23 @@ class ChunkedVolume:
         """What is stored in a box, with the axes of the map."""
         slices = iter(box.index(len(self.shape)))
         where = tuple(next(slices) if place is None else place for place in self.index)
-        if self._plain is not None:
-            with suppress(Exception):  # a chunk that is not there or damaged: zarr knows what to do, or to say
-                return self._plain.read(where)
         try:
-            return np.asarray(self.array[where])
+            return self._read(where)
         except MemoryError:
             raise MapFileError(f"{self.name}: its chunks do not fit into memory. Store it in smaller ones.") from None
         except Exception as error:  # noqa: BLE001 - codecs raise many kinds for a damaged chunk
             tell_remote(self.name, error)
             why = without_secrets(str(error))[:300].rstrip(".")
             raise MapFileError(f"{self.name}: a chunk is damaged: {why}.") from None
+
+    def _read(self, where: tuple[slice | int, ...]) -> NDArray[Any]:
+        if self._plain is not None:
+            try:
+                return self._plain.read(where)
+            except Exception as error:  # of what is wrong with a chunk, zarr knows better how to say it
+                if type(error).__module__.startswith("obstore"):  # a server, which was asked often enough
+                    raise
+        return np.asarray(self.array[where])
 
     @cached_property
     def _plain(self) -> PlainChunks | None:

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
-# Names of glibc's malloc.h, and its own values.
+# Names of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+
+# What both are at first; and the highest that glibc lets them grow to by itself, until it is told a value.
 _USUAL = 128 * 1024
+_HIGHEST_TRIM, _HIGHEST_MMAP = 64 * 1024 * 1024, 32 * 1024 * 1024
 
 # More than a task has in its hands at a time: what is read, what it is decoded from, and what is found in it.
 _KEPT = 256 * 1024 * 1024
@@ -21,9 +24,9 @@ _KEPT = 256 * 1024 * 1024
 def kept_memory() -> Iterator[None]:
     """Let glibc keep what is freed, for as long as a task runs; elsewhere, do nothing.
 
-    Dask tells its workers to give everything back to the system at once. A task that reads a volume piece by piece then
-    asks for the same memory again and again, and the system fills it with zeros each time, which takes as long as
-    reading and counting together.
+    A task that reads a volume piece by piece asks for the same memory again and again. Where it is given back to the
+    system in between, that fills it with zeros each time, which takes as long as reading and counting together. glibc
+    does so with pieces and chunks of tens of megabytes; and Dask tells its workers to do so with everything.
     """
     mallopt = _mallopt()
     if mallopt is None:
@@ -34,16 +37,17 @@ def kept_memory() -> Iterator[None]:
     try:
         yield
     finally:
-        mallopt(_TRIM_THRESHOLD, _wanted_of_dask())
-        mallopt(_MMAP_THRESHOLD, _USUAL)
+        trim, mmap = _wanted()
+        mallopt(_TRIM_THRESHOLD, trim)
+        mallopt(_MMAP_THRESHOLD, mmap)
 
 
-def _wanted_of_dask() -> int:
-    """What the process was started with."""
+def _wanted() -> tuple[int, int]:
+    """What the process was started with, as workers of Dask are, or what comes closest to it."""
     try:
-        return int(os.environ["MALLOC_TRIM_THRESHOLD_"])
+        return int(os.environ["MALLOC_TRIM_THRESHOLD_"]), _USUAL
     except (KeyError, ValueError):
-        return _USUAL
+        return _HIGHEST_TRIM, _HIGHEST_MMAP
 
 
 @lru_cache(maxsize=1)

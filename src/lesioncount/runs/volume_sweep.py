@@ -30,7 +30,7 @@ from lesioncount.voxels import is_inside
 _PIECE_BYTES = 1 << 24
 
 # Pieces of a volume elsewhere that are on their way while one is swept.
-_PIECES_AHEAD = 2
+_PIECES_AHEAD = 3
 
 # What one task of a cluster or a process reads at most, after decompression: some tenths of a second of work, since to
 # hand out a task takes some milliseconds of every process. Of smaller volumes less, so that each has several.
@@ -184,7 +184,7 @@ def _is_outside(fill_value: Any) -> bool:
 def sum_here(sweep: VolumeSweep, *, jobs: int = 1) -> Swept:
     """Sweep a volume on this machine, in so many processes."""
     if jobs == 1:
-        return sweep.sum(sweep.whole)
+        return _sum_task((sweep, sweep.whole))
     most_bytes = _task_bytes(sweep, jobs)
     tasks = list(_tasks(sweep, sweep.whole, most_bytes))
     found: dict[Box, Swept] = {}
