@@ -15,7 +15,7 @@ from runs.dying import deadly, deadly_once, twice, wrong
 
 from lesioncount.cli import main
 from lesioncount.errors import LesionCountError, WorkerDiedError
-from lesioncount.runs.workers import Workers, results_of
+from lesioncount.runs.workers import Workers, few_collections, results_of
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -137,3 +137,34 @@ def test_a_result_is_let_go_once_the_caller_has_done_with_it():
         del future
     gc.collect()
     assert [one() for one in taken] == [None] * 8
+
+
+class Watched(list):
+    """Remembers how many of its items were asked for."""
+
+    n_asked = 0
+
+    def __iter__(self):
+        for item in super().__iter__():
+            self.n_asked += 1
+            yield item
+
+
+def test_few_items_are_handed_out_before_their_results_are_taken():
+    """Hundreds of megabytes would wait, of a hundred thousand."""
+    items = Watched(range(200))
+    results = results_of(abs, items, jobs=2)
+    taken = [next(results) for _ in range(5)]
+    assert items.n_asked < 40
+    taken += results
+    assert sorted(place for place, _ in taken) == list(range(200))
+
+
+def test_garbage_is_looked_for_as_before_afterwards():
+    before = gc.get_threshold()
+    with few_collections():
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before
+    with pytest.raises(ValueError, match="bad"), few_collections():
+        raise ValueError("bad")
+    assert gc.get_threshold() == before
