@@ -168,3 +168,13 @@ def test_garbage_is_looked_for_as_before_afterwards():
     with pytest.raises(ValueError, match="bad"), few_collections():
         raise ValueError("bad")
     assert gc.get_threshold() == before
+
+
+def test_whoever_never_looks_for_garbage_is_left_alone():
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(0)
+        with few_collections():
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)

@@ -86,7 +86,8 @@ def few_collections() -> Iterator[None]:
     Where very many small objects stay to the end, to look at all of them again and again takes a tenth of the time.
     """
     before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *before[1:])
+    if before[0]:  # 0 is never
+        gc.set_threshold(max(before[0], _OBJECTS_BETWEEN_COLLECTIONS), *before[1:])
     try:
         yield
     finally:
