@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from nifti_files import save
 
+from lesioncount.files.certified import certified, is_certified_text
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import Settings, count_batch, read_results
 from lesioncount.runs.plain import read_json
@@ -143,3 +144,14 @@ def test_a_record_without_probabilities_of_the_count_is_none(maps):
     record = ScanRecord.from_json((maps / "out" / "s0.json").read_text())
     assert replace(record, pmf=()).to_json() != record.to_json()
     assert sum(record.pmf) == pytest.approx(1)
+
+
+def test_a_record_that_is_nested_too_deeply_is_none(tmp_path):
+    """With a right check sum, too: anybody can compute one."""
+    nested = "[" * 100_000 + "]" * 100_000
+    text = certified("a.json", f'{{\n"scan": "a",\n"settings": {nested}\n}}\n')
+    assert is_certified_text("a.json", text)
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_json(tmp_path / "a.json")
+    assert read_record(tmp_path, "a", unchanged=True) is None

@@ -63,7 +63,7 @@ def decoded(text: str, *, is_ours: bool) -> Any:
     if is_ours:  # no number in it is too large, and a fast decoder may read it
         import msgspec
 
-        with suppress(ValueError):  # names that are no Unicode are read by the other one only
+        with suppress(ValueError, RecursionError):  # names that are no Unicode are read by the other one only
             return msgspec.json.decode(text)
     try:
         return json.loads(text, parse_int=whole_number)
@@ -76,7 +76,7 @@ def decoded_as(text: str, kind: type[T], *, is_ours: bool) -> T:
     if is_ours:
         import msgspec
 
-        with suppress(ValueError):  # what is wrong with it is said below
+        with suppress(ValueError, RecursionError):  # what is wrong with it is said below
             return msgspec.json.decode(text, type=kind)
     return typed(decoded(text, is_ours=is_ours), kind)
 
