@@ -86,7 +86,9 @@ class PlainChunks:
         if not self.is_elsewhere:
             folder = Path(self.array.store.root) / self.array.path
             return (_if_stored((folder / key).read_bytes) for key in keys)
-        get = optional("obstore", "remote", "Reading s3://, gs:// and https://").get
+        from lesioncount.files.remote_objects import obstore
+
+        get = obstore().get
         prefix = f"{self.array.path}/" if self.array.path else ""
         calls = (partial(_if_stored, partial(_fetched, get, self.array.store.store, f"{prefix}{key}")) for key in keys)
         n = min(_FETCHED_AT_ONCE, len(places))
