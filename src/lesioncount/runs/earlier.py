@@ -40,6 +40,8 @@ class Known(NamedTuple):
 
     def is_of(self, paths: Sequence[Path]) -> bool:
         """Whether these are maps of the same patient: at least one of them lies where it lay."""
+        if not set(self.paths).isdisjoint(map(str, paths)):  # as nearly always, and quickly
+            return True
         return not {absolute_text(path) for path in self.paths}.isdisjoint(map(absolute_text, paths))
 
     def was_moved_to(self, paths: Sequence[Path]) -> bool:
@@ -122,7 +124,6 @@ def _in_the_way(folder: OutputFolder) -> MapFileError:
 
 
 def _checked_names(folder: OutputFolder, given: Sequence[Named], listed: Mapping[str, Known]) -> set[str]:
-    everywhere = {absolute_text(path) for _, paths in given for path in paths}
     known = set()
     for name, paths in given:
         owner = listed.get(name)
@@ -131,14 +132,18 @@ def _checked_names(folder: OutputFolder, given: Sequence[Named], listed: Mapping
         if owner is None:
             continue
         known.add(name)
-        is_elsewhere = not everywhere.isdisjoint(map(absolute_text, owner.paths))
-        if not owner.is_of(paths) and (is_elsewhere or not owner.was_moved_to(paths)):
+        if not owner.is_of(paths) and (_is_given(owner, given) or not owner.was_moved_to(paths)):
             raise MapFileError(
                 f"{folder.path} holds results of {' and '.join(owner.paths)} under the name {name}, which {paths[-1]} "
                 "would take over. Choose another folder for the results, replace them (--overwrite), or begin names "
                 "further up (--root)."
             )
     return known
+
+
+def _is_given(owner: Known, given: Sequence[Named]) -> bool:
+    """Whether maps of somebody are given, too: then no others are his."""
+    return any(owner.is_of(paths) for _, paths in given)
 
 
 def _owner_of_record(folder: OutputFolder, name: str) -> Known | None:

@@ -130,7 +130,7 @@ class FileFacts(Sent):
 
     def is_same_content(self, other: FileFacts) -> bool:
         """Whether the files hold the same: the same file may have been given as another path."""
-        return self.hashes == other.hashes
+        return all(getattr(self, name) == getattr(other, name) for name in _HASHES)
 
     @property
     def hashes(self) -> dict[str, Any]:

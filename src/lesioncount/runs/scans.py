@@ -134,6 +134,6 @@ def _scan(maps: Sequence[FoundMap], pattern: re.Pattern[str] | None) -> ScanFile
 
 def _with_known_names(scans: Sequence[ScanFiles], known: Mapping[str, Known]) -> list[ScanFiles]:
     """Scans that an earlier run in the same folder has named keep their names."""
-    named_before = {absolute_text(path): name for name, owner in known.items() for path in owner.paths}
+    named_before = {path: name for name, owner in known.items() for path in owner.paths}
     names = [named_before.get(absolute_text(scan.path), scan.name) for scan in scans]
     return [scan if scan.name == name else replace(scan, name=name) for scan, name in zip(scans, names, strict=True)]
