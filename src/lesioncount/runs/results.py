@@ -19,7 +19,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
-from lesioncount.runs.record_files import no_record
+from lesioncount.runs.record_files import check_records, no_record
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
@@ -165,9 +165,8 @@ def read_results(out: str | Path) -> RunResults:
 def read_counted(out: Path) -> RunResults:
     """The same, where scans that were counted must have their records."""
     results = read_results(out)
-    for scan, summary in zip(results.run.scans, results.scans, strict=True):
-        if scan.status == "ok" and not summary.is_counted:
-            raise no_record(out, scan.name)
+    written = (scan.name for scan in results.run.scans if scan.status == "ok")
+    check_records(out, written, (scan.name for scan in results.counted))
     if not results.counted:
         raise MapFileError(f"There is no scan in {out} that was counted.")
     return results
@@ -179,4 +178,4 @@ def _summary(out: Path, scan: RunScan) -> ScanSummary:
         return record.summary
     # The run knows of scans that died before they had a record.
     why = scan.error or (record.summary.error if record else None)
-    return ScanSummary(scan.name, error=why or "its record is not there, or is not one: count again")
+    return ScanSummary(scan.name, error=why or str(no_record(out, scan.name)))

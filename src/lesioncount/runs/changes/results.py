@@ -18,6 +18,7 @@ from lesioncount.runs.changes.records import KIND, CourseRecord, read_course
 from lesioncount.runs.changes.settings import ComparedWith
 from lesioncount.runs.changes.tables import change_rows, lineage_rows
 from lesioncount.runs.plain import read_json, to_json, typed
+from lesioncount.runs.record_files import no_record
 from lesioncount.runs.run_file import RUN_FILE, Status, time_now, versions_now
 from lesioncount.trust.heights import Counted
 
@@ -42,6 +43,8 @@ class ChangeRun:
         Of the maps of each course.
     alone : tuple of str
         Patients with one map only.
+    compared : tuple of str
+        The courses that have a result, and so a record of it.
     """
 
     compared_with: ComparedWith
@@ -52,6 +55,7 @@ class ChangeRun:
     courses: Mapping[str, str | None] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     alone: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
 
     def to_json(
         self, records: Sequence[CourseRecord] = (), *, seconds: float = 0.0, files: Mapping[str, str] | None = None
@@ -91,6 +95,7 @@ class ChangeRun:
             {typed(one["patient"], str): typed(one["error"], str | None) for one in patients},
             {one["patient"]: typed(one["paths"], tuple[str, ...]) for one in patients},
             typed(content["alone"], tuple[str, ...]),
+            tuple(one["patient"] for one in patients if one["status"] == "ok"),
         )
 
 
@@ -152,7 +157,7 @@ class ChangeResults:
         """The whole record of a patient."""
         record = read_course(self.out, name)
         if record is None:
-            raise MapFileError(f"The record {self.out / name}.json is not there, or is not one. Compare again.")
+            raise no_record(self.out, name)
         return record
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -186,4 +191,4 @@ def _course(out: Path, name: str, error: str | None) -> CourseRecord:
     if record is not None and record.is_compared:
         return record.without_lesions
     why = error or (record.error if record else None)
-    return CourseRecord(name, error=why or "its record is not there, or is not one: compare again")
+    return CourseRecord(name, error=why or str(no_record(out, name)))
