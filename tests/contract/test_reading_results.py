@@ -1,11 +1,15 @@
 """What a finished run has left is read as a whole, or not at all: no patient is left out without a word."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from contract_cohorts import KINDS, NAMES, inputs_of, made, run
 
+from lesioncount import Calibration, read_changes, read_results
+from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
+from lesioncount.runs.changes.as_counts import read_countable
 from lesioncount.runs.comparison import TruthOptions
 from lesioncount.runs.evaluation import evaluate, known_truth
 from lesioncount.runs.groups import summarize
@@ -16,6 +20,10 @@ DAMAGES = {
     "cut off": lambda path: path.write_bytes(path.read_bytes()[:500]),
     "of another patient": lambda path: path.write_bytes(path.with_stem("sub-01").read_bytes()),
 }
+
+# More lesions than all patients have together.
+UP_TO = range(20)
+
 READERS = ("evaluate", "calibrate", "summarize")
 
 
@@ -81,3 +89,29 @@ def test_a_patient_that_failed_is_left_out_as_the_run_has_said(kind, tmp_path, t
     assert run(kind, *inputs_of(kind, tmp_path), "-o", out, "--overwrite", "--quiet") == 1
     assert read_by_command("evaluate", out, tables) == 0
     assert summarize(out, by="arm", participants=tables[1]).groups[0].n_scans == len(NAMES) - 1
+
+
+class TestTotal:
+    """The total of a folder is that of what is asked for, whatever corrects it."""
+
+    @pytest.mark.parametrize("kind", ["new", "gone", "persisting"])
+    def test_of_changes_is_that_of_the_new_gone_or_persisting_lesions_of_all_pairs(self, kind, tmp_path):
+        out = made("compare", tmp_path)
+        pairs = read_changes(out).distributions(kind)
+        total = read_countable(out, kind).total()
+        assert total.pmf(UP_TO) == pytest.approx(SumOfCounts(list(pairs.values())).pmf(UP_TO))
+
+    @pytest.mark.parametrize("of", [None, "new", "gone", "persisting"])
+    @pytest.mark.parametrize("correction", [{"offset": -0.5}, {"crowding": 0.7}, {"spread": 0.8}, {"extra_rate": 0.3}])
+    def test_of_corrected_numbers_is_the_sum_of_those_of_all_scans(self, of, correction, tmp_path):
+        results = read_countable(made("count" if of is None else "compare", tmp_path), of)
+        calibration = replace(results.as_it_is, **correction)
+        each = [scan.distribution(calibration) for scan in results.counted]
+        assert results.total(calibration).pmf(UP_TO) == pytest.approx(SumOfCounts(each).pmf(UP_TO))
+        assert results.total(calibration).mean() != pytest.approx(results.total().mean(), rel=1e-3)
+
+    @pytest.mark.parametrize("correction", [{}, {"spread": 0.8}, {"extra_rate": 0.3}])
+    def test_where_nothing_was_counted_is_none(self, correction, tmp_path):
+        (tmp_path / "broken.nii.gz").write_bytes(b"nothing")
+        run("count", tmp_path / "broken.nii.gz", "-o", tmp_path / "out", "--quiet")
+        assert read_results(tmp_path / "out").total(Calibration(**correction)).pmf().tolist() == [1.0]
