@@ -274,6 +274,8 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     ------
     MapFileError
         When a path does not exist, or a folder has no maps in it.
+    CalibrationError
+        When the calibration was fitted under another protocol, or for changes.
 
     See Also
     --------
@@ -287,6 +289,7 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
         calibration=calibration,
         regions=region_settings(regions, region_names, within),
     )
+    settings.check(members=False)
     given = [to_path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     scans = (selection or Selection()).find(
         given, mask=None if mask is None else to_path(mask), regions=None if regions is None else to_path(regions)

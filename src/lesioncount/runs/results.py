@@ -107,6 +107,8 @@ class RunResults:
 
     def total(self, calibration: Calibration | None = None) -> CountDistribution:
         """The number of what was counted in all scans together, as it is or after a calibration."""
+        if calibration is not None:
+            calibration.check(self.protocol, self.of)
         # By one map, counts of different scans are independent, and their total is a sum. By an ensemble they are not:
         # a network that sees too much does so in all scans. So each member has a total of its own, and the total is the
         # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
