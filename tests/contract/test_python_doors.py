@@ -1,7 +1,8 @@
 """What the command refuses or survives, every function of Python refuses or survives likewise."""
 
+import nibabel
 import pytest
-from contract_cohorts import inputs_of, made, run
+from contract_cohorts import KINDS, NAMES, inputs_of, made, run
 from two_visits import write_visits
 
 import lesioncount as lc
@@ -109,3 +110,57 @@ def test_a_calibration_that_fits_is_taken_at_every_door(tmp_path):
     changes = in_folder("compare", inputs_of("compare", tmp_path), tmp_path / "changes", of_new)
     expected = sum(count.mean() for count in changes.distributions("new").values())
     assert read_countable(tmp_path / "changes").total(of_new.calibration).mean() == pytest.approx(expected)
+
+
+@pytest.fixture
+def odd(tmp_path, monkeypatch):
+    """Maps of which one has a header that the reading package stumbles over, in a way that nobody has foreseen."""
+    write_visits(tmp_path)
+    odd = tmp_path / "after" / "sub-02.nii.gz"
+    image = nibabel.load(odd)
+    image.header["descrip"] = b"odd"
+    image.to_filename(odd)
+    best_affine = nibabel.Nifti1Header.get_best_affine
+
+    def stumble(header):
+        return best_affine(header) if not bytes(header["descrip"]).startswith(b"odd") else 1 // 0
+
+    monkeypatch.setattr(nibabel.Nifti1Header, "get_best_affine", stumble)
+    return tmp_path
+
+
+SAID = "unexpected ZeroDivisionError: integer division or modulo by zero"
+
+
+class TestAFileThatMakesAReaderStumble:
+    """It is a row with its error, and all others are there."""
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_costs_a_command_one_row(self, kind, odd, capsys):
+        assert run(kind, *inputs_of(kind, odd), "-o", odd / "out", "--quiet") == 1
+        assert f"failed: sub-02: {SAID}" in capsys.readouterr().err
+        read = lc.read_results if kind == "count" else lc.read_changes
+        assert [one.error for one in read(odd / "out").failed] == [SAID]
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_costs_a_batch_one_row(self, kind, odd):
+        batch = count_batch if kind == "count" else compare_batch
+        results = batch(inputs_of(kind, odd), odd / "out")
+        assert [(one.name, one.error) for one in results.failed] == [("sub-02", SAID)]
+
+    def test_costs_a_table_one_row(self, odd):
+        table = lc.count_files(inputs_of("count", odd))
+        assert [row.name for row in table.counted] == ["sub-01", "sub-03"]
+        assert [(row.name, row.error) for row in table.failed] == [("sub-02", SAID)]
+        assert table.failed[0].path == odd / "after" / "sub-02.nii.gz"
+        assert table.total().mean() == pytest.approx(0.9 + 0.7)
+
+
+def test_the_error_of_a_row_tells_no_secret(odd, monkeypatch):
+    def stumble(_header):
+        raise RuntimeError("cannot fetch https://host/map?X-Amz-Signature=0123456789abcdef")
+
+    monkeypatch.setattr(nibabel.Nifti1Header, "get_best_affine", stumble)
+    errors = [row.error for row in lc.count_files(inputs_of("count", odd))]
+    assert len(errors) == len(NAMES)
+    assert not any("0123456789abcdef" in error for error in errors)
