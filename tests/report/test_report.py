@@ -294,7 +294,7 @@ def test_record_that_is_gone_is_a_failed_scan(maps, out):
     count_batch([maps], out)
     (out / "sub-02.json").unlink()
     page = Page(write_report(out).read_text("utf-8"))
-    assert "failed: its record is not there" in page.text
+    assert "sub-02.json is missing or not a valid record" in page.text
 
 
 def test_same_results_give_the_same_bytes(maps, out):

@@ -208,7 +208,7 @@ class TestRecordsInFolders:
     def test_a_missing_record_is_named_with_its_folder(self, maps, out):
         results = count_batch([maps], out)
         (out / record_in(out, "s09")).unlink()
-        with pytest.raises(MapFileError, match=rf"records/{shard_of('s09')}/s09\.json is not there"):
+        with pytest.raises(MapFileError, match=rf"records/{shard_of('s09')}/s09\.json is missing"):
             results.record("s09")
 
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from lesioncount.candidates import Candidates
 from lesioncount.checks import checked_spacing, defined
 from lesioncount.counting import LesionCount
+from lesioncount.errors import LesionCountError
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.mask_grid import mask_on
-from lesioncount.files.remote_path import RemotePath, to_path
+from lesioncount.files.remote_path import RemotePath, to_path, without_secrets
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import Within
 from lesioncount.runs.count_warnings import UNENCRYPTED, warnings_of
@@ -129,6 +130,14 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     result = result if where is None else replace(result, places=where.places(result.candidates))
     warnings = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
     return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades)
+
+
+def error_in_words(error: Exception) -> str:
+    """The error in the row of a file that failed: in its own words if it is foreseen, else with its name."""
+    words = without_secrets(str(error))  # nobody knows what an error quotes that was not foreseen
+    if isinstance(error, LesionCountError | OSError | MemoryError):
+        return words or type(error).__name__
+    return f"unexpected {type(error).__name__}: {words}"
 
 
 def _of_the_way(source: MapSource) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
@@ -60,8 +60,17 @@ def record_in(out: Path, name: str) -> str:
 
 
 def no_record(out: Path, name: str) -> MapFileError:
-    """What to say of a scan that was counted and has no record."""
-    return MapFileError(f"The record {out / record_in(out, name)} is not there, or is not one. Count again.")
+    """What to say of a scan or a patient whose record cannot be read, though a run has written it."""
+    path = out / record_in(out, name)
+    return MapFileError(f"The record {path} is missing or not a valid record. Repeat the run with --resume.")
+
+
+def check_records(out: Path, written: Iterable[str], found: Iterable[str]) -> None:
+    """Raise if a record that a run has written is not among those found: nobody is left out without a word."""
+    known = set(found)
+    for name in written:
+        if name not in known:
+            raise no_record(out, name)
 
 
 def records_in(out: Path) -> Iterator[str]:

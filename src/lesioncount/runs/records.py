@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 
+_Numbers = NDArray[np.float64]
+MapHeights = tuple[_Numbers, _Numbers, _Numbers | None, _Numbers | None]
+
 # Existence is a difference of two numbers that are written with all their digits.
 _ROUNDING = 1e-12
 
@@ -175,13 +178,16 @@ class ScanSummary(Sent):
         """Whether the members of an ensemble differ by more than they are unsure of themselves."""
         return self.numbers is not None and self.numbers.ensemble is not None and self.numbers.ensemble.disagrees
 
+    @property
+    def heights(self) -> tuple[MapHeights, ...]:
+        """What each map says of its candidates, as a calibration takes it: peaks, saddles, and others and risen."""
+        none = (None,) * len(self.peak_probability)
+        others, risen = self.others or none, self.risen or none
+        return tuple(zip(self.peak_probability, self.saddle_probability, others, risen, strict=True))
+
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
-        none = (None,) * len(self.peak_probability)
-        heights = zip(
-            self.peak_probability, self.saddle_probability, self.others or none, self.risen or none, strict=True
-        )
-        return combined([calibration.distribution(*parts) for parts in heights])
+        return combined([calibration.distribution(*one) for one in self.heights])
 
     def row(self) -> dict[str, Any]:
         """The cells of its row in ``counts.tsv``."""

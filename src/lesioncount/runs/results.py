@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lesioncount.coupling import DEFAULT_COUPLING
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import combined
+from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.count_warnings import in_general
 from lesioncount.runs.earlier import WAITING
 from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
-from lesioncount.runs.record_files import no_record
+from lesioncount.runs.record_files import check_records, no_record
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
@@ -107,20 +107,23 @@ class RunResults:
         return about
 
     def total(self, calibration: Calibration | None = None) -> CountDistribution:
-        """The number of lesions in all scans together, as counted or after a calibration."""
+        """The number of what was counted in all scans together, as it is or after a calibration."""
+        if calibration is not None:
+            calibration.check(self.protocol, self.of)
         # By one map, counts of different scans are independent, and their total is a sum. By an ensemble they are not:
         # a network that sees too much does so in all scans. So each member has a total of its own, and the total is the
         # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
         # between totals is on average the sum of those of the scans: right too.)
-        of_one = Calibration() if calibration is None else calibration
-        peaks, saddles = (
-            list(zip(*parts, strict=True)) or [()]
-            for parts in (
-                [scan.peak_probability for scan in self.counted],
-                [scan.saddle_probability for scan in self.counted],
-            )
-        )
-        return combined([_sum(of_one, b, d) for b, d in zip(peaks, saddles, strict=True)])
+        if calibration is not None and self.counted and (calibration.has_extra or calibration.spread):
+            counts = [[calibration.distribution(*one) for one in scan.heights] for scan in self.counted]
+            return combined([SumOfCounts(one) for one in zip(*counts, strict=True)])
+        # Where nothing but candidates counts, those of all scans add up.
+        existence = [
+            scan.existence if calibration is None else tuple(calibration.existence(*one) for one in scan.heights)
+            for scan in self.counted
+        ]
+        members = list(zip(*existence, strict=True)) or [()]
+        return combined([PoissonBinomial(np.concatenate([np.empty(0), *one])) for one in members])
 
     def to_dataframe(self) -> pd.DataFrame:
         """A row for each scan, with the columns of ``counts.tsv``."""
@@ -147,15 +150,6 @@ class RunResults:
         return record
 
 
-def _sum(
-    calibration: Calibration, peaks: Sequence[NDArray[np.float64]], saddles: Sequence[NDArray[np.float64]]
-) -> CountDistribution:
-    """The total of scans by one map. Where nothing but candidates counts, they simply add up."""
-    if calibration.has_extra or calibration.spread:
-        return SumOfCounts([calibration.distribution(b, d) for b, d in zip(peaks, saddles, strict=True)])
-    return calibration.distribution(np.concatenate([np.empty(0), *peaks]), np.concatenate([np.empty(0), *saddles]))
-
-
 def read_results(out: str | Path) -> RunResults:
     """Read what a run has left in its folder."""
     out = Path(out)
@@ -167,10 +161,8 @@ def read_results(out: str | Path) -> RunResults:
 def read_counted(out: Path) -> RunResults:
     """The same, where scans that were counted must have their records."""
     results = read_results(out)
-    were_counted = {scan.name for scan in results.run.scans if scan.status == "ok"}
-    for scan in results.failed:
-        if scan.name in were_counted:
-            raise no_record(out, scan.name)
+    written = (scan.name for scan in results.run.scans if scan.status == "ok")
+    check_records(out, written, (scan.name for scan in results.counted))
     if not results.counted:
         raise MapFileError(f"There is no scan in {out} that was counted.")
     return results
@@ -185,4 +177,4 @@ def _summary(out: Path, scan: RunScan) -> ScanSummary | None:
         return None
     # The run knows of scans that died before they had a record.
     why = scan.error or (record.summary.error if record else None)
-    return ScanSummary(scan.name, error=why or "its record is not there, or is not one: count again")
+    return ScanSummary(scan.name, error=why or str(no_record(out, scan.name)))

@@ -219,7 +219,7 @@ class Calibration:
         others: ArrayLike | None = None,
         risen: ArrayLike | None = None,
     ) -> CountDistribution:
-        """Distribution of the count, from what `existence` takes: all candidates of a scan."""
+        """Distribution of the count, from what `existence` takes: all candidates of a scan; ``others`` of changes."""
         existence, weights = self.at_nodes(probabilities, saddles, others, risen)
         members = [self._with_extra(PoissonBinomial(one)) for one in existence]
         return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
@@ -234,6 +234,8 @@ class Calibration:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
         heights = Heights.of(probabilities, saddles, others, risen)
+        if (heights.others is None) != (self.counted == "lesions"):
+            raise self._wrong_for("lesions" if heights.others is None else "changes")
         shifts, weights = self._nodes(n_nodes(self.spread, len(heights.peaks)), self.seeming_count(heights))
         return np.array([self._at(heights, shift) for shift in shifts]), weights
 
@@ -272,15 +274,19 @@ class Calibration:
     def check(self, protocol: CountingProtocol, counted: Counted = "lesions") -> None:
         """Raise unless it was fitted for such counts, under this protocol."""
         if self.counted != counted:
-            raise CalibrationError(
-                f"The calibration was fitted for the number of {_in_words(self.counted)}, and does not correct that of "
-                f"{_in_words(counted)}. {_used_by(self.counted)}"
-            )
+            raise self._wrong_for(_in_words(counted))
         if self.protocol is not None and self.protocol != protocol:
             raise CalibrationError(
                 f"The calibration was fitted for lesions defined as {self.protocol}, but these are defined as "
                 f"{protocol}. Count with the same protocol, or calibrate again."
             )
+
+    def _wrong_for(self, counted: str) -> CalibrationError:
+        command = "count" if self.counted == "lesions" else "compare"
+        return CalibrationError(
+            f"The calibration was fitted for the number of {_in_words(self.counted)}, and does not correct that of "
+            f"{counted}. It is one for lesioncount {command}."
+        )
 
     @property
     def missed_rate(self) -> float:
@@ -328,10 +334,6 @@ class Calibration:
 
 def _in_words(counted: Counted) -> str:
     return "lesions" if counted == "lesions" else f"{counted} lesions"
-
-
-def _used_by(counted: Counted) -> str:
-    return f"It is one for lesioncount {'count' if counted == 'lesions' else 'compare'}."
 
 
 def _sigmoid(x: Any) -> Any:

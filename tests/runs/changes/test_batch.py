@@ -109,7 +109,7 @@ class TestWhatIsWritten:
         again = read_changes(out)
         assert again.run == results.run.__class__(
             results.run.compared_with, 1, "finished", results.run.versions, results.run.started,
-            again.run.courses, again.run.paths, (), given=(),
+            again.run.courses, again.run.paths, (), given=(), compared=("p1", "p2", "p3"),
         )  # fmt: skip
         assert list(again.run.courses) == list(PATIENTS)
         for before, after in zip(results.courses, again.courses, strict=True):

@@ -95,8 +95,8 @@ def test_what_is_no_record_is_not_taken_for_one(out, how):
     assert read_course(out, "p1") is None
     again = read_changes(out)
     assert [course.name for course in again.failed] == ["p1"]
-    assert "compare again" in again.failed[0].error
-    with pytest.raises(MapFileError, match=r"p1\.json is not there, or is not one"):
+    assert "p1.json is missing or not a valid record" in again.failed[0].error
+    with pytest.raises(MapFileError, match=r"p1\.json is missing or not a valid record"):
         again.record("p1")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from lesioncount.errors import MapFileError
 from lesioncount.runs.changes.records import CourseRecord, PairRecord
 from lesioncount.runs.changes.results import ChangeResults, find_change_run, read_changes
+from lesioncount.runs.record_files import check_records
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_counted
 from lesioncount.runs.run_file import Run
@@ -35,6 +36,7 @@ def find_changes(out: Path, of: Counted | None = None) -> tuple[ChangeResults, C
     if of == "lesions":
         raise MapFileError(f"{out} holds changes: ask for new, gone or persisting lesions (--of).")
     results = read_changes(out)
+    check_records(out, results.run.compared, (course.name for course in results.compared))
     if not results.compared:
         raise MapFileError(f"There is no patient in {out} that was compared.")
     return results, _DEFAULT if of is None else of

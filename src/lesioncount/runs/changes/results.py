@@ -21,6 +21,7 @@ from lesioncount.runs.changes.settings import ComparedWith
 from lesioncount.runs.changes.tables import change_rows, lineage_rows
 from lesioncount.runs.earlier import RUN_FILE, WAITING, Known
 from lesioncount.runs.plain import read_json, to_json, typed
+from lesioncount.runs.record_files import no_record
 from lesioncount.runs.run_file import Status, time_now, versions_now
 from lesioncount.trust.heights import Counted
 
@@ -52,6 +53,8 @@ class ChangeRun:
         What maps were given with: a mask. None if that is not known.
     waiting : frozenset of str
         The courses that it has not come to.
+    compared : tuple of str
+        The courses that have a result, and so a record of it.
     """
 
     compared_with: ComparedWith
@@ -66,6 +69,7 @@ class ChangeRun:
     command: str | None = None
     given: tuple[str, ...] | None = None
     waiting: frozenset[str] = frozenset()
+    compared: tuple[str, ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -133,6 +137,7 @@ class ChangeRun:
             typed(how.get("command"), str | None),
             typed(how.get("given"), tuple[str, ...] | None),
             frozenset(one["patient"] for one in patients if one["status"] == WAITING),
+            tuple(one["patient"] for one in patients if one["status"] == "ok"),
         )
 
 
@@ -194,7 +199,7 @@ class ChangeResults:
         """The whole record of a patient."""
         record = read_course(self.out, name)
         if record is None:
-            raise MapFileError(f"The record {self.out / name}.json is not there, or is not one. Compare again.")
+            raise no_record(self.out, name)
         return record
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -232,4 +237,4 @@ def _course(out: Path, name: str, error: str | None, run: ChangeRun) -> CourseRe
     if record is None and name in run.waiting:
         return None
     why = error or (record.error if record else None)
-    return CourseRecord(name, error=why or "its record is not there, or is not one: compare again")
+    return CourseRecord(name, error=why or str(no_record(out, name)))

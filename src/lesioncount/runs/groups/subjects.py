@@ -95,8 +95,7 @@ def cohort_of(results: RunResults) -> CountedCohort:
 
 
 def _subject(scan: ScanSummary, calibration: Calibration) -> CountedSubject:
-    heights = zip(scan.peak_probability, scan.saddle_probability, strict=True)
-    members = tuple(calibration.distribution(peaks, saddles) for peaks, saddles in heights)
+    members = tuple(calibration.distribution(*one) for one in scan.heights)
     participant, session = (scan.whose.get(column) for column in WHOSE_COLUMNS)
     return CountedSubject(table_names(scan), members, participant, session, scan.grid.path.parent)
 
