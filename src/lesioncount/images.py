@@ -93,8 +93,9 @@ def _of_nibabel(image: Any) -> ImageOfMap:
     unit = 1.0
     if hasattr(image.header, "get_xyzt_units"):
         unit = _MILLIMETRES.get(image.header.get_xyzt_units()[0], 1.0)
-    affine = image.header.get_best_affine() if image.affine is None else image.affine
-    return _placed(voxels, np.asarray(affine, dtype=np.float64) * unit)
+    affine = np.array(image.header.get_best_affine() if image.affine is None else image.affine, dtype=np.float64)
+    affine[:3] *= unit
+    return _placed(voxels, affine)
 
 
 def _of_itk(image: Any) -> ImageOfMap:
