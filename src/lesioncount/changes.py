@@ -185,7 +185,7 @@ def compare(
     tolerance_mm : float, optional
         How far around a voxel of a candidate the other map is searched; in voxels, where their size is unknown.
         Default: 2 mm, or the size of a voxel if that is larger.
-    coupling : float, default 2
+    coupling : float, default 2.5
         How the doubt about a place belongs together at both times: 0 independent, 1 the same, above 1 what the other
         map says counts for more.
 
