@@ -10,6 +10,7 @@ import lesioncount as lc
 from lesioncount.boxes import Box
 from lesioncount.bricks import BrickSum
 from lesioncount.candidates import candidates_of
+from lesioncount.checks import checked_spacing
 from lesioncount.errors import NonFiniteError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.slabs import SweepPlan
@@ -49,7 +50,8 @@ def in_a_grid(sums, array, edges, order):
 
 
 def candidates(sums, brick, spacing_mm=None):
-    return candidates_of(sums.finish(brick), sums.plan, sums.plan.shape, spacing_mm)
+    size = checked_spacing(spacing_mm, len(sums.plan.shape), sums.plan.protocol)
+    return candidates_of(sums.finish(brick), sums.plan, sums.plan.shape, size)
 
 
 def assert_same(found, expected):

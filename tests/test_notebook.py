@@ -94,9 +94,7 @@ class TestTables:
         monkeypatch.setitem(sys.modules, "pandas", None)
         result = lc.count_lesions(probabilities)
         for table in (result, result.candidates):
-            with pytest.raises(
-                MissingExtraError, match=r"to_dataframe\(\) needs the package pandas.*lesioncount\[note"
-            ):
+            with pytest.raises(MissingExtraError, match=r"to_dataframe\(\) needs the package pandas.*'\.\[notebook\]'"):
                 table.to_dataframe()
 
     def test_json_has_everything_and_no_nan(self, touching):
@@ -182,6 +180,20 @@ class TestImages:
         np.testing.assert_allclose(here.volume_mm3, there.volume_mm3)
         assert here.spacing_mm == pytest.approx(there.spacing_mm)
         assert here.volume_mm3[0] == pytest.approx(here.n_voxels[0] * 3e-9)
+
+    @pytest.mark.parametrize(("unit", "per_mm"), [("micron", 1000.0), ("meter", 0.001)])
+    def test_nibabel_images_of_one_grid_in_other_units_lie_in_the_same_place(self, probabilities, unit, per_mm):
+        affine = np.array([[3.0, 0, 0, -20], [0, 1.0, 0, 30], [0, 0, 0.5, 40], [0, 0, 0, 1]])
+        in_mm = nibabel.Nifti1Image(probabilities, affine)
+        in_mm.header.set_xyzt_units("mm")
+        other = nibabel.Nifti1Image(probabilities, np.diag([per_mm, per_mm, per_mm, 1.0]) @ affine)
+        other.header.set_xyzt_units(unit)
+        for pair in ((in_mm, other), (other, in_mm)):
+            changes = lc.compare(*pair)
+            assert changes.new.mean() == changes.gone.mean() == 0
+            np.testing.assert_allclose(changes.before.existence, changes.after.existence)
+            assert changes.after.candidates.spacing_mm == pytest.approx((3, 1, 0.5))
+        assert lc.compare(in_mm, other.slicer[:, :, 4:]).gone.mean() == 0
 
     def test_nibabel_with_one_volume_in_four_axes(self, probabilities):
         result = lc.count_lesions(nibabel.Nifti1Image(probabilities[..., None], np.eye(4)))
@@ -343,7 +355,7 @@ class TestPictures:
     def test_without_matplotlib_the_message_says_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-        with pytest.raises(MissingExtraError, match=r"plot\(\) needs the package matplotlib.*lesioncount\[notebook\]"):
+        with pytest.raises(MissingExtraError, match=r"plot\(\) needs the package matplotlib.*'\.\[notebook\]'"):
             lc.PoissonBinomial([0.5]).plot()
 
     def test_nothing_is_loaded_that_is_not_needed(self):

@@ -18,7 +18,7 @@ from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import MapError, ShapeError
 from lesioncount.images import ImageOfMap, image_of
 from lesioncount.lineages import Lineages
-from lesioncount.nearby import spacing_of
+from lesioncount.nearby import voxel_size_of
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.resampling import resampled, same_place
 from lesioncount.rises import Rises
@@ -185,7 +185,7 @@ def compare(
     tolerance_mm : float, optional
         How far around a voxel of a candidate the other map is searched; in voxels, where their size is unknown.
         Default: 2 mm, or the size of a voxel if that is larger.
-    coupling : float, default 2
+    coupling : float, default 2.5
         How the doubt about a place belongs together at both times: 0 independent, 1 the same, above 1 what the other
         map says counts for more.
 
@@ -242,7 +242,7 @@ def changes_between(
             f"Expected a coupling from 0 (independent) over 1 (the same doubt) to {STRONGEST_COUPLING:g}, but got "
             f"{coupling!r}."
         )
-    spacing = spacing_of(after.count.candidates)
+    spacing = voxel_size_of(after.count.candidates).spacing_mm[: after.voxels.ndim]
     tolerance = default_tolerance_mm(spacing) if tolerance_mm is None else tolerance_mm
     return LesionChanges(
         before.count,

@@ -205,8 +205,9 @@ def count_lesions(
         What counts as one lesion, or the name of a preset. Default: that of the paper, ``"paper"``.
     mask : array_like, optional
         Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
-    spacing_mm : sequence of float, optional
-        Voxel size along each axis of the map. Default: that of an image which has one. Without it volumes are NaN.
+    spacing_mm : array_like, optional
+        Voxel size along each axis of the map; of a sheared grid, the edges of a voxel as columns, ``affine[:3, :3]``.
+        Default: that of an image which has one. Without it volumes are NaN.
     scale : float, optional
         What one unit of the stored numbers is worth, such as ``1/255`` for a map stored as 0 … 255.
     logits : bool, default False

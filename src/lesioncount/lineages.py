@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.nearby import Ball, axes_in_memory, spacing_of
+from lesioncount.nearby import Ball, axes_in_memory, voxel_size_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def _partner(candidates: Candidates, others: Candidates, within_mm: float) -> ND
     if len(candidates) == 0 or len(others) == 0:
         return partner
     rows, index = candidates.voxels()
-    nearest = _nearest(index, others, Ball.of(within_mm, spacing_of(candidates)))
+    nearest = _nearest(index, others, Ball.of(within_mm, voxel_size_of(candidates)))
     is_near = nearest > 0
     # 64 bits: tens of thousands of candidates at both times make more pairs than 32 bits can number.
     votes, n = np.unique(rows[is_near] * np.int64(len(others) + 1) + nearest[is_near], return_counts=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
 from lesioncount.errors import MapError
+from lesioncount.voxel_size import VoxelSize
 
 # As many look-ups at once as memory has room for beside maps: some 30 MB.
 _AT_ONCE = 1 << 20
@@ -38,20 +39,20 @@ class Ball:
     distance_mm: NDArray[np.float64]
 
     @classmethod
-    def of(cls, radius_mm: float, spacing_mm: tuple[float, ...]) -> Ball:
+    def of(cls, radius_mm: float, voxel: VoxelSize) -> Ball:
         """Of a radius, on a grid of this voxel size."""
         if not 0 <= radius_mm < math.inf:
             raise MapError(f"Expected a distance of at least 0 mm, but got {radius_mm!r}.")
         within = radius_mm * (1 + _ROUNDING)
-        reach = [int(within / size) for size in spacing_mm]
+        reach = voxel.reach(within)
         if math.prod(2 * n + 1 for n in reach) > _LARGEST:
             raise MapError(
-                f"A distance of {radius_mm:g} mm is {max(reach)} voxels of {min(spacing_mm):g} mm, too many to look at "
-                "around each candidate. Is the voxel size right? If so, search less far (--tolerance-mm)."
+                f"A distance of {radius_mm:g} mm is {max(reach)} voxels of {min(voxel.spacing_mm):g} mm, too many to "
+                "look at around each candidate. Is the voxel size right? If so, search less far (--tolerance-mm)."
             )
         steps = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in reach), indexing="ij"), axis=-1)
-        steps = steps.reshape(-1, len(spacing_mm))
-        distance = np.sqrt(((steps * spacing_mm) ** 2).sum(axis=1))
+        steps = steps.reshape(-1, len(reach))
+        distance = voxel.lengths_mm(steps)
         order = np.argsort(distance, kind="stable")
         order = order[distance[order] <= within]
         return cls(steps[order], distance[order])
@@ -99,7 +100,7 @@ def axes_in_memory(values: NDArray[Any]) -> NDArray[np.intp]:
     return np.argsort([-step for step in values.strides], kind="stable")
 
 
-def spacing_of(candidates: Candidates) -> tuple[float, ...]:
-    """Voxel size along the axes of the map; 1 where it is unknown."""
+def voxel_size_of(candidates: Candidates) -> VoxelSize:
+    """The voxel size of the map of candidates; 1 along each axis where it is unknown."""
     n = len(candidates.shape)
-    return (1.0,) * n if candidates.spacing_mm is None else candidates.spacing_mm[:n]
+    return VoxelSize(np.ones(n), n) if candidates.voxel_size is None else candidates.voxel_size

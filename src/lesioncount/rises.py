@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lesioncount.counted_map import CountedMap
 from lesioncount.coupling import raised
-from lesioncount.nearby import Ball, spacing_of
+from lesioncount.nearby import Ball, voxel_size_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Rises:
         candidates = now.count.candidates
         rows, index = candidates.voxels()
         heights = now.at(index)
-        others = then.highest_near(index, Ball.of(within_mm, spacing_of(candidates)))
+        others = then.highest_near(index, Ball.of(within_mm, voxel_size_of(candidates)))
         rise = heights - raised(others, coupling)
         # Of each row, the last in this order: the largest rise, and of equals the highest voxel, the first in C order.
         order = np.lexsort((-np.arange(len(rows)), heights, rise, rows))

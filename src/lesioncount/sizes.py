@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.protocol import CountingProtocol
+from lesioncount.voxel_size import VoxelSize
 
 # Voxel sizes come from files as single precision: a candidate of exactly the smallest size must not be dropped for it.
 _SIZE_ROUNDING = 1e-6
@@ -25,14 +26,13 @@ class SmallestSize:
     protocol : CountingProtocol
     axes : tuple of int
         The axes of the map in the order of the sweep, whose tables it is asked about.
-    voxel_mm3, spacing_mm
-        Volume and sizes of a voxel.
+    voxel : VoxelSize, or None
+        Must be known if the protocol has a size in millimetres.
     """
 
     protocol: CountingProtocol
     axes: tuple[int, ...]
-    voxel_mm3: float
-    spacing_mm: tuple[float, ...] | None
+    voxel: VoxelSize | None
 
     def __bool__(self) -> bool:
         return self.protocol.min_voxels > 1 or self.protocol.needs_spacing
@@ -56,26 +56,24 @@ class SmallestSize:
     @property
     def length_mm(self) -> float:
         """Of the longest side."""
-        return 0.0 if self.spacing_mm is None else self.protocol.min_length_mm * (1 - _SIZE_ROUNDING)
+        return 0.0 if self.voxel is None else self.protocol.min_length_mm * (1 - _SIZE_ROUNDING)
 
     @property
     def swept_spacing_mm(self) -> tuple[float, float, float]:
         """Voxel sizes along planes, rows and columns of the sweep; 0 where there are none."""
-        sizes = [0.0 if self.spacing_mm is None else self.spacing_mm[axis] for axis in self.axes]
+        sizes = [0.0 if self.voxel is None else self.voxel.spacing_mm[axis] for axis in self.axes]
         return (sizes[0], sizes[1], sizes[2]) if len(sizes) == 3 else (sizes[0], 0.0, sizes[1])
 
     def _is_reached(self, n_voxels: NDArray[np.int64], sides: NDArray[np.integer]) -> NDArray[np.bool_]:
-        return large_enough(n_voxels, sides, self.protocol, voxel_mm3=self.voxel_mm3, spacing_mm=self.spacing_mm)
+        return large_enough(n_voxels, sides, self.protocol, self.voxel)
 
 
 def large_enough(
     n_voxels: NDArray[np.int64],
     sides: NDArray[np.integer],
     protocol: CountingProtocol,
+    voxel: VoxelSize | None,
     /,
-    *,
-    voxel_mm3: float,
-    spacing_mm: tuple[float, ...] | None,
 ) -> NDArray[np.bool_]:
     """Which regions reach the smallest size of a protocol.
 
@@ -85,15 +83,15 @@ def large_enough(
     sides : array of int, shape (n, ndim)
         Of their bounding boxes along the axes of the map, in voxels.
     protocol : CountingProtocol
-    voxel_mm3, spacing_mm
-        Volume and sizes of a voxel; looked at if the protocol has a size in millimetres.
+    voxel : VoxelSize, or None
+        Looked at if the protocol has a size in millimetres.
     """
     kept: NDArray[np.bool_] = n_voxels >= protocol.min_voxels
-    if protocol.needs_spacing and spacing_mm is not None:
-        slack, volume, ndim = 1 - _SIZE_ROUNDING, n_voxels * np.float64(voxel_mm3), sides.shape[1]
+    if protocol.needs_spacing and voxel is not None:
+        slack, volume, ndim = 1 - _SIZE_ROUNDING, n_voxels * np.float64(voxel.volume_mm3), sides.shape[1]
         kept &= volume >= protocol.min_volume_mm3 * slack
-        kept &= equivalent_diameter(volume, spacing_mm, ndim) >= protocol.min_diameter_mm * slack
-        kept &= (sides * spacing_mm[:ndim]).max(axis=1) >= protocol.min_length_mm * slack
+        kept &= equivalent_diameter(volume, voxel.spacing_mm, ndim) >= protocol.min_diameter_mm * slack
+        kept &= (sides * voxel.spacing_mm[:ndim]).max(axis=1) >= protocol.min_length_mm * slack
     return kept
 
 

@@ -220,7 +220,7 @@ def test_dicom_values_are_those_of_highdicom_in_pieces(tmp_path, probabilities, 
 def test_missing_optional_package_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "map.dcm").write_bytes(b"DICM")
     monkeypatch.setitem(__import__("sys").modules, "highdicom", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'lesioncount\[dicom\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[dicom\]' in the clone"):
         open_map(tmp_path / "map.dcm")
 
 

@@ -464,5 +464,5 @@ def test_without_the_package_the_message_names_the_extra(monkeypatch):
     from lesioncount.errors import MissingExtraError
 
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[remote\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[remote\]'"):
         open_map("https://example.org/x.nii.gz")

@@ -338,7 +338,7 @@ def test_folder_without_results_is_an_error(tmp_path):
 def test_missing_package_names_the_extra(maps, out, monkeypatch, package):
     count_batch([maps], out)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"{package}.*lesioncount\[report\]"):
+    with pytest.raises(MissingExtraError, match=rf"{package}.*pip install '\.\[report\]'"):
         write_report(out)
     assert not (out / "report.html").exists()
 

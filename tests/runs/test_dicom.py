@@ -407,5 +407,5 @@ def test_without_highdicom_it_is_said_before_counting(tmp_path, probabilities, m
     path = as_nifti(tmp_path / "map.nii.gz", probabilities, patient())
     monkeypatch.setitem(__import__("sys").modules, "highdicom", None)
     assert main(["count", str(path), "-o", str(tmp_path / "out"), "--dicom"]) == 2
-    assert "pip install 'lesioncount[dicom]'" in capsys.readouterr().err
+    assert "pip install '.[dicom]' in the clone" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

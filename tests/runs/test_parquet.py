@@ -23,7 +23,7 @@ def maps(tmp_path, rng):
 
 def test_a_missing_package_is_said_before_anything_is_counted(maps, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[parquet\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[parquet\]'"):
         count_batch([maps], tmp_path / "out", parquet=True)
     assert not (tmp_path / "out").exists()
 

@@ -120,10 +120,10 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     protocols = [protocol, *(protocol.components_above(at) for at in (COMPONENT_THRESHOLD, *thresholds))]
     shades = _room_for_shades(source) if keep_shades else None
     if source.volume is not None and (source.volume.is_large or (shades is None and (jobs > 1 or client is not None))):
-        spacing = checked_spacing(source.spacing_mm, len(source.shape), protocol)
+        voxel_size = checked_spacing(source.grid.voxel_edges_mm, len(source.shape), protocol)
         inside = None if mask is None else volume_mask(source, mask)
         sum_up = summing_up(jobs, client)
-        found, n_voxels = volume_candidates(source, protocols, inside, spacing, sum_up, keep_runs=keep_runs)
+        found, n_voxels = volume_candidates(source, protocols, inside, voxel_size, sum_up, keep_runs=keep_runs)
     else:
         found, n_voxels = _streamed(source, protocols, mask, shades, keep_runs=keep_runs)
     result, (n_components, *at) = LesionCount.of(found[0]), map(len, found[1:])
@@ -166,8 +166,7 @@ def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool =
         source.dtype,
         protocol,
         axis=source.axis,
-        spacing_mm=source.spacing_mm,
-        voxel_volume_mm3=source.grid.voxel_volume_mm3,
+        spacing_mm=source.grid.voxel_edges_mm,
         scale=source.scale,
         offset=source.offset,
         logits=source.logits,

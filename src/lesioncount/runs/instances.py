@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.checks import checked_spacing
 from lesioncount.protocol import CountingProtocol
@@ -30,11 +29,9 @@ class Instances:
     _labels: NDArray[np.int32]
 
     @classmethod
-    def of(
-        cls, values: NDArray[Any], protocol: CountingProtocol, /, *, spacing_mm: tuple[float, ...] | None
-    ) -> Instances:
+    def of(cls, values: NDArray[Any], protocol: CountingProtocol, /, *, spacing_mm: ArrayLike | None) -> Instances:
         """The values of a mask that are not 0, in rising order, but for those that are too small for the protocol."""
-        spacing = checked_spacing(spacing_mm, values.ndim, protocol)
+        voxel_size = checked_spacing(spacing_mm, values.ndim, protocol)
         where = np.nonzero(values)
         found, which = np.unique(values[where], return_inverse=True)
         high, low = np.zeros((2, len(found), values.ndim), dtype=np.int64)
@@ -45,8 +42,7 @@ class Instances:
             np.bincount(which, minlength=len(found)),
             high - low + 1,
             protocol,
-            voxel_mm3=math.nan if spacing is None else math.prod(spacing),
-            spacing_mm=spacing,
+            voxel_size,
         )
         labels = np.zeros(values.shape, dtype=np.int32)
         labels[where] = np.where(kept, np.cumsum(kept), 0)[which]

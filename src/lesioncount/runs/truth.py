@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.errors import TruthError
@@ -111,7 +111,7 @@ def true_lesions(
     """
     source = open_mask(path)
     reading: dict[str, Any] = {"label": label, "instances": instances or (source.has_instances and label is None)}
-    spacing = source.spacing_mm or grid.spacing_mm
+    spacing = (source.grid if grid.spacing_mm is None else grid).voxel_edges_mm
     inside = None if within is None else mask_on(grid, open_mask(within))
     if not is_dicom_pair(grid, source.grid):
         check_same_grid(grid, source.grid, "the mask")
@@ -122,7 +122,7 @@ def true_lesions(
         around = np.zeros(box.shape, bool)
         around[where] = inside
         inside = around
-    found = _lesions(path, box, protocol, inside=inside, spacing_mm=grid.spacing_mm, **reading)
+    found = _lesions(path, box, protocol, inside=inside, spacing_mm=spacing, **reading)
     return Instances(len(found), found.label_map()[where])
 
 
@@ -134,7 +134,7 @@ def _lesions(
     label: int | None,
     instances: bool,
     inside: NDArray[np.bool_] | None,
-    spacing_mm: tuple[float, ...] | None,
+    spacing_mm: ArrayLike | None,
 ) -> Candidates | Instances:
     if instances:
         _check_instances(values, path)

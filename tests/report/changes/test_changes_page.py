@@ -443,7 +443,7 @@ def test_report_without_the_extra_fails_before_anything_is_compared(maps, out):
     command = ["compare", str(maps / "before"), str(maps / "after"), "-o", str(out), "--report"]
     done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "lesioncount[report]" in done.stderr
+    assert "pip install '.[report]'" in done.stderr
     assert not out.exists()
 
 

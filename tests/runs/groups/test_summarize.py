@@ -130,10 +130,10 @@ def test_members_of_an_ensemble_stay_apart(tmp_path, out):
 def test_without_statsmodels_all_else_is_there(out, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "statsmodels.discrete.discrete_model", None)
     summary = summarize(out, tmp_path / "summary", by="arm")
-    assert "lesioncount[stats]" in summary.ratios[0].why_unknown
+    assert "pip install '.[stats]'" in summary.ratios[0].why_unknown
     (ratio,) = rows_of(tmp_path / "summary" / "ratios.tsv")
     assert (ratio["ratio"], ratio["p_value"]) == ("n/a", "n/a")
-    assert "lesioncount[stats]" in ratio["why_unknown"]
+    assert "pip install '.[stats]'" in ratio["why_unknown"]
     assert len(rows_of(tmp_path / "summary" / "groups.tsv")) == 2
 
 

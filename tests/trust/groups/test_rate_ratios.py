@@ -99,7 +99,7 @@ def test_what_does_not_fit_is_refused(counts):
 
 def test_without_statsmodels_the_extra_is_named(counts, monkeypatch):
     monkeypatch.setitem(sys.modules, "statsmodels.discrete.discrete_model", None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[stats\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[stats\]'"):
         rate_ratios(twice(counts), np.repeat([0, 1], N), range(2 * N))
 
 

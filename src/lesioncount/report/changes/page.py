@@ -9,6 +9,7 @@ from pathlib import Path
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import to_path
 from lesioncount.report.changes.section_files import images_of, make_sections, sections_in
 from lesioncount.report.fingerprints import fingerprint_of, is_written
 from lesioncount.report.section_folder import Progress
@@ -71,7 +72,7 @@ def write_changes_page(
     results = results if isinstance(results, ChangeResults) else read_changes(results)
     folder, in_folder = OutputFolder(results.out), len(results.courses) > FEW_PATIENTS
     files = sections_in(folder)
-    shown = images_of(results, None if images is None else Path(images), suffix=images_suffix)
+    shown = images_of(results, None if images is None else to_path(images), suffix=images_suffix)
     keys = files.keys(shown)
     there, fingerprint = files.noted(keys), _fingerprint(results, keys)
     if not is_written(folder, PAGE, fingerprint) or (in_folder and len(there) < len(keys)):

@@ -32,10 +32,11 @@ def components_changed(
     box = _box(found, protocol, thresholds)
     then, now = (_levels(one, box, thresholds) for one in (before, after))
     always = np.minimum(then, now)
-    components, spacing = protocol.components_above(protocol.threshold), found[1].spacing_mm
+    components, voxel = protocol.components_above(protocol.threshold), found[1].voxel_size
+    edges = None if voxel is None else voxel.edges_mm
 
     def count(mask: NDArray[np.bool_]) -> int:
-        return len(find_candidates(mask, protocol=components, spacing_mm=spacing, warn=False))
+        return len(find_candidates(mask, protocol=components, spacing_mm=edges, warn=False))
 
     return {
         "new": tuple(count((now > at) ^ (always > at)) for at in range(len(thresholds))),

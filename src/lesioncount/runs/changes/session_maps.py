@@ -114,12 +114,12 @@ class _Read:
 
 
 def _counted(read: _Read, grid: VoxelGrid, inside: NDArray[np.bool_] | None, protocol: CountingProtocol) -> SessionMap:
-    counted = CountedMap.of(read.values, protocol=protocol, inside=inside, spacing_mm=grid.spacing_mm)
+    counted = CountedMap.of(read.values, protocol=protocol, inside=inside, spacing_mm=grid.voxel_edges_mm)
     components = find_candidates(
         read.values,
         protocol=protocol.components_above(COMPONENT_THRESHOLD),
         mask=inside,
-        spacing_mm=grid.spacing_mm,
+        spacing_mm=grid.voxel_edges_mm,
         warn=False,
     )
     n_voxels = read.values.size if inside is None else int(np.count_nonzero(inside))

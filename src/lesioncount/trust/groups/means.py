@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import ScoreError
-from lesioncount.trust.groups.student import student_quantile
+from lesioncount.trust.groups.student import student_reach
 from lesioncount.trust.groups.totals import ByMember
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
 from lesioncount.trust.scores.estimate import Estimate
@@ -118,7 +118,7 @@ def _with_interval(mean: float, variance: float, df: int) -> Estimate:
     """On the scale of logarithms; without an interval where there is none that says anything."""
     if math.isnan(variance) or mean <= 0:
         return Estimate(mean)
-    reach = student_quantile((1 + CONFIDENCE) / 2, df) * math.sqrt(variance) / mean
+    reach = student_reach(1 - CONFIDENCE, df) * math.sqrt(variance) / mean
     if reach > _SAYS_NOTHING:
         return Estimate(mean)
     return Estimate(mean, mean * math.exp(-reach), mean * math.exp(reach))

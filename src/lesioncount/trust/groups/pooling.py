@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lesioncount.errors import ScoreError
-from lesioncount.trust.groups.student import student_cdf, student_quantile
+from lesioncount.trust.groups.student import student_reach, student_tails
 
 # With fewer degrees of freedom, a 95 % interval is wider than 25 standard errors: it says nothing.
 _FEWEST_DF = 1.0
@@ -74,13 +74,13 @@ class Pooled:
 
     def interval(self, confidence: float, /) -> tuple[float, float]:
         """Both ends of the interval."""
-        reach = student_quantile((1 + confidence) / 2, self.df) * self.standard_error
+        reach = student_reach(1 - confidence, self.df) * self.standard_error
         return self.value - reach, self.value + reach
 
     @property
     def p_value(self) -> float:
         """Two-sided, of the hypothesis that it is 0."""
-        return 2 * (1 - student_cdf(abs(self.value) / self.standard_error, self.df))
+        return student_tails(self.value / self.standard_error, self.df)
 
     @property
     def _doubt(self) -> float:

@@ -77,7 +77,7 @@ def rate_ratios(
     Raises
     ------
     MissingExtraError
-        Without statsmodels: ``pip install 'lesioncount[stats]'``.
+        Without statsmodels, which is in the extra ``[stats]``.
 
     Notes
     -----
