@@ -3,6 +3,7 @@
 import pytest
 
 import lesioncount as lc
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, ConformalFit
 
 OF_PEAKS = lc.Calibration(
@@ -13,7 +14,8 @@ OF_NEW = lc.Calibration(0.5, -0.25, counted="new", coupling=3.0, origin="the cou
 INTERVALS = ConformalFit(lc.Calibration(0.75, origin="half"), lc.ConformalCounts("interval", ((0.0, 0.5, 2.25),)))
 
 PEAKS, SADDLES = [0.95, 0.8, 0.6, 0.3, 0.41], [0.0, 0.5, 0.0, 0.1, 0.4]
-OTHERS, RISEN = [0.1, 0.5, 0.0, 0.05, 0.2], [0.9, 0.7, 0.6, 0.3, 0.405]
+TOUCHING = CandidateTable.of(PEAKS, saddle=SADDLES)
+CHANGING = CandidateTable.of(PEAKS, saddle=SADDLES, other=[0.1, 0.5, 0.0, 0.05, 0.2], risen=[0.9, 0.7, 0.6, 0.3, 0.405])
 
 
 @pytest.mark.parametrize(
@@ -31,8 +33,8 @@ def test_the_fingerprint_of_a_calibration_stays_so_that_a_run_can_be_resumed(fit
 
 def test_a_calibration_of_peaks_gives_the_numbers_that_it_gave():
     existence = [0.5613965605060128, 0.13473269542945532, 0.29202102289885695, 0.078537135846079, 0.0]
-    assert OF_PEAKS.existence(PEAKS, SADDLES) == pytest.approx(existence, rel=1e-13)
-    count = OF_PEAKS.distribution(PEAKS, SADDLES)
+    assert OF_PEAKS.existence(TOUCHING) == pytest.approx(existence, rel=1e-13)
+    count = OF_PEAKS.distribution(TOUCHING)
     assert count.mean() == pytest.approx(1.4583592683505047, rel=1e-13)
     expected = [0.20488939325131958, 0.36283082157400925, 0.26930635343647014, 0.11372226990526496]
     assert count.pmf()[:4] == pytest.approx(expected, rel=1e-13)
@@ -40,6 +42,6 @@ def test_a_calibration_of_peaks_gives_the_numbers_that_it_gave():
 
 def test_a_calibration_of_changes_gives_the_numbers_that_it_gave():
     existence = [0.042952845275199825, 0.0, 0.4881853381360123, 0.0, 0.0]
-    assert OF_NEW.existence(PEAKS, SADDLES, OTHERS, RISEN) == pytest.approx(existence, rel=1e-13)
+    assert OF_NEW.existence(CHANGING) == pytest.approx(existence, rel=1e-13)
     expected = [0.48983076588336516, 0.48920028482205763, 0.020968949294577245, 0.0, 0.0, 0.0]
-    assert OF_NEW.distribution(PEAKS, SADDLES, OTHERS, RISEN).pmf() == pytest.approx(expected, rel=1e-13)
+    assert OF_NEW.distribution(CHANGING).pmf() == pytest.approx(expected, rel=1e-13)

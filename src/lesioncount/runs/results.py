@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from lesioncount.coupling import DEFAULT_COUPLING
 from lesioncount.distributions.count_distribution import CountDistribution
@@ -23,7 +20,7 @@ from lesioncount.runs.record_files import no_record
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import CandidateTable, Counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +40,8 @@ class RunResults:
         What is counted: "lesions"; or of two scans of a patient the "new", "gone" or "persisting" ones.
     coupling : float
         Of changes.
+    component_counts : mapping of str to tuple of int
+        What the usual way counts at each threshold in each scan, where that is known without its map: of changes.
     """
 
     out: Path
@@ -50,6 +49,7 @@ class RunResults:
     scans: tuple[ScanSummary, ...]
     of: Counted = "lesions"
     coupling: float = DEFAULT_COUPLING
+    component_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def as_it_is(self) -> Calibration:
@@ -84,7 +84,7 @@ class RunResults:
     @property
     def n_members(self) -> int:
         """The number of maps of each scan; 1 unless they are an ensemble."""
-        return max((len(scan.existence) for scan in self.counted), default=1)
+        return max((len(scan.tables) for scan in self.counted), default=1)
 
     @property
     def has_members(self) -> bool:
@@ -112,14 +112,8 @@ class RunResults:
         # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
         # between totals is on average the sum of those of the scans: right too.)
         of_one = Calibration() if calibration is None else calibration
-        peaks, saddles = (
-            list(zip(*parts, strict=True)) or [()]
-            for parts in (
-                [scan.peak_probability for scan in self.counted],
-                [scan.saddle_probability for scan in self.counted],
-            )
-        )
-        return combined([_sum(of_one, b, d) for b, d in zip(peaks, saddles, strict=True)])
+        by_member = list(zip(*(scan.tables for scan in self.counted), strict=True)) or [()]
+        return combined([_sum(of_one, tables) for tables in by_member])
 
     def to_dataframe(self) -> pd.DataFrame:
         """A row for each scan, with the columns of ``counts.tsv``."""
@@ -146,13 +140,11 @@ class RunResults:
         return record
 
 
-def _sum(
-    calibration: Calibration, peaks: Sequence[NDArray[np.float64]], saddles: Sequence[NDArray[np.float64]]
-) -> CountDistribution:
+def _sum(calibration: Calibration, tables: Sequence[CandidateTable]) -> CountDistribution:
     """The total of scans by one map. Where nothing but candidates counts, they simply add up."""
     if calibration.has_extra or calibration.spread:
-        return SumOfCounts([calibration.distribution(b, d) for b, d in zip(peaks, saddles, strict=True)])
-    return calibration.distribution(np.concatenate([np.empty(0), *peaks]), np.concatenate([np.empty(0), *saddles]))
+        return SumOfCounts([calibration.distribution(table) for table in tables])
+    return calibration.distribution(CandidateTable.joined(tables))
 
 
 def read_results(out: str | Path) -> RunResults:

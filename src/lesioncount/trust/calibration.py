@@ -17,7 +17,7 @@ from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.heights import Counted, Heights, stands_out, uncorrected
+from lesioncount.trust.candidate_table import CandidateTable, Counted, TableLike, as_table
 from lesioncount.trust.nodes import FEWEST_NODES, n_nodes, normal_nodes
 
 # Closer to 0 and 1 than this, a probability is the saturation of a network, and its logit says nothing more.
@@ -170,34 +170,19 @@ class Calibration:
             raise CalibrationError(f"Expected a positive weight, but got {weight!r}.")
         return cls(offset=-math.log(weight), origin=f"positive weight {weight:g} of the loss")
 
-    def existence(
-        self,
-        probabilities: ArrayLike,
-        /,
-        saddles: ArrayLike | None = None,
-        others: ArrayLike | None = None,
-        risen: ArrayLike | None = None,
-        *,
-        among: float | None = None,
-    ) -> NDArray[np.float64]:
+    def existence(self, candidates: TableLike, /, *, among: float | None = None) -> NDArray[np.float64]:
         """Corrected existence probabilities, on average over scans that differ as a whole.
 
         Parameters
         ----------
-        probabilities : array_like of float
-            The highest probability of each candidate of a scan.
-        saddles : array_like of float, optional
-            Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
-        others : array_like of float, optional
-            Of changes: the probability at the other time where each candidate rises most above it.
-        risen : array_like of float, optional
-            Of changes: the probability of the candidate there. Default: that of its peak.
+        candidates : CandidateTable, Candidates, or array_like of float
+            Of a scan; where candidates do not touch, an array of the highest probability of each is enough.
         among : float, optional
             The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
-        heights = Heights.of(probabilities, saddles, others, risen)
-        shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(heights) if among is None else among)
-        return np.asarray(sum(w * self._at(heights, shift) for shift, w in zip(shifts, weights, strict=True)))
+        table = as_table(candidates)
+        shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(table) if among is None else among)
+        return np.asarray(sum(w * self._at(table, shift) for shift, w in zip(shifts, weights, strict=True)))
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one, in a typical scan: a threshold there is this one here."""
@@ -211,31 +196,17 @@ class Calibration:
             )
         return (low + high) / 2
 
-    def distribution(
-        self,
-        probabilities: ArrayLike,
-        /,
-        saddles: ArrayLike | None = None,
-        others: ArrayLike | None = None,
-        risen: ArrayLike | None = None,
-    ) -> CountDistribution:
+    def distribution(self, candidates: TableLike, /) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
-        existence, weights = self.at_nodes(probabilities, saddles, others, risen)
+        existence, weights = self.at_nodes(candidates)
         members = [self._with_extra(PoissonBinomial(one)) for one in existence]
         return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
 
-    def at_nodes(
-        self,
-        probabilities: ArrayLike,
-        /,
-        saddles: ArrayLike | None = None,
-        others: ArrayLike | None = None,
-        risen: ArrayLike | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def at_nodes(self, candidates: TableLike, /) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
-        heights = Heights.of(probabilities, saddles, others, risen)
-        shifts, weights = self._nodes(n_nodes(self.spread, len(heights.peaks)), self.seeming_count(heights))
-        return np.array([self._at(heights, shift) for shift in shifts]), weights
+        table = as_table(candidates)
+        shifts, weights = self._nodes(n_nodes(self.spread, len(table)), self.seeming_count(table))
+        return np.array([self._at(table, shift) for shift in shifts]), weights
 
     def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Shifts of the logit that a whole scan may have, which seems to have so many lesions, and their weights."""
@@ -243,22 +214,23 @@ class Calibration:
         crowd = math.log1p(among) - math.log1p(self.typical_count) if self.crowding else 0.0
         return self.crowding * crowd + self.spread * z, weights
 
-    def _at(self, heights: Heights, shift: float) -> NDArray[np.float64]:
+    def _at(self, table: CandidateTable, shift: float) -> NDArray[np.float64]:
         """Existence where the logits of the scan are shifted: f(peak), less f(saddle) where there is one."""
-        p, d = heights.peaks, heights.saddles
-        corrected = self._corrected(p, shift)
-        below = np.where(d > 0, self._corrected(d, shift), 0.0) if d.any() else 0.0
-        own = corrected - below
-        if heights.others is not None and heights.risen is not None:
-            then = np.where(heights.others > 0, self._corrected(heights.others, shift), 0.0)
-            changed = only_now(self._corrected(heights.risen, shift), below, then, self.coupling)
+        below = self._above_zero(table.saddle, shift) if table.touches else 0.0
+        own = self._corrected(table.peak, shift) - below
+        if table.is_of_changes:
+            then = self._above_zero(table["other"], shift)
+            changed = only_now(self._corrected(table["risen"], shift), below, then, self.coupling)
             own = own - changed if self.counted == "persisting" else changed
-        return np.where(stands_out(p, d, self.ripple), np.maximum(own, 0.0), 0.0)
+        return np.where(table.stands_out(self.ripple), np.maximum(own, 0.0), 0.0)
 
-    def seeming_count(self, heights: Heights) -> float:
+    def seeming_count(self, table: CandidateTable) -> float:
         """The count that a scan has as its map is: the sum of peaks, less saddles; of changes, as they seem."""
-        own = uncorrected(heights, self.counted, self.coupling)
-        return float(np.sum(own, where=stands_out(heights.peaks, heights.saddles, self.ripple)))
+        return float(np.sum(table.existence(self.counted, self.coupling), where=table.stands_out(self.ripple)))
+
+    def _above_zero(self, p: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
+        """Corrected, but for 0, which says that nothing is there."""
+        return np.where(p > 0, self._corrected(p, shift), 0.0)
 
     def _corrected(self, p: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
         if self.slope == 1 and self.offset + shift == 0:

@@ -11,7 +11,7 @@ from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_counted
 from lesioncount.runs.run_file import Run
 from lesioncount.runs.settings import CountedWith
-from lesioncount.trust.heights import Counted, uncorrected
+from lesioncount.trust.candidate_table import Counted
 
 # What is meant where nobody says which changes.
 _DEFAULT: Counted = "new"
@@ -51,26 +51,20 @@ def counts_of(results: ChangeResults, kind: Counted, /) -> RunResults:
         fingerprint=settings.fingerprints.get(kind),
     )
     run = Run(counted_with, results.run.jobs, None, results.run.status, results.run.versions, results.run.started)
-    scans = [_summary(record, pair, kind, settings.coupling) for record in results.records() for pair in record.pairs]
+    scans = [_summary(record, pair, kind) for record in results.records() for pair in record.pairs]
+    usual = {pair.name: pair.counts[kind].component_counts for course in results.compared for pair in course.pairs}
     failed = [ScanSummary(course.name, error=course.error) for course in results.failed]
-    return RunResults(results.out, run, (*scans, *failed), of=kind, coupling=settings.coupling)
+    return RunResults(results.out, run, (*scans, *failed), of=kind, coupling=settings.coupling, component_counts=usual)
 
 
-def _summary(record: CourseRecord, pair: PairRecord, kind: Counted, coupling: float) -> ScanSummary:
+def _summary(record: CourseRecord, pair: PairRecord, kind: Counted) -> ScanSummary:
     session = record.sessions[pair.before if kind == "gone" else pair.after]
-    count, heights = pair.counts[kind], record.heights(pair, kind)
-    assert heights.others is not None and heights.risen is not None  # noqa: S101, PT018 - for the type checker
     return ScanSummary(
         pair.name,
         files=session.files,
         map=session.map,
-        numbers=count.numbers,
-        existence=(uncorrected(heights, kind, coupling),),
-        peak_probability=(heights.peaks,),
-        saddle_probability=(heights.saddles,),
-        others=(heights.others,),
-        risen=(heights.risen,),
+        numbers=pair.counts[kind].numbers,
+        tables=(record.table(pair, kind),),
         warnings=session.warnings,
         n_dropped=session.n_dropped,
-        component_counts=count.component_counts,
     )

@@ -19,7 +19,7 @@ from lesioncount.runs.changes.settings import ComparedWith
 from lesioncount.runs.changes.tables import change_rows, lineage_rows
 from lesioncount.runs.plain import read_json, to_json, typed
 from lesioncount.runs.run_file import RUN_FILE, Status, time_now, versions_now
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
     import pandas as pd

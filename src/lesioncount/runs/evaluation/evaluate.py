@@ -17,8 +17,8 @@ from lesioncount.runs.evaluation.lesion_level import LesionLevel
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.runs.evaluation.notes import notes_on
 from lesioncount.runs.evaluation.scan_row import scan_rows
+from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.fitting import KnownTruth
-from lesioncount.trust.heights import Counted
 from lesioncount.trust.scores.summary import score_all
 
 _OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
@@ -124,13 +124,10 @@ def known_truth(
     owns = [t.match.owns for t in compared.truths if t.match is not None]
     return (
         KnownTruth.of(
-            [scan.peak_probability[0] for scan in compared.scans],
+            [scan.tables[0] for scan in compared.scans],
             [t.count for t in compared.truths],
             owns=owns if from_lesions else None,
             groups=compared.groups,
-            saddles=[scan.saddle_probability[0] for scan in compared.scans],
-            others=None if counted.of == "lesions" else [scan.others[0] for scan in compared.scans],
-            risen=None if counted.of == "lesions" else [scan.risen[0] for scan in compared.scans],
             counted=counted.of,
             coupling=counted.coupling,
         ),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from lesioncount.coupling import DEFAULT_COUPLING, margin_of
+from lesioncount.coupling import margin_of
 from lesioncount.trust.calibration import logit
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting.corrected import Height, only_now
-from lesioncount.trust.heights import Counted, Heights, uncorrected
+from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.nodes import normal_nodes
 
 # A peak that is no higher than its saddle, by rounding, has at least this probability of its own.
@@ -32,37 +32,6 @@ class Numbers(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """What maps say of the candidates of scans, and what is counted.
-
-    Attributes
-    ----------
-    heights : sequence of Heights
-        Of each scan.
-    counted : str
-        "lesions", or of two times "new", "gone" or "persisting".
-    coupling : float
-        Of changes.
-    """
-
-    heights: Sequence[Heights]
-    counted: Counted = "lesions"
-    coupling: float = DEFAULT_COUPLING
-
-    @classmethod
-    def of(cls, peaks: Sequence[ArrayLike], saddles: Sequence[ArrayLike] | None = None) -> Evidence:
-        """Of lesions."""
-        below = [None] * len(peaks) if saddles is None else saddles
-        return cls([Heights.of(p, d) for p, d in zip(peaks, below, strict=True)])
-
-    @property
-    def log_crowds(self) -> NDArray[np.float64]:
-        """Logarithm of one more than the count that each scan seems to have."""
-        seeming = [np.sum(uncorrected(one, self.counted, self.coupling)) for one in self.heights]
-        return np.log1p(np.array(seeming, dtype=np.float64))
-
-
-@dataclass(frozen=True, eq=False)
 class CorrectedCandidates:
     """Candidates of all scans at each node: probabilities, and their derivatives; what is expected of each scan."""
 
@@ -78,21 +47,17 @@ class CorrectedCandidates:
 class CandidatesOfScans:
     """The candidates of all scans, one after the other."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        heights, self._evidence = evidence.heights, evidence
-        sizes = [len(one.peaks) for one in heights]
-        self._peaks = logit(np.concatenate([np.empty(0), *(one.peaks for one in heights)]))
-        below = [np.broadcast_to(one.saddles, one.peaks.shape) for one in heights]
-        saddles = np.concatenate([np.empty(0), *below])
-        self._with_saddle = np.flatnonzero(saddles > 0)
-        self._saddles = logit(saddles[self._with_saddle])
-        others = [one.others for one in heights if one.others is not None]
-        self._others = np.concatenate(others) if others else None
-        self._risen = logit(np.concatenate([np.empty(0), *(one.risen for one in heights if one.risen is not None)]))
+    def __init__(self, truth: KnownTruth) -> None:
+        table, sizes, self._truth = CandidateTable.joined(truth.candidates), [*map(len, truth.candidates)], truth
+        self._peaks = logit(table.peak)
+        self._with_saddle = np.flatnonzero(table.saddle > 0)
+        self._saddles = logit(table.saddle[self._with_saddle])
+        self._others = table["other"] if table.is_of_changes else None
+        self._risen = logit(table["risen"]) if table.is_of_changes else None
         self.begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.n_of = np.array(sizes, dtype=np.int64)
         self._scan = np.repeat(np.arange(len(sizes)), sizes)
-        self.crowd = evidence.log_crowds
+        self.crowd = truth.log_crowds
         self.crowd -= self.crowd.mean() if sizes else 0.0
 
     def corrected(self, numbers: Numbers, n_nodes: int) -> CorrectedCandidates:
@@ -113,12 +78,12 @@ class CandidatesOfScans:
         if not len(self._saddles) and self._others is None:
             return peak
         saddle = self._at_saddles(slope, shift)
-        if self._others is None:
+        if self._others is None or self._risen is None:
             return peak - saddle
-        coupling = self._evidence.coupling
+        coupling = self._truth.coupling
         other = Height.of(logit(self._others), slope, shift + margin_of(coupling)).where(self._others > 0)
         changed = only_now(Height.of(self._risen, slope, shift), saddle, other, coupling)
-        return peak - saddle - changed if self._evidence.counted == "persisting" else changed
+        return peak - saddle - changed if self._truth.counted == "persisting" else changed
 
     def _at_saddles(self, slope: float, shift: NDArray[np.float64]) -> Height:
         """Of candidates without a saddle, 0."""

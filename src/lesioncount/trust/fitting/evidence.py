@@ -16,6 +16,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError, reason_of
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import TableLike
 from lesioncount.trust.conformal import ConformalCounts
 from lesioncount.trust.fitting.fit import MIN_SCANS, fit_calibration, is_enough
 from lesioncount.trust.fitting.known_truth import KnownTruth
@@ -107,12 +108,9 @@ class ConformalFit:
     calibration: Calibration
     conformal: ConformalCounts
 
-    def interval(
-        self, probabilities: Any, confidence: float, saddles: Any = None, others: Any = None, risen: Any = None
-    ) -> tuple[int, int]:
+    def interval(self, candidates: TableLike, confidence: float) -> tuple[int, int]:
         """Lowest and highest count, from what `Calibration.distribution` takes."""
-        distribution = self.calibration.distribution(probabilities, saddles, others, risen)
-        return self.conformal.interval(distribution, confidence)
+        return self.conformal.interval(self.calibration.distribution(candidates), confidence)
 
 
 @dataclass(frozen=True, eq=False)

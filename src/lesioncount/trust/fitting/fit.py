@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.fitting.candidates_of_scans import Evidence, Numbers
+from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.descent import minimum
 from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood
@@ -107,7 +107,7 @@ def fit_calibration(
         counted=truth.counted,
         coupling=truth.coupling + weight * (coupling - truth.coupling),
     )
-    return replace(fitted, ripple=_RIPPLE) if truth.has_saddles and weight > 0 else fitted
+    return replace(fitted, ripple=_RIPPLE) if truth.touches and weight > 0 else fitted
 
 
 def is_enough(truth: KnownTruth) -> bool:
@@ -119,7 +119,9 @@ def _best(truth: KnownTruth, near: Calibration | None) -> tuple[float, NDArray[n
     """The best coupling, the best point with it, and how much more probable than "as it is" they make the truth."""
     as_it_is = float(_likelihood(truth)(_AS_IT_IS, 1)[0].sum())
     nodes = _nodes_for(truth)
-    coupling, begun = (truth.coupling, []) if truth.others is None else _coupled(truth, _start(truth, near), nodes)
+    coupling, begun = (
+        (truth.coupling, []) if truth.counted == "lesions" else _coupled(truth, _start(truth, near), nodes)
+    )
     best = replace(truth, coupling=coupling)
     ends = [*begun, _lowest(_likelihood(best), _start(best, near), nodes)]
     point, value = min(ends, key=lambda end: end[1])
@@ -139,23 +141,16 @@ def _coupled(
 
 
 def _nodes_for(truth: KnownTruth) -> int:
-    return n_nodes(1.0, int(np.quantile([len(p) for p in truth.peaks], 0.9)))
+    return n_nodes(1.0, int(np.quantile([*map(len, truth.candidates)], 0.9)))
 
 
 def _typical_count(truth: KnownTruth) -> float:
     """The count that scans seem to have, in the middle of the scale of crowding."""
-    return float(np.expm1(_evidence(truth).log_crowds.mean()))
-
-
-def _evidence(truth: KnownTruth) -> Evidence:
-    return Evidence(truth.heights, truth.counted, truth.coupling)
+    return float(np.expm1(truth.log_crowds.mean()))
 
 
 def _likelihood(truth: KnownTruth) -> Likelihood:
-    if truth.owns is None:
-        return CountLikelihood(_evidence(truth), truth.counts)
-    n_owned = np.array([owns.sum() for owns in truth.owns])
-    return LesionLikelihood(_evidence(truth), truth.owns, np.maximum(truth.counts - n_owned, 0))
+    return CountLikelihood(truth) if truth.owns is None else LesionLikelihood(truth)
 
 
 def _start(truth: KnownTruth, near: Calibration | None) -> NDArray[np.float64]:

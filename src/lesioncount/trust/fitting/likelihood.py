@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lesioncount._kernels.true_count import probabilities_of_true_counts
-from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Evidence, Numbers
+from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Numbers
+from lesioncount.trust.fitting.known_truth import KnownTruth
 
 # Of so many scans, the truth is taken as beyond the model: a mask with forty lesions where the map has ten candidates.
 # Without this, one such scan would pull the whole calibration to itself.
@@ -32,15 +32,13 @@ class CountLikelihood:
 
     Parameters
     ----------
-    evidence : Evidence
-        What the maps say of the candidates of each scan.
-    counts : array_like of int
-        True counts.
+    truth : KnownTruth
+        Candidates and true counts.
     """
 
-    def __init__(self, evidence: Evidence, counts: ArrayLike) -> None:
-        self._candidates = CandidatesOfScans(evidence)
-        self._counts = np.asarray(counts, dtype=np.intp)
+    def __init__(self, truth: KnownTruth) -> None:
+        self._candidates = CandidatesOfScans(truth)
+        self._counts = truth.counts.astype(np.intp)
         self._size = np.maximum(self._counts, self._candidates.n_of)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -64,18 +62,15 @@ class LesionLikelihood:
 
     Parameters
     ----------
-    evidence : Evidence
-        What the maps say of the candidates of each scan.
-    owns : sequence of array_like of bool
-        Whether each candidate is a lesion.
-    n_extra : array_like of int
-        Lesions of each scan without a candidate of their own.
+    truth : KnownTruth
+        Candidates, whether each is a lesion, and true counts.
     """
 
-    def __init__(self, evidence: Evidence, owns: Sequence[ArrayLike], n_extra: ArrayLike) -> None:
-        self._candidates = CandidatesOfScans(evidence)
+    def __init__(self, truth: KnownTruth) -> None:
+        owns = truth.owns or ()
+        self._candidates = CandidatesOfScans(truth)
         self._is_lesion = np.concatenate([np.empty(0, bool), *owns]).astype(np.float64)
-        self._n_extra = np.asarray(n_extra, dtype=np.intp)
+        self._n_extra = np.maximum(truth.counts - [one.sum() for one in owns], 0).astype(np.intp)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
