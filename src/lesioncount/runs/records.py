@@ -251,7 +251,8 @@ class ScanRecord:
         fit = settings.calibration
         raw = [count.result.distribution for count in counts]
         together = combined(raw)
-        tables = tuple(CandidateTable.of_candidates(count.result.candidates) for count in counts)
+        features = () if fit is None else fit.features
+        tables = tuple(CandidateTable.of_candidates(count.result.candidates, *features) for count in counts)
         corrected = None if fit is None else combined([fit.calibration.distribution(table) for table in tables])
         calibration = None if fit is None else fit.calibration
         regions = region_counts(counts, calibration)
@@ -310,8 +311,8 @@ class ScanRecord:
         return to_json(content)
 
     @classmethod
-    def from_json(cls, text: str, *, is_ours: bool = False) -> Self:
-        """From text, which is ours if it carries our check sum.
+    def from_json(cls, text: str, *, is_ours: bool = False, features: Sequence[str] = ()) -> Self:
+        """From text, which is ours if it carries our check sum; tables have the features of its calibration, and these.
 
         ValueError, KeyError, TypeError or one of our errors if it is no record.
         """
@@ -323,7 +324,11 @@ class ScanRecord:
             raise ValueError("expected files, map, candidates and distribution of a scan that was counted")
         lesions = (given.lesions or ()) if is_ok else ()
         _check_lesions(lesions, n_members)
-        tables = tuple(map(CandidateTable.of_rows, _by_member(lesions, n_members))) if is_ok else ()
+        counted_with = None if given.settings is None else CountedWith.from_dict(given.settings)
+        if counted_with is not None and counted_with.calibration is not None:
+            features = (*counted_with.calibration.weights, *features)
+        of_maps = _by_member(lesions, n_members) if is_ok else ()
+        tables = tuple(CandidateTable.of_rows(rows, *features) for rows in of_maps)
         regions = read_region_counts(given.regions)
         summary = ScanSummary(
             given.scan,
@@ -345,7 +350,7 @@ class ScanRecord:
             raise ValueError("expected calibrated numbers and their distribution, or neither")
         return cls(
             summary,
-            None if given.settings is None else CountedWith.from_dict(given.settings),
+            counted_with,
             given.pmf if is_ok else (),
             given.pmf_calibrated,
             lesions,
@@ -353,7 +358,7 @@ class ScanRecord:
         )
 
 
-def read_record(out: Path, name: str, *, unchanged: bool = False) -> ScanRecord | None:
+def read_record(out: Path, name: str, *, unchanged: bool = False, features: Sequence[str] = ()) -> ScanRecord | None:
     """The record of a scan; None when there is none, or it is not one; or not ``unchanged``, if it must be."""
     path = out / record_in(out, name)
     try:
@@ -361,7 +366,7 @@ def read_record(out: Path, name: str, *, unchanged: bool = False) -> ScanRecord 
         is_ours = is_certified_text(path.name, text)
         if unchanged and not is_ours:
             return None
-        record = ScanRecord.from_json(text, is_ours=is_ours)
+        record = ScanRecord.from_json(text, is_ours=is_ours, features=features)
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None

@@ -147,16 +147,23 @@ def _sum(calibration: Calibration, tables: Sequence[CandidateTable]) -> CountDis
     return calibration.distribution(CandidateTable.joined(tables))
 
 
-def read_results(out: str | Path) -> RunResults:
-    """Read what a run has left in its folder."""
+def read_results(out: str | Path, *, features: Sequence[str] = ()) -> RunResults:
+    """Read what a run has left in its folder.
+
+    Parameters
+    ----------
+    out : path
+    features : sequence of str, optional
+        Further columns of the tables of candidates, such as ``volume``, beside those that its calibration needs.
+    """
     out = Path(out)
     run = read_run(out)
-    return RunResults(out, run, tuple(_summary(out, scan) for scan in run.scans))
+    return RunResults(out, run, tuple(_summary(out, scan, features) for scan in run.scans))
 
 
-def read_counted(out: Path) -> RunResults:
+def read_counted(out: Path, *, features: Sequence[str] = ()) -> RunResults:
     """The same, where scans that were counted must have their records."""
-    results = read_results(out)
+    results = read_results(out, features=features)
     for scan, summary in zip(results.run.scans, results.scans, strict=True):
         if scan.status == "ok" and not summary.is_counted:
             raise no_record(out, scan.name)
@@ -165,8 +172,8 @@ def read_counted(out: Path) -> RunResults:
     return results
 
 
-def _summary(out: Path, scan: RunScan) -> ScanSummary:
-    record = None if scan.error else read_record(out, scan.name)
+def _summary(out: Path, scan: RunScan, features: Sequence[str]) -> ScanSummary:
+    record = None if scan.error else read_record(out, scan.name, features=features)
     if record is not None and record.summary.is_counted:
         return record.summary
     # The run knows of scans that died before they had a record.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, Protocol, Self
+from operator import attrgetter
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,16 +19,26 @@ from lesioncount.errors import CalibrationError
 Counted = Literal["lesions", "new", "gone", "persisting"]
 
 
-class CandidateRow(Protocol):
-    """A candidate as a record has it."""
+@dataclass(frozen=True)
+class Feature:
+    """A property of candidates that a calibration can learn from.
 
-    @property
-    def height(self) -> float:
-        """The height of its peak."""
+    Attributes
+    ----------
+    of : callable
+        From the `Candidates` of a map, its values; from a row of a record, its value, or None where it is unknown.
+    scale : callable
+        From values to what is added to the logit, times a weight.
+    """
 
-    @property
-    def saddle_probability(self) -> float | None:
-        """The height of its saddle, where there is one."""
+    of: Callable[[Any], Any]
+    scale: Callable[[NDArray[np.float64]], NDArray[np.float64]] = np.asarray
+
+
+# To add one, add a line; ``lesioncount calibrate --feature`` lists them.
+FEATURES: Mapping[str, Feature] = {
+    "volume": Feature(attrgetter("volume_mm3"), np.log),
+}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,23 +108,25 @@ class CandidateTable:
         cls,
         candidates: Candidates,
         /,
-        *,
+        *features: str,
         other: NDArray[np.float64] | None = None,
         risen: NDArray[np.float64] | None = None,
     ) -> Self:
-        """From the candidates of a map; of changes, with what the map of the other time says of them."""
-        return cls._of_columns(candidates.peak_probability, candidates.saddle_probability, other, risen)
+        """From the candidates of a map, with some of `FEATURES`; of changes, with what the other map says."""
+        further = {name: np.asarray(FEATURES[name].of(candidates), dtype=np.float64) for name in _known(features)}
+        return cls._of_columns(candidates.peak_probability, candidates.saddle_probability, other, risen, **further)
 
     @classmethod
     def of_rows(
-        cls, rows: Sequence[CandidateRow], /, *, other: Iterable[float] | None = None, risen: Iterable[float] = ()
+        cls, rows: Sequence[Any], /, *features: str, other: ArrayLike | None = None, risen: ArrayLike | None = None
     ) -> Self:
-        """From the candidates of a record; of changes, with what it says of the other time."""
-        peak = _array(row.height for row in rows)
-        saddle = _array(row.saddle_probability or 0.0 for row in rows) if any(map(_has_saddle, rows)) else None
-        if other is None:
-            return cls._of_columns(peak, saddle)
-        return cls._of_columns(peak, saddle, _array(other), _array(risen))
+        """From rows of a record, which have a ``height`` and a ``saddle_probability`` or None; else as from a map."""
+        saddle = [row.saddle_probability for row in rows]
+        columns: dict[str, Any] = {"saddle": [one or 0.0 for one in saddle] if any(saddle) else None}
+        columns |= {"other": other, "risen": risen}
+        columns |= {name: [FEATURES[name].of(row) for row in rows] for name in _known(features)}
+        arrays = {name: np.array(of, dtype=np.float64) for name, of in columns.items() if of is not None}
+        return cls._of_columns(np.array([row.height for row in rows], dtype=np.float64), **arrays)
 
     @classmethod
     def joined(cls, tables: Iterable[CandidateTable], /) -> Self:
@@ -188,6 +201,22 @@ class CandidateTable:
         """Whether it knows what was there at the other time, in the columns ``other`` and ``risen``."""
         return "other" in self.names
 
+    def features(self, names: Iterable[str], /) -> NDArray[np.float64]:
+        """Some columns on the scale of their `FEATURES`, shape (K, J); all of their values must be known."""
+        found = [self._feature(name) for name in names]
+        return np.array(found, dtype=np.float64).reshape(len(found), len(self)).T
+
+    def _feature(self, name: str) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = FEATURES[name].scale(self[name]) if name in FEATURES else self[name]
+        n_unknown = len(self) - int(np.isfinite(found).sum())
+        if n_unknown:
+            raise CalibrationError(
+                f"The calibration needs the {name} of each candidate, which is unknown for {n_unknown} of {len(self)}. "
+                "Sizes are unknown where a map has no voxel size."
+            )
+        return found
+
     def existence(self, counted: Counted = "lesions", coupling: float = DEFAULT_COUPLING) -> NDArray[np.float64]:
         """The probability of each candidate as the maps have it: to be a lesion; or of changes, to be one of those."""
         own = self.peak - self.saddle if self.touches else self.peak
@@ -209,12 +238,12 @@ class CandidateTable:
 TableLike = CandidateTable | Candidates | ArrayLike
 
 
-def as_table(candidates: TableLike, /) -> CandidateTable:
-    """A table of candidates."""
+def as_table(candidates: TableLike, features: Iterable[str] = (), /) -> CandidateTable:
+    """A table of candidates; if it is made from those of a map, with some features."""
     if isinstance(candidates, CandidateTable):
         return candidates
     if isinstance(candidates, Candidates):
-        return CandidateTable.of_candidates(candidates)
+        return CandidateTable.of_candidates(candidates, *features)
     return CandidateTable(_PEAK, (np.asarray(candidates, dtype=np.float64),))
 
 
@@ -233,12 +262,8 @@ def _no_saddles(shape: tuple[int, ...]) -> NDArray[np.float64]:
     return zeros
 
 
-def _has_saddle(row: CandidateRow) -> bool:
-    return bool(row.saddle_probability)
-
-
-def _array(values: Iterable[float]) -> NDArray[np.float64]:
-    return np.array(list(values), dtype=np.float64)
+def _known(features: Iterable[str]) -> list[str]:
+    return [name for name in features if name in FEATURES]
 
 
 def _check(columns: Mapping[str, NDArray[np.float64]]) -> None:

@@ -100,8 +100,8 @@ class TestLikelihoods:
         known = replace(truth, owns=[o & m for o, m in zip(truth.owns, may_be, strict=True)])
         for likelihood in (CountLikelihood(truth), LesionLikelihood(known)):
             numeric = []
-            for step in 1e-6 * np.eye(len(NUMBERS)):
-                up, down = (likelihood(Numbers(*(np.array(NUMBERS) + sign * step)), 9)[0] for sign in (1, -1))
+            for step in 1e-6 * np.eye(len(NUMBERS.vector)):
+                up, down = (likelihood(Numbers.of_vector(NUMBERS.vector + sign * step), 9)[0] for sign in (1, -1))
                 numeric.append((up - down) / 2e-6)
             found, expected = likelihood(NUMBERS, 9)[1], np.transpose(numeric)
             # Where the higher of two changes places within the step, there is no derivative.

@@ -86,8 +86,8 @@ def likelihoods(saddles):
 def test_derivatives_are_those_of_the_values(saddles):
     for likelihood in likelihoods(saddles):
         numeric = []
-        for step in 1e-6 * np.eye(len(NUMBERS)):
-            up, down = (likelihood(Numbers(*(np.array(NUMBERS) + sign * step)), 9)[0] for sign in (1, -1))
+        for step in 1e-6 * np.eye(len(NUMBERS.vector)):
+            up, down = (likelihood(Numbers.of_vector(NUMBERS.vector + sign * step), 9)[0] for sign in (1, -1))
             numeric.append((up - down) / 2e-6)
         np.testing.assert_allclose(likelihood(NUMBERS, 9)[1], np.transpose(numeric), rtol=1e-5, atol=1e-8)
 

@@ -17,18 +17,18 @@ _Tables = Mapping[Counted, CandidateTable]
 _Calibrations = Mapping[Counted, Calibration]
 
 
-def table_of(step: LesionChanges, kind: Counted) -> CandidateTable:
+def table_of(step: LesionChanges, kind: Counted, *features: str) -> CandidateTable:
     """What both maps say of the candidates that may be new, gone or persisting."""
     of, rises = (step.before, step.fallen) if kind == "gone" else (step.after, step.risen)
-    return CandidateTable.of_candidates(of.candidates, other=rises.others, risen=rises.heights)
+    return CandidateTable.of_candidates(of.candidates, *features, other=rises.others, risen=rises.heights)
 
 
 def answers_of(step: LesionChanges, settings: ChangeSettings) -> tuple[Answer, ...]:
     """The answers of a pair of sessions."""
-    tables = {kind: table_of(step, kind) for kind in KINDS}
     recorded = settings.recorded
     as_it_is = {kind: recorded.as_it_is(kind) for kind in KINDS}
     given = {fit.calibration.counted: fit.calibration for fit in settings.calibrations}
+    tables = {kind: table_of(step, kind, *given.get(kind, as_it_is[kind]).weights) for kind in KINDS}
     return tuple(_answer(question, tables, as_it_is, given) for question in settings.questions)
 
 

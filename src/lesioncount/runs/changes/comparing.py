@@ -97,8 +97,8 @@ def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSetting
 def _count(
     kind: Counted, raw: PoissonBinomial, step: LesionChanges, components: tuple[int, ...], settings: ChangeSettings
 ) -> ChangeCount:
-    of, table = step.before if kind == "gone" else step.after, table_of(step, kind)
     fit = settings.fit(kind)
+    of, table = step.before if kind == "gone" else step.after, table_of(step, kind, *(fit.features if fit else ()))
     corrected = None if fit is None else fit.calibration.distribution(table)
     guaranteed = None
     if settings.conformal and fit is not None and fit.conformal is not None:

@@ -206,13 +206,13 @@ class CourseRecord:
         """What a run keeps at hand: everything but the single candidates."""
         return replace(self, sessions=tuple(replace(one, lesions=()) for one in self.sessions))
 
-    def table(self, pair: PairRecord, kind: Counted) -> CandidateTable:
+    def table(self, pair: PairRecord, kind: Counted, *features: str) -> CandidateTable:
         """What the maps say of the candidates that may be new, gone or persisting."""
         is_gone = kind == "gone"
         lesions = self.sessions[pair.before if is_gone else pair.after].lesions
         others = [(one.gone_after if is_gone else one.new_before) or 0.0 for one in lesions]
         risen = [(one.gone_height if is_gone else one.new_height) or 0.0 for one in lesions]
-        return CandidateTable.of_rows(lesions, other=others, risen=risen)
+        return CandidateTable.of_rows(lesions, *features, other=others, risen=risen)
 
     def to_json(self) -> str:
         """As text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lesioncount.errors import CalibrationError, MapFileError
@@ -100,7 +101,14 @@ def evaluate(
 
 
 def known_truth(
-    results: Path, truth: TruthOptions, /, *, of: Counted | None = None, from_lesions: bool = False, jobs: int = 1
+    results: Path,
+    truth: TruthOptions,
+    /,
+    *,
+    of: Counted | None = None,
+    from_lesions: bool = False,
+    features: Sequence[str] = (),
+    jobs: int = 1,
 ) -> tuple[KnownTruth, Compared]:
     """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
     if from_lesions and truth.masks is None and truth.reviews is None:
@@ -112,7 +120,7 @@ def known_truth(
             "To calibrate from lesions, leave the table out (--truth-counts): lesions and counts must be of the same "
             "masks."
         )
-    counted = read_countable(results, of)
+    counted = read_countable(results, of, features=features)
     if from_lesions and counted.of != "lesions":
         raise CalibrationError("Changes are calibrated from counts: leave --fit-from lesions out.")
     if counted.has_members:
@@ -130,6 +138,7 @@ def known_truth(
             groups=compared.groups,
             counted=counted.of,
             coupling=counted.coupling,
+            features=features,
         ),
         compared,
     )

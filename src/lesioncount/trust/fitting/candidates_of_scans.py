@@ -29,6 +29,18 @@ class Numbers(NamedTuple):
     extra_share: float
     extra_shape: float
     crowding: float = 0.0
+    weights: tuple[float, ...] = ()  # of features, in units of their standard deviations
+
+    @property
+    def vector(self) -> NDArray[np.float64]:
+        """All in one array, of 7 + J numbers."""
+        return np.array([*self[:-1], *self.weights])
+
+    @classmethod
+    def of_vector(cls, vector: NDArray[np.float64]) -> Numbers:
+        """The way back."""
+        n = len(cls._fields) - 1
+        return cls(*vector[:n].tolist())._replace(weights=tuple(vector[n:].tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +71,16 @@ class CandidatesOfScans:
         self._scan = np.repeat(np.arange(len(sizes)), sizes)
         self.crowd = truth.log_crowds
         self.crowd -= self.crowd.mean() if sizes else 0.0
+        mean, width = truth.usual_features
+        self.features = (table.features(truth.features) - mean) / width
 
     def corrected(self, numbers: Numbers, n_nodes: int) -> CorrectedCandidates:
         """Probabilities of all candidates at each node, under some numbers."""
         z, weights = normal_nodes(n_nodes)
         z = z[:, None]
         shift = numbers.offset + numbers.crowding * self.crowd[self._scan] + numbers.spread * z
+        if numbers.weights:
+            shift = shift + self.features @ np.array(numbers.weights)
         own = self._own(numbers.slope, shift)
         p = own.value
         if len(self._saddles) or self._others is not None:

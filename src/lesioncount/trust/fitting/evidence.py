@@ -159,6 +159,12 @@ class CalibrationFit:
         return cls(calibration, held_out, _conformal(truth, protocol, seed, group_edges))
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """The features of candidates that it needs, beside their probabilities."""
+        used = [self.calibration] if self.conformal is None else [self.calibration, self.conformal.calibration]
+        return tuple(dict.fromkeys(name for one in used for name in one.weights))
+
+    @property
     def fingerprint(self) -> str:
         """A short name that changes with anything that a count depends on."""
         parts: list[Any] = [self.calibration.to_dict()]

@@ -16,6 +16,9 @@ from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable, Counted, TableLike, as_table
 
+# A feature that differs by less than this share is constant, and what is left of it is rounding.
+_CONSTANT = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class KnownTruth:
@@ -35,6 +38,9 @@ class KnownTruth:
         What the counts are of. All but the first need tables with what was there at the other time.
     coupling : float
         How far the doubt about a place was taken to be the same at both times.
+    features : sequence of str, optional
+        Columns of the tables that a calibration learns from, beside probabilities; from `Candidates`, some of
+        `candidate_table.FEATURES`.
     """
 
     candidates: tuple[CandidateTable, ...]
@@ -43,6 +49,7 @@ class KnownTruth:
     groups: tuple[Hashable, ...] = ()
     counted: Counted = "lesions"
     coupling: float = DEFAULT_COUPLING
+    features: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -54,9 +61,10 @@ class KnownTruth:
         groups: Sequence[Hashable] | None = None,
         counted: Counted = "lesions",
         coupling: float = DEFAULT_COUPLING,
+        features: Sequence[str] = (),
     ) -> Self:
         """Check, and bring into shape."""
-        tables = tuple(map(_checked, candidates))
+        tables = tuple(_checked(one, features) for one in candidates)
         try:
             truth = np.asarray(counts, dtype=np.float64)
         except (TypeError, ValueError):
@@ -77,7 +85,7 @@ class KnownTruth:
         names = tuple(range(len(tables))) if groups is None else tuple(groups)
         if len(names) != len(tables):
             raise CalibrationError(f"Expected a group for each of {len(tables)} scans, but got {len(names)}.")
-        return cls(tables, truth.astype(np.int64), held, names, counted, coupling)
+        return cls(tables, truth.astype(np.int64), held, names, counted, coupling, tuple(features))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -92,6 +100,15 @@ class KnownTruth:
         """Logarithm of one more than the count that each scan seems to have."""
         seeming = [np.sum(table.existence(self.counted, self.coupling)) for table in self.candidates]
         return np.log1p(np.array(seeming, dtype=np.float64))
+
+    @property
+    def usual_features(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and standard deviation of each feature; of one that is always the same, an infinite one."""
+        x = CandidateTable.joined(self.candidates).features(self.features)
+        if not len(x):
+            return np.zeros(len(self.features)), np.full(len(self.features), np.inf)
+        mean, width = x.mean(axis=0), x.std(axis=0)
+        return mean, np.where(width > _CONSTANT * (1 + np.abs(mean)), width, np.inf)
 
     @property
     def as_it_is(self) -> Calibration:
@@ -137,8 +154,10 @@ class KnownTruth:
         return parts
 
 
-def _checked(candidates: TableLike) -> CandidateTable:
-    """A table of candidates, from arrays that are probabilities."""
-    return (
-        as_table(candidates) if isinstance(candidates, CandidateTable | Candidates) else CandidateTable.of(candidates)
-    )
+def _checked(candidates: TableLike, features: Sequence[str]) -> CandidateTable:
+    """A table of candidates with these features, from arrays that are probabilities."""
+    if not isinstance(candidates, CandidateTable | Candidates):
+        candidates = CandidateTable.of(candidates)
+    table = as_table(candidates, features)
+    table.features(features)  # raises if one is missing
+    return table

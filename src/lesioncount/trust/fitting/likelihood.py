@@ -24,7 +24,7 @@ class Likelihood(Protocol):
     """Log-likelihoods of scans, with their gradients."""
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
+        """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
 
 
 class CountLikelihood:
@@ -42,7 +42,7 @@ class CountLikelihood:
         self._size = np.maximum(self._counts, self._candidates.n_of)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
+        """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
         at = self._candidates.corrected(numbers, n_nodes)
         probability, by_mean, by_shape = (np.empty(at.extra.shape) for _ in range(3))
         by_p = np.empty(at.p.shape)
@@ -73,7 +73,7 @@ class LesionLikelihood:
         self._n_extra = np.maximum(truth.counts - [one.sum() for one in owns], 0).astype(np.intp)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
+        """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
         at = self._candidates.corrected(numbers, n_nodes)
         log_extra, by_mean, by_shape = _log_negative_binomial(self._n_extra, at.extra, numbers.extra_shape)
         log_extra, trust = _robust(log_extra, self._n_extra)
@@ -95,8 +95,9 @@ def _gradient(
     by_shape: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Derivatives by the seven numbers, (scans, 7), from those by what each node has; ``shares`` weighs the nodes."""
-    by_offset = candidates.sums(by_p * at.by_offset)
+    """Derivatives by all numbers, (scans, 7 + J), from those by what each node has; ``shares`` weighs the nodes."""
+    by_shift = by_p * at.by_offset
+    by_offset = candidates.sums(by_shift)
     parts = (
         candidates.sums(by_p * at.by_slope),
         by_offset,
@@ -105,6 +106,7 @@ def _gradient(
         by_mean * at.expected,
         by_shape,
         by_offset * candidates.crowd,
+        *(candidates.sums(by_shift * x) for x in candidates.features.T),
     )
     return np.stack([(shares * part).sum(axis=0) for part in parts], axis=1)
 
