@@ -137,7 +137,6 @@ def test_a_folder_that_an_older_checkout_left_is_no_module(tmp_path, monkeypatch
         ("lc.scores.Estimate(0.5).estimate", "Estimate.estimate", "Estimate.value"),
         ("lc.Calibration(missed_rate=0.5)", "Calibration(missed_rate=…)", "extra_rate="),
         ("lc.Calibration(extra_rate=0.5).missed_rate", "Calibration.missed_rate", "Calibration.extra_rate"),
-        ("lc.fitting.KnownTruth.of([[0.5]], [1]).existence[0]", "KnownTruth.existence", "KnownTruth.peaks"),
     ],
 )
 def test_old_names_say_what_to_write_and_until_when(expression, old, new):

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
     from lesioncount.trust.calibration import Calibration
+    from lesioncount.trust.candidate_table import CandidateTable
     from lesioncount.trust.conformal import ConformalCounts
 
 __all__ = [
     "PROTOCOLS",
     "Calibration",
     "Candidate",
+    "CandidateTable",
     "Candidates",
     "ConformalCounts",
     "CountTable",
@@ -63,6 +65,7 @@ __all__ = [
 # Imported when they are asked for: only some callers need them.
 _NAMES = {
     "Calibration": "lesioncount.trust.calibration",
+    "CandidateTable": "lesioncount.trust.candidate_table",
     "ConformalCounts": "lesioncount.trust.conformal",
     "CountTable": "lesioncount.runs",
     "LesionChanges": "lesioncount.changes",

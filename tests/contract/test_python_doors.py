@@ -10,6 +10,7 @@ from lesioncount.errors import CalibrationError
 from lesioncount.runs import Settings, count_batch
 from lesioncount.runs.changes import ChangeSettings, compare_batch
 from lesioncount.runs.changes.as_counts import read_countable
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit
 
 OTHER = lc.CountingProtocol(threshold=0.3)
@@ -97,7 +98,7 @@ class TestACalibrationThatDoesNotFit:
         with pytest.raises(CalibrationError, match=r"fitted for the number of gone lesions, .* that of lesions"):
             lc.Calibration(counted="gone").distribution([0.5])
         with pytest.raises(CalibrationError, match=r"fitted for the number of lesions, .* that of changes"):
-            lc.Calibration().distribution([0.5], None, [0.2])
+            lc.Calibration().distribution(CandidateTable.of([0.5], other=[0.2]))
 
 
 def test_a_calibration_that_fits_is_taken_at_every_door(tmp_path):

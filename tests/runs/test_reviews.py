@@ -330,7 +330,7 @@ def test_twenty_reviewed_scans_calibrate(tmp_path, fit_from, rng):
     results = counted(tmp_path, scans)
     ann = SimulatedReader(results)
     for scan in list(scans)[:20]:
-        for label, existence in enumerate(results.record(scan).summary.existence[0], start=1):
+        for label, existence in enumerate(results.record(scan).summary.tables[0].peak, start=1):
             ann.decide(scan, label, "lesion" if rng.random() < existence else "none")
         ann.done(scan)
     file = tmp_path / "calibration.json"
@@ -405,4 +405,4 @@ def test_calibration_that_shares_a_shift_learns_from_decisions_in_the_record(res
     SimulatedReader(results).decide("a", 1, "none")
     shared = Calibration(spread=2.0)
     after = _review(results, "a").count(shared).existence[1:]
-    assert (after < shared.existence(results.record("a").summary.existence[0])[1:]).all()
+    assert (after < shared.existence(results.record("a").summary.tables[0])[1:]).all()

@@ -37,5 +37,6 @@ def test_the_summary_of_a_scan_arrives_whole(tmp_path, rng):
     assert arrived.numbers == summary.numbers
     assert arrived.files == summary.files
     assert arrived.map is summary.map  # held once
-    assert arrived.existence[0].tolist() == summary.existence[0].tolist()
-    assert arrived.saddle_probability[0] is summary.saddle_probability[0]
+    assert arrived.tables[0].peak.tolist() == summary.tables[0].peak.tolist()
+    assert arrived.tables[0].names is summary.tables[0].names  # held once
+    assert arrived.tables[0].saddle is summary.tables[0].saddle

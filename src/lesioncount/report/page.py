@@ -179,8 +179,10 @@ def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
 
 def _in_plain_words(calibration: Calibration) -> str:
     """What a calibration does to a count."""
-    opened, settled = calibration.existence([_OPEN, _SETTLED], among=calibration.typical_count)
-    changed = f"a candidate with a probability of {_OPEN} in the map exists with probability {opened:.2f}"
+    typical = calibration.of_typical_candidates
+    opened, settled = typical.existence([_OPEN, _SETTLED], among=calibration.typical_count)
+    of = f" and typical {' and '.join(calibration.weights)}" if calibration.weights else ""
+    changed = f"a candidate with a probability of {_OPEN} in the map{of} exists with probability {opened:.2f}"
     return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
 
 

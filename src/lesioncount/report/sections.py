@@ -80,7 +80,7 @@ class Section:
     @property
     def share_left_out(self) -> float:
         """Their share of the variance; of an ensemble, on average over members, for each has shares of its own."""
-        return sum(row.variance_share for row in self.left_out) / len(self.scan.existence)
+        return sum(row.variance_share for row in self.left_out) / len(self.scan.tables)
 
 
 @dataclass(frozen=True)

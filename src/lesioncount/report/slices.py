@@ -106,7 +106,7 @@ def _cut_whole(
     """Whole slices, from a map that is held."""
     count = _counted_again(scan, counted_with) if count is None else count
     source, candidates, shades = count.source, count.result.candidates, count.shades
-    if source.shape != scan.grid.shape or len(candidates) != len(scan.existence[0]) or shades is None:
+    if source.shape != scan.grid.shape or len(candidates) != len(scan.tables[0]) or shades is None:
         raise MapFileError(f"{source.path} has changed: it has shape {source.shape}, {len(candidates)} candidates.")
     for lesion in lesions:
         row = lesion.label - 1

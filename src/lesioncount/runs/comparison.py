@@ -182,6 +182,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         masks=masks,
         matches={} if reviews is None else reviews.matches,
         counted_with=results.run.counted_with,
+        component_counts=results.component_counts,
         read_maps=read_maps and not results.has_members,
     )
     truths = _in_order(results_of(look, known, jobs=jobs))
@@ -214,18 +215,20 @@ def _truth_of(
     masks: _Masks | None,
     matches: Mapping[str, LesionMatch],
     counted_with: CountedWith,
+    component_counts: Mapping[str, tuple[int, ...]],
     read_maps: bool,
 ) -> ScanTruth:
     reviewed = matches.get(scan.name)
     if reviewed is not None:
         again = _counted_again(scan, counted_with, keep_runs=False) if read_maps else None
-        match = reviewed if len(scan.existence) == 1 else None  # of an ensemble, one member was reviewed
+        match = reviewed if len(scan.tables) == 1 else None  # of an ensemble, one member was reviewed
         return ScanTruth(reviewed.n_lesions, None, match, None if again is None else again.counts_at)
     lesions = None if masks is None else masks.lesions(scan, counted_with)
     n_drawn = None if lesions is None else len(lesions)
     count = table.count_of(scan) if table is not None else n_drawn or 0
-    if scan.component_counts or not read_maps:  # changes have been counted the usual way already
-        return ScanTruth(count, n_drawn, None, scan.component_counts or None)
+    usual = component_counts.get(scan.name)
+    if usual or not read_maps:  # changes have been counted the usual way already
+        return ScanTruth(count, n_drawn, None, usual or None)
     again = _counted_again(scan, counted_with, keep_runs=lesions is not None)
     match = None if lesions is None else _matched(again.result.candidates, lesions)
     return ScanTruth(count, n_drawn, match, again.counts_at)
@@ -310,7 +313,7 @@ def _counted_again(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: b
         thresholds=THRESHOLDS,
         **counted_with.reading.to_dict(),
     )
-    if not np.array_equal(again.result.existence, scan.existence[0]):
+    if not np.array_equal(again.result.existence, scan.tables[0].existence()):
         raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
     return again
 

@@ -90,7 +90,7 @@ class FileCount:
     @property
     def existence(self) -> NDArray[np.float64]:
         """The probability of each candidate, as counted."""
-        return self.record.summary.existence[0] if self.is_counted else np.empty(0)
+        return self.record.summary.tables[0].existence() if self.is_counted else np.empty(0)
 
     @property
     def lesions(self) -> tuple[LesionRow, ...]:

@@ -120,10 +120,7 @@ def lesion_rows(counts: Sequence[ScanCount], calibration: Calibration | None) ->
     """Rows of all candidates; of several members, each with the number of its member."""
     rows: list[LesionRow] = []
     for number, count in enumerate(counts, start=1):
-        found = count.result.candidates
-        corrected = (
-            None if calibration is None else calibration.existence(found.peak_probability, found.saddle_probability)
-        )
+        corrected = None if calibration is None else calibration.existence(count.result.candidates)
         rows += _rows_of_map(count, corrected, number if len(counts) > 1 else None)
     return tuple(rows)
 

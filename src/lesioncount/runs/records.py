@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts, combined
@@ -37,14 +36,13 @@ from lesioncount.runs.scan_numbers import (
 from lesioncount.runs.sent import Sent
 from lesioncount.runs.settings import CountedWith, Settings
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 
 if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
 FORMAT_VERSION = 1
 
-_Numbers = NDArray[np.float64]
-MapHeights = tuple[_Numbers, _Numbers, _Numbers | None, _Numbers | None]
 
 # Existence is a difference of two numbers that are written with all their digits.
 _ROUNDING = 1e-12
@@ -97,16 +95,8 @@ class ScanSummary(Sent):
         Of an ensemble, the map of its first member.
     numbers : ScanNumbers or None
         Its row of ``counts.tsv``; None when counting failed.
-    existence : tuple of array
-        Existence probabilities as counted: one array, or one per member of an ensemble.
-    peak_probability, saddle_probability : tuple of array
-        In the same order, the heights that they are the difference of; of regions, saddles are 0.
-    others : tuple of array
-        Of changes: in the same order, the probability at the other time where each rises most above it; else empty.
-    risen : tuple of array
-        Of changes: the probability of the candidate there; else empty.
-    component_counts : tuple of int
-        Of changes: what the usual way counts at each threshold; else empty.
+    tables : tuple of CandidateTable
+        The candidates as counted: one table, or one per member of an ensemble.
     members : tuple of MemberNumbers
         None unless it is an ensemble.
     warnings : tuple of str
@@ -123,25 +113,15 @@ class ScanSummary(Sent):
     files: FileFacts | None = None
     map: MapFacts | None = None
     numbers: ScanNumbers | None = None
-    existence: tuple[NDArray[np.float64], ...] = ()
-    peak_probability: tuple[NDArray[np.float64], ...] = ()
-    saddle_probability: tuple[NDArray[np.float64], ...] = ()
+    tables: tuple[CandidateTable, ...] = ()
     members: tuple[MemberNumbers, ...] = ()
     warnings: tuple[str, ...] = ()
     n_dropped: int = 0
-    others: tuple[NDArray[np.float64], ...] = ()
-    risen: tuple[NDArray[np.float64], ...] = ()
-    component_counts: tuple[int, ...] = ()
     regions: tuple[RegionNumbers, ...] = ()
     answers: tuple[Answer, ...] = ()
 
     def __post_init__(self) -> None:
-        """Hold once what is the same: of regions, existence is the height of the peak, and saddles are 0."""
-        pairs = zip(self.existence, self.peak_probability, strict=False)
-        same = tuple(b if a is b or np.array_equal(a, b) else a for a, b in pairs)
-        saddles = tuple(map(_saddles_held_once, self.saddle_probability))
-        object.__setattr__(self, "existence", same or self.existence)
-        object.__setattr__(self, "saddle_probability", saddles)
+        """Hold the facts of equal maps once."""
         object.__setattr__(self, "map", None if self.map is None else _held_once(self.map))
 
     @property
@@ -178,16 +158,9 @@ class ScanSummary(Sent):
         """Whether the members of an ensemble differ by more than they are unsure of themselves."""
         return self.numbers is not None and self.numbers.ensemble is not None and self.numbers.ensemble.disagrees
 
-    @property
-    def heights(self) -> tuple[MapHeights, ...]:
-        """What each map says of its candidates, as a calibration takes it: peaks, saddles, and others and risen."""
-        none = (None,) * len(self.peak_probability)
-        others, risen = self.others or none, self.risen or none
-        return tuple(zip(self.peak_probability, self.saddle_probability, others, risen, strict=True))
-
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
-        return combined([calibration.distribution(*one) for one in self.heights])
+        return combined([calibration.distribution(table) for table in self.tables])
 
     def row(self) -> dict[str, Any]:
         """The cells of its row in ``counts.tsv``."""
@@ -245,18 +218,6 @@ def _held_once(facts: MapFacts) -> MapFacts:
     return facts
 
 
-def _saddles_held_once(saddles: NDArray[np.float64]) -> NDArray[np.float64]:
-    none = _no_saddles(len(saddles))
-    return saddles if saddles is not none and saddles.any() else none
-
-
-@lru_cache(maxsize=1024)
-def _no_saddles(n: int) -> NDArray[np.float64]:
-    zeros = np.zeros(n)
-    zeros.flags.writeable = False  # many scans have it
-    return zeros
-
-
 @dataclass(frozen=True, eq=False)
 class ScanRecord:
     """Everything about the count of a scan: what its JSON file holds.
@@ -291,7 +252,9 @@ class ScanRecord:
         fit = settings.calibration
         raw = [count.result.distribution for count in counts]
         together = combined(raw)
-        corrected = None if fit is None else _corrected(counts, fit)
+        features = () if fit is None else fit.features
+        tables = tuple(CandidateTable.of_candidates(count.result.candidates, *features) for count in counts)
+        corrected = None if fit is None else combined([fit.calibration.distribution(table) for table in tables])
         calibration = None if fit is None else fit.calibration
         regions = region_counts(counts, calibration)
         summary = ScanSummary(
@@ -303,12 +266,10 @@ class ScanRecord:
                 CountNumbers.of(together),
                 None if corrected is None else CountNumbers.of(corrected),
                 None if fit is None else fit.fingerprint,
-                _guaranteed(counts, fit) if settings.conformal else None,
+                _guaranteed(tables, fit) if settings.conformal else None,
                 EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
             ),
-            existence=tuple(count.result.existence for count in counts),
-            peak_probability=tuple(count.result.candidates.peak_probability for count in counts),
-            saddle_probability=tuple(count.result.candidates.saddle_probability for count in counts),
+            tables=tables,
             members=_members(counts, raw) if len(counts) > 1 else (),
             warnings=_once_each(warning for count in counts for warning in count.warnings),
             n_dropped=sum(count.result.candidates.n_dropped for count in counts),
@@ -351,8 +312,8 @@ class ScanRecord:
         return to_json(content)
 
     @classmethod
-    def from_json(cls, text: str, *, is_ours: bool = False) -> Self:
-        """From text, which is ours if it carries our check sum.
+    def from_json(cls, text: str, *, is_ours: bool = False, features: Sequence[str] = ()) -> Self:
+        """From text, which is ours if it carries our check sum; tables have the features of its calibration, and these.
 
         ValueError, KeyError, TypeError or one of our errors if it is no record.
         """
@@ -364,11 +325,11 @@ class ScanRecord:
             raise ValueError("expected files, map, candidates and distribution of a scan that was counted")
         lesions = (given.lesions or ()) if is_ok else ()
         _check_lesions(lesions, n_members)
-        existence = _by_member(lesions, n_members, lambda row: row.existence) if is_ok else ()
-        heights, saddles = existence, tuple(_no_saddles(len(one)) for one in existence)
-        if any(row.peak_probability is not None or row.saddle_probability for row in lesions):
-            heights = _by_member(lesions, len(existence), lambda row: row.height)
-            saddles = _by_member(lesions, len(existence), lambda row: row.saddle_probability or 0.0)
+        counted_with = None if given.settings is None else CountedWith.from_dict(given.settings)
+        if counted_with is not None and counted_with.calibration is not None:
+            features = (*counted_with.calibration.weights, *features)
+        of_maps = _by_member(lesions, n_members) if is_ok else ()
+        tables = tuple(CandidateTable.of_rows(rows, *features) for rows in of_maps)
         regions = read_region_counts(given.regions)
         summary = ScanSummary(
             given.scan,
@@ -376,10 +337,8 @@ class ScanRecord:
             files=given.input,
             map=given.map if is_ok else None,
             numbers=ScanNumbers.from_row(given.row()) if is_ok else None,
-            existence=existence,
-            peak_probability=heights,
-            saddle_probability=saddles,
-            members=_members_read(given.members, existence),
+            tables=tables,
+            members=_members_read(given.members, tables),
             warnings=given.warnings,
             n_dropped=given.n_dropped,
             regions=tuple(one.numbers for one in regions),
@@ -392,7 +351,7 @@ class ScanRecord:
             raise ValueError("expected calibrated numbers and their distribution, or neither")
         return cls(
             summary,
-            None if given.settings is None else CountedWith.from_dict(given.settings),
+            counted_with,
             given.pmf if is_ok else (),
             given.pmf_calibrated,
             lesions,
@@ -400,7 +359,7 @@ class ScanRecord:
         )
 
 
-def read_record(out: Path, name: str, *, unchanged: bool = False) -> ScanRecord | None:
+def read_record(out: Path, name: str, *, unchanged: bool = False, features: Sequence[str] = ()) -> ScanRecord | None:
     """The record of a scan; None when there is none, or it is not one; or not ``unchanged``, if it must be."""
     path = out / record_in(out, name)
     try:
@@ -408,22 +367,14 @@ def read_record(out: Path, name: str, *, unchanged: bool = False) -> ScanRecord 
         is_ours = is_certified_text(path.name, text)
         if unchanged and not is_ours:
             return None
-        record = ScanRecord.from_json(text, is_ours=is_ours)
+        record = ScanRecord.from_json(text, is_ours=is_ours, features=features)
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None
 
 
-def _corrected(counts: Sequence[ScanCount], fit: CalibrationFit) -> CountDistribution:
-    found = [count.result.candidates for count in counts]
-    return combined([fit.calibration.distribution(one.peak_probability, one.saddle_probability) for one in found])
-
-
-def _guaranteed(counts: Sequence[ScanCount], fit: CalibrationFit | None) -> tuple[int, int] | None:
-    if fit is None or fit.conformal is None:
-        return None
-    found = counts[0].result.candidates
-    return fit.conformal.interval(found.peak_probability, CONFIDENCE, found.saddle_probability)
+def _guaranteed(tables: Sequence[CandidateTable], fit: CalibrationFit | None) -> tuple[int, int] | None:
+    return None if fit is None or fit.conformal is None else fit.conformal.interval(tables[0], CONFIDENCE)
 
 
 def _members(counts: Sequence[ScanCount], raw: Sequence[CountDistribution]) -> tuple[MemberNumbers, ...]:
@@ -441,13 +392,11 @@ def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(first.values())
 
 
-def _members_read(
-    rows: Sequence[dict[str, Any]], existence: Sequence[NDArray[np.float64]]
-) -> tuple[MemberNumbers, ...]:
+def _members_read(rows: Sequence[dict[str, Any]], tables: Sequence[CandidateTable]) -> tuple[MemberNumbers, ...]:
     """Members of an ensemble, if it is one. Those of version 0.1 do not have the median."""
     return tuple(
-        MemberNumbers.from_row({"count_median": PoissonBinomial(of).median()} | row)
-        for row, of in zip(rows, existence if rows else (), strict=True)
+        MemberNumbers.from_row({"count_median": PoissonBinomial(of.existence()).median()} | row)
+        for row, of in zip(rows, tables if rows else (), strict=True)
     )
 
 
@@ -466,13 +415,11 @@ def _check_lesions(lesions: Sequence[LesionRow], n_members: int) -> None:
             raise ValueError("expected peaks above their saddles, and their difference as existence")
 
 
-def _by_member(
-    lesions: Sequence[LesionRow], n_members: int, value: Callable[[LesionRow], float]
-) -> tuple[NDArray[np.float64], ...]:
-    """A number of each candidate, one array per member of an ensemble."""
+def _by_member(lesions: Sequence[LesionRow], n_members: int) -> Sequence[Sequence[LesionRow]]:
+    """The candidates of each member of an ensemble; all of them, if it is none."""
     if n_members == 1:
-        return (np.array([value(row) for row in lesions], dtype=np.float64),)
-    by_member: list[list[float]] = [[] for _ in range(n_members)]
+        return (lesions,)
+    by_member: list[list[LesionRow]] = [[] for _ in range(n_members)]
     for row in lesions:
-        by_member[_member_of(row) - 1].append(value(row))
-    return tuple(np.array(values, dtype=np.float64) for values in by_member)
+        by_member[_member_of(row) - 1].append(row)
+    return by_member

@@ -174,7 +174,7 @@ def regional_count(count: ScanCount, calibration: Calibration) -> RegionalCount:
     """The count of a map by region, as a calibration has it; without regions, there are none."""
     result = count.result
     members = {} if result.places is None else result.places.members
-    return RegionalCount(calibration, result.candidates.peak_probability, result.candidates.saddle_probability, members)
+    return RegionalCount(calibration, result.candidates, members)
 
 
 def _region(name: str, raw: Sequence[RegionalCount], corrected: Sequence[RegionalCount]) -> RegionCount:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from lesioncount.runs.record_files import check_records, no_record
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.run_file import Run, RunScan, read_run
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,8 @@ class RunResults:
         What is counted: "lesions"; or of two scans of a patient the "new", "gone" or "persisting" ones.
     coupling : float
         Of changes.
+    component_counts : mapping of str to tuple of int
+        What the usual way counts at each threshold in each scan, where that is known without its map: of changes.
     """
 
     out: Path
@@ -51,6 +53,7 @@ class RunResults:
     scans: tuple[ScanSummary, ...]
     of: Counted = "lesions"
     coupling: float = DEFAULT_COUPLING
+    component_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def as_it_is(self) -> Calibration:
@@ -85,7 +88,7 @@ class RunResults:
     @property
     def n_members(self) -> int:
         """The number of maps of each scan; 1 unless they are an ensemble."""
-        return max((len(scan.existence) for scan in self.counted), default=1)
+        return max((len(scan.tables) for scan in self.counted), default=1)
 
     @property
     def has_members(self) -> bool:
@@ -115,15 +118,13 @@ class RunResults:
         # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
         # between totals is on average the sum of those of the scans: right too.)
         if calibration is not None and self.counted and (calibration.has_extra or calibration.spread):
-            counts = [[calibration.distribution(*one) for one in scan.heights] for scan in self.counted]
+            counts = [[calibration.distribution(table) for table in scan.tables] for scan in self.counted]
             return combined([SumOfCounts(one) for one in zip(*counts, strict=True)])
         # Where nothing but candidates counts, those of all scans add up.
-        existence = [
-            scan.existence if calibration is None else tuple(calibration.existence(*one) for one in scan.heights)
-            for scan in self.counted
-        ]
-        members = list(zip(*existence, strict=True)) or [()]
-        return combined([PoissonBinomial(np.concatenate([np.empty(0), *one])) for one in members])
+        of = self.as_it_is if calibration is None else calibration
+        members = list(zip(*(scan.tables for scan in self.counted), strict=True)) or [()]
+        existence = ([np.empty(0), *map(of.existence, tables)] for tables in members)
+        return combined([PoissonBinomial(np.concatenate(one)) for one in existence])
 
     def to_dataframe(self) -> pd.DataFrame:
         """A row for each scan, with the columns of ``counts.tsv``."""
@@ -150,17 +151,24 @@ class RunResults:
         return record
 
 
-def read_results(out: str | Path) -> RunResults:
-    """Read what a run has left in its folder."""
+def read_results(out: str | Path, *, features: Sequence[str] = ()) -> RunResults:
+    """Read what a run has left in its folder.
+
+    Parameters
+    ----------
+    out : path
+    features : sequence of str, optional
+        Further columns of the tables of candidates, such as ``volume``, beside those that its calibration needs.
+    """
     out = Path(out)
     run = read_run(out)
-    summaries = (_summary(out, scan) for scan in run.scans)
+    summaries = (_summary(out, scan, features) for scan in run.scans)
     return RunResults(out, run, tuple(one for one in summaries if one is not None))
 
 
-def read_counted(out: Path) -> RunResults:
+def read_counted(out: Path, *, features: Sequence[str] = ()) -> RunResults:
     """The same, where scans that were counted must have their records."""
-    results = read_results(out)
+    results = read_results(out, features=features)
     written = (scan.name for scan in results.run.scans if scan.status == "ok")
     check_records(out, written, (scan.name for scan in results.counted))
     if not results.counted:
@@ -168,9 +176,9 @@ def read_counted(out: Path) -> RunResults:
     return results
 
 
-def _summary(out: Path, scan: RunScan) -> ScanSummary | None:
+def _summary(out: Path, scan: RunScan, features: Sequence[str]) -> ScanSummary | None:
     """What is known of a scan; None of one that a run which was stopped has not come to."""
-    record = None if scan.error else read_record(out, scan.name)
+    record = None if scan.error else read_record(out, scan.name, features=features)
     if record is not None and record.summary.is_counted:
         return record.summary
     if record is None and scan.status == WAITING:

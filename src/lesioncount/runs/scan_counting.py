@@ -82,7 +82,7 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
         return None
     if record.counted_with is None or not record.counted_with.counts_as(settings.recorded):
         return None
-    n_candidates = len(record.summary.existence[0])
+    n_candidates = len(record.summary.tables[0])
     if not all(_is_there(out / name) for name in expected_names(scan, settings.recorded, n_candidates)):
         return None
     try:

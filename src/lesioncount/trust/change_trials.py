@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lesioncount.questions import Trials
 from lesioncount.questions.over_time import changes_asked_for, trials_over_time
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.heights import Counted, Heights
+from lesioncount.trust.candidate_table import CandidateTable, Counted
 
 # Combinations of what each kind of change shares; of more, every other node is left out. Three kinds have 20 each.
 _MOST_NODES = 10_000
@@ -20,14 +20,14 @@ _AtNodes = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def trials_of_changes(
-    heights: Mapping[Counted, Heights], names: Sequence[str], calibrations: Mapping[Counted, Calibration]
+    tables: Mapping[Counted, CandidateTable], names: Sequence[str], calibrations: Mapping[Counted, Calibration]
 ) -> Trials:
     """Candidates of two scans as trials at each node of the calibrations, with lesions without a candidate.
 
     Parameters
     ----------
-    heights : mapping of str to Heights
-        What maps say of the candidates that may be new, gone or persisting.
+    tables : mapping of str to CandidateTable
+        The candidates that may be new, gone or persisting.
     names : sequence of str
         What is asked for.
     calibrations : mapping of str to Calibration
@@ -41,7 +41,7 @@ def trials_of_changes(
     together, which calibrations that were fitted apart may come to, both are divided by their sum.
     """
     kinds = cast("tuple[Counted, ...]", changes_asked_for(names))
-    at_nodes = [_at_nodes(heights[kind], calibrations[kind]) for kind in kinds]
+    at_nodes = [calibrations[kind].at_nodes(tables[kind]) for kind in kinds]
     existence, weights = _all_combinations(_thinned(at_nodes))
     probability: dict[str, Any] = dict(zip(kinds, existence, strict=True))
     extra: dict[str, Any] = {
@@ -50,10 +50,6 @@ def trials_of_changes(
         if (one := calibrations[kind]).has_extra
     }
     return trials_over_time(names, probability | _exclusive(probability), weights=weights, extra=extra)
-
-
-def _at_nodes(heights: Heights, calibration: Calibration) -> _AtNodes:
-    return calibration.at_nodes(heights.peaks, heights.saddles, heights.others, heights.risen)
 
 
 def _thinned(at_nodes: list[_AtNodes]) -> list[_AtNodes]:

@@ -24,7 +24,7 @@ def trials_of(count: RegionalCount, names: Iterable[str]) -> Trials:
     names : iterable of str
         What is asked for: regions, and ``count``.
     """
-    everywhere = np.ones(len(count.peaks), dtype=bool)
+    everywhere = np.ones(len(count.expected), dtype=bool)
     adds = {name: everywhere if name == COUNT else count.members[name] for name in names}
     extra = _extra(count, adds) if count.calibration.has_extra else None
     return Trials(probability=count.existence, adds=adds, weights=count.weights, extra=extra)

@@ -14,6 +14,7 @@ from lesioncount.runs.changes.results import find_change_run
 from lesioncount.runs.changes.settings import ComparedWith
 from lesioncount.runs.plain import read_json
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth
 
 NEW = CalibrationFit(Calibration(0.7, -0.3, 0.1, counted="new", coupling=1.5))
@@ -40,15 +41,12 @@ def test_a_record_survives_its_json(tmp_path, candidates, calibrations):
         assert record.compared_with == settings.recorded
 
 
-def test_heights_are_those_that_the_numbers_were_made_of(out):
+def test_tables_are_those_that_the_numbers_were_made_of(out):
     results = read_changes(out)
     for record in results.records():
         pair = record.pairs[0]
         for kind in ("new", "gone", "persisting"):
-            heights = record.heights(pair, kind)
-            again = record.compared_with.as_it_is(kind).distribution(
-                heights.peaks, heights.saddles, heights.others, heights.risen
-            )
+            again = record.compared_with.as_it_is(kind).distribution(record.table(pair, kind))
             assert again.mean() == pytest.approx(pair.counts[kind].numbers.raw.count_mean)
             assert list(again.pmf()) == pytest.approx(pair.counts[kind].pmf, abs=1e-12)
 
@@ -181,21 +179,19 @@ class TestCalibrations:
             self.check(NEW, conformal=True)
 
     def test_calibrated_numbers_and_guaranteed_intervals_are_written(self, tmp_path):
-        truth = KnownTruth.of([[0.9]] * 40, [1] * 40, others=[[0.0]] * 40, counted="new")
+        truth = KnownTruth.of([CandidateTable.of([0.9], other=[0.0])] * 40, [1] * 40, counted="new")
         fit = CalibrationFit.fit(truth)
         settings = ChangeSettings(calibrations=(fit, GONE), conformal=True)
         results = compare_batch(folders(tmp_path), tmp_path / "out", settings=settings)
         for record in results.records():
             counts = record.pairs[0].counts
             for kind, used in (("new", fit), ("gone", GONE)):
-                heights = record.heights(record.pairs[0], kind)
-                at = heights.peaks, heights.saddles, heights.others, heights.risen
-                expected = used.calibration.distribution(*at)
+                expected = used.calibration.distribution(record.table(record.pairs[0], kind))
                 assert counts[kind].numbers.calibrated.count_mean == pytest.approx(expected.mean())
                 assert counts[kind].pmf_calibrated == pytest.approx(expected.pmf())
                 assert counts[kind].numbers.best == counts[kind].numbers.calibrated
-            peaks, *more = at_new(record)
-            assert counts["new"].numbers.guaranteed == fit.conformal.interval(peaks, 0.9, *more)
+            new = record.table(record.pairs[0], "new")
+            assert counts["new"].numbers.guaranteed == fit.conformal.interval(new, 0.9)
             assert counts["gone"].numbers.guaranteed is None
             assert counts["persisting"].numbers.calibrated is None
         header = (tmp_path / "out" / "changes.tsv").read_text().splitlines()[0].split("\t")
@@ -206,11 +202,6 @@ class TestCalibrations:
         calibrated, raw = (again.distributions("gone", calibrated=one)["p1"] for one in (True, False))
         assert calibrated.mean() != raw.mean()
         assert again.run.compared_with == settings.recorded
-
-
-def at_new(record):
-    heights = record.heights(record.pairs[0], "new")
-    return heights.peaks, heights.saddles, heights.others, heights.risen
 
 
 def test_a_whole_number_that_is_too_large_is_no_record(out):

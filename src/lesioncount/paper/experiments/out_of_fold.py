@@ -16,6 +16,7 @@ from lesioncount.paper.experiments.classes import CountClasses
 from lesioncount.paper.experiments.forest import forest_weights
 from lesioncount.paper.experiments.stats import VOXEL_BINS, ScanStats
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 
 # Parts of the patients: each is counted by what was learned from the others.
@@ -76,7 +77,9 @@ class KnownScans:
 
     def peaks(self) -> KnownTruth:
         """Candidates that may touch."""
-        return KnownTruth.of(self.stats.hills, self.counts, groups=self.stats.patients, saddles=self.stats.saddles)
+        hills = zip(self.stats.hills, self.stats.saddles, strict=True)
+        tables = [CandidateTable.of(peak, saddle=saddle) for peak, saddle in hills]
+        return KnownTruth.of(tables, self.counts, groups=self.stats.patients)
 
 
 def counted_as_they_are(candidates: KnownTruth, calibration: Calibration | None = None) -> list[CountDistribution]:

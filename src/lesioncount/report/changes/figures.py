@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lesioncount.report.figures import distribution_of
 from lesioncount.runs.changes.records import ChangeCount
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 # In pixels: height of the drawing, width of a bar with the gap after it, and the gap.
 _HEIGHT, _STEP, _GAP = 22.0, 12.0, 3.0

@@ -10,7 +10,7 @@ from functools import cached_property
 from lesioncount.runs.changes.records import CourseRecord, PairRecord
 from lesioncount.runs.changes.session_rows import FollowedLesion
 from lesioncount.runs.changes.tables import any_of, change_in_words, total_of
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 # What a lineage is called whose candidates are not one before and one after.
 _JOINED = ("split", "merged", "rearranged")

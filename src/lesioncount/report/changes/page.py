@@ -21,7 +21,7 @@ from lesioncount.runs.changes.outputs import SECTIONS
 from lesioncount.runs.changes.records import CourseRecord
 from lesioncount.runs.changes.settings import KINDS
 from lesioncount.runs.count_warnings import in_general
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 from lesioncount.version import __version__
 
 # Up to so many patients, everything is one page, which can be sent by mail. With more, a browser would be slow to open

@@ -14,7 +14,7 @@ from lesioncount.report.templates import size, template
 from lesioncount.runs.changes.records import CourseRecord, PairRecord, SessionRecord
 from lesioncount.runs.changes.session_maps import CourseMaps
 from lesioncount.runs.changes.settings import KINDS
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 # Pictured of a pair: the lesions that are most probably new, gone and persisting. Both scans take six pictures each.
 MOST: dict[Counted, int] = {"new": 5, "gone": 5, "persisting": 2}

@@ -26,7 +26,7 @@ from lesioncount.runs.changes.settings import ChangeSettings, ComparedWith
 from lesioncount.runs.file_counts import MOST_SHADES
 from lesioncount.runs.lesion_rows import LesionRow
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 # The planes through a place before and after.
 BothTimes = tuple[tuple[Plane, Plane], ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
@@ -12,16 +13,16 @@ from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_counted
 from lesioncount.runs.run_file import Run
 from lesioncount.runs.settings import CountedWith
-from lesioncount.trust.heights import Counted, uncorrected
+from lesioncount.trust.candidate_table import Counted
 
 # What is meant where nobody says which changes.
 _DEFAULT: Counted = "new"
 
 
-def read_countable(out: Path, of: Counted | None = None) -> RunResults:
+def read_countable(out: Path, of: Counted | None = None, *, features: Sequence[str] = ()) -> RunResults:
     """The counts in a folder of results: of lesions, or of new, gone or persisting ones if it is of a comparison."""
     found = find_changes(out, of)
-    return read_counted(out) if found is None else counts_of(*found)
+    return read_counted(out, features=features) if found is None else counts_of(*found, features)
 
 
 def find_changes(out: Path, of: Counted | None = None) -> tuple[ChangeResults, Counted] | None:
@@ -42,37 +43,33 @@ def find_changes(out: Path, of: Counted | None = None) -> tuple[ChangeResults, C
     return results, _DEFAULT if of is None else of
 
 
-def counts_of(results: ChangeResults, kind: Counted, /) -> RunResults:
+def counts_of(results: ChangeResults, kind: Counted, features: Sequence[str] = (), /) -> RunResults:
     """The number of new, gone or persisting lesions, with a pair of sessions in the place of a scan."""
     settings = results.run.compared_with
+    calibration = settings.calibrations.get(kind)
+    features = (*(() if calibration is None else calibration.weights), *features)
     counted_with = CountedWith(
         settings.protocol,
         settings.reading,
         conformal=settings.conformal,
-        calibration=settings.calibrations.get(kind),
+        calibration=calibration,
         fingerprint=settings.fingerprints.get(kind),
     )
     run = Run(counted_with, results.run.jobs, None, results.run.status, results.run.versions, results.run.started)
-    scans = [_summary(record, pair, kind, settings.coupling) for record in results.records() for pair in record.pairs]
+    scans = [_summary(record, pair, kind, features) for record in results.records() for pair in record.pairs]
+    usual = {pair.name: pair.counts[kind].component_counts for course in results.compared for pair in course.pairs}
     failed = [ScanSummary(course.name, error=course.error) for course in results.failed]
-    return RunResults(results.out, run, (*scans, *failed), of=kind, coupling=settings.coupling)
+    return RunResults(results.out, run, (*scans, *failed), of=kind, coupling=settings.coupling, component_counts=usual)
 
 
-def _summary(record: CourseRecord, pair: PairRecord, kind: Counted, coupling: float) -> ScanSummary:
+def _summary(record: CourseRecord, pair: PairRecord, kind: Counted, features: Sequence[str]) -> ScanSummary:
     session = record.sessions[pair.before if kind == "gone" else pair.after]
-    count, heights = pair.counts[kind], record.heights(pair, kind)
-    assert heights.others is not None and heights.risen is not None  # noqa: S101, PT018 - for the type checker
     return ScanSummary(
         pair.name,
         files=session.files,
         map=session.map,
-        numbers=count.numbers,
-        existence=(uncorrected(heights, kind, coupling),),
-        peak_probability=(heights.peaks,),
-        saddle_probability=(heights.saddles,),
-        others=(heights.others,),
-        risen=(heights.risen,),
+        numbers=pair.counts[kind].numbers,
+        tables=(record.table(pair, kind, *features),),
         warnings=session.warnings,
         n_dropped=session.n_dropped,
-        component_counts=count.component_counts,
     )

@@ -12,7 +12,7 @@ from lesioncount.changes import LesionChanges, changes_between
 from lesioncount.counted_map import CountedMap
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.lineages import Lineages
-from lesioncount.runs.changes.answers import answers_of, heights_of
+from lesioncount.runs.changes.answers import answers_of, table_of
 from lesioncount.runs.changes.components import components_changed
 from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.records import ChangeCount, CourseRecord, PairRecord, SessionRecord
@@ -25,7 +25,7 @@ from lesioncount.runs.lesion_rows import lesion_rows
 from lesioncount.runs.records import MapFacts
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import CONFIDENCE, CandidateNumbers, CountNumbers, ScanNumbers
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 
 def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], settings: ChangeSettings) -> CourseRecord:
@@ -97,13 +97,12 @@ def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSetting
 def _count(
     kind: Counted, raw: PoissonBinomial, step: LesionChanges, components: tuple[int, ...], settings: ChangeSettings
 ) -> ChangeCount:
-    of, found = step.before if kind == "gone" else step.after, heights_of(step, kind)
-    heights = found.peaks, found.saddles, found.others, found.risen
     fit = settings.fit(kind)
-    corrected = None if fit is None else fit.calibration.distribution(*heights)
+    of, table = step.before if kind == "gone" else step.after, table_of(step, kind, *(fit.features if fit else ()))
+    corrected = None if fit is None else fit.calibration.distribution(table)
     guaranteed = None
     if settings.conformal and fit is not None and fit.conformal is not None:
-        guaranteed = fit.conformal.interval(heights[0], CONFIDENCE, *heights[1:])
+        guaranteed = fit.conformal.interval(table, CONFIDENCE)
     volume = float(of.candidates.volume_mm3.sum())
     numbers = ScanNumbers(
         CandidateNumbers(

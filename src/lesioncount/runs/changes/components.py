@@ -11,7 +11,7 @@ from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counted_map import CountedMap
 from lesioncount.nearby import axes_in_memory
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 
 def components_changed(

@@ -7,9 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lesioncount.runs.answers import Answer
 from lesioncount.runs.changes.session_rows import FollowedLesion
 from lesioncount.runs.changes.settings import KINDS, ComparedWith
@@ -17,7 +14,7 @@ from lesioncount.runs.plain import present, read_json, to_json, typed
 from lesioncount.runs.records import MapFacts
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import ScanNumbers
-from lesioncount.trust.heights import Counted, Heights
+from lesioncount.trust.candidate_table import CandidateTable, Counted
 
 FORMAT_VERSION = 1
 
@@ -209,18 +206,13 @@ class CourseRecord:
         """What a run keeps at hand: everything but the single candidates."""
         return replace(self, sessions=tuple(replace(one, lesions=()) for one in self.sessions))
 
-    def heights(self, pair: PairRecord, kind: Counted) -> Heights:
+    def table(self, pair: PairRecord, kind: Counted, *features: str) -> CandidateTable:
         """What the maps say of the candidates that may be new, gone or persisting."""
         is_gone = kind == "gone"
         lesions = self.sessions[pair.before if is_gone else pair.after].lesions
         others = [(one.gone_after if is_gone else one.new_before) or 0.0 for one in lesions]
         risen = [(one.gone_height if is_gone else one.new_height) or 0.0 for one in lesions]
-        return Heights.of(
-            _array([one.height for one in lesions]),
-            _array([one.saddle_probability or 0.0 for one in lesions]),
-            _array(others),
-            _array(risen),
-        )
+        return CandidateTable.of_rows(lesions, *features, other=others, risen=risen)
 
     def to_json(self) -> str:
         """As text."""
@@ -280,7 +272,3 @@ def read_course(out: Path, name: str) -> CourseRecord | None:
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None
-
-
-def _array(values: list[float]) -> NDArray[np.float64]:
-    return np.array(values, dtype=np.float64)

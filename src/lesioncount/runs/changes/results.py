@@ -23,7 +23,7 @@ from lesioncount.runs.earlier import RUN_FILE, WAITING, Known
 from lesioncount.runs.plain import read_json, to_json, typed
 from lesioncount.runs.record_files import no_record
 from lesioncount.runs.run_file import Status, time_now, versions_now
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
     import pandas as pd

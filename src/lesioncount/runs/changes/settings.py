@@ -16,7 +16,7 @@ from lesioncount.runs.plain import present, typed
 from lesioncount.runs.scan_numbers import CONFIDENCE
 from lesioncount.runs.settings import Reading, question_texts
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lesioncount.errors import CalibrationError, MapFileError
@@ -17,8 +18,8 @@ from lesioncount.runs.evaluation.lesion_level import LesionLevel
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.runs.evaluation.notes import notes_on
 from lesioncount.runs.evaluation.scan_row import scan_rows
+from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.fitting import KnownTruth
-from lesioncount.trust.heights import Counted
 from lesioncount.trust.scores.summary import score_all
 
 _OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
@@ -100,7 +101,14 @@ def evaluate(
 
 
 def known_truth(
-    results: Path, truth: TruthOptions, /, *, of: Counted | None = None, from_lesions: bool = False, jobs: int = 1
+    results: Path,
+    truth: TruthOptions,
+    /,
+    *,
+    of: Counted | None = None,
+    from_lesions: bool = False,
+    features: Sequence[str] = (),
+    jobs: int = 1,
 ) -> tuple[KnownTruth, Compared]:
     """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
     if from_lesions and truth.masks is None and truth.reviews is None:
@@ -112,7 +120,7 @@ def known_truth(
             "To calibrate from lesions, leave the table out (--truth-counts): lesions and counts must be of the same "
             "masks."
         )
-    counted = read_countable(results, of)
+    counted = read_countable(results, of, features=features)
     if from_lesions and counted.of != "lesions":
         raise CalibrationError("Changes are calibrated from counts: leave --fit-from lesions out.")
     if counted.has_members:
@@ -124,15 +132,13 @@ def known_truth(
     owns = [t.match.owns for t in compared.truths if t.match is not None]
     return (
         KnownTruth.of(
-            [scan.peak_probability[0] for scan in compared.scans],
+            [scan.tables[0] for scan in compared.scans],
             [t.count for t in compared.truths],
             owns=owns if from_lesions else None,
             groups=compared.groups,
-            saddles=[scan.saddle_probability[0] for scan in compared.scans],
-            others=None if counted.of == "lesions" else [scan.others[0] for scan in compared.scans],
-            risen=None if counted.of == "lesions" else [scan.risen[0] for scan in compared.scans],
             counted=counted.of,
             coupling=counted.coupling,
+            features=features,
         ),
         compared,
     )

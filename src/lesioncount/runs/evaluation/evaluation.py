@@ -12,7 +12,7 @@ from lesioncount.runs.evaluation.lesion_level import LesionLevel
 from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.runs.evaluation.scan_row import ScanRow
 from lesioncount.runs.plain import estimates_of, number_of, typed
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.scores.agreement import Agreement, Tercile
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
 from lesioncount.trust.scores.estimate import Estimate

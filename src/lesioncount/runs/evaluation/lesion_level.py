@@ -70,7 +70,7 @@ class LesionLevel:
         matches = [truth.match for truth in compared.truths if truth.match is not None]
         if len(matches) < len(compared.truths):
             return None
-        existence = [scan.existence[0] for scan in compared.scans]
+        existence = [scan.tables[0].existence() for scan in compared.scans]
         owns = np.concatenate([match.owns for match in matches])
         parts = _scan_by_scan(matches, [p > 0.5 for p in existence])
         return cls(

@@ -10,7 +10,7 @@ import numpy as np
 
 from lesioncount.runs.evaluation.curves import CertaintyCurve
 from lesioncount.runs.plain import estimates_of, typed
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.scores.classification import Confusion
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.pit import CoverageCurve, PitHistogram, randomised_pit

@@ -16,7 +16,7 @@ from lesioncount.runs.results import RunResults, read_counted
 from lesioncount.runs.scan_numbers import WHOSE_COLUMNS
 from lesioncount.runs.whose import label_of
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def cohort_of(results: RunResults) -> CountedCohort:
 
 
 def _subject(scan: ScanSummary, calibration: Calibration) -> CountedSubject:
-    members = tuple(calibration.distribution(*one) for one in scan.heights)
+    members = tuple(calibration.distribution(table) for table in scan.tables)
     participant, session = (scan.whose.get(column) for column in WHOSE_COLUMNS)
     return CountedSubject(table_names(scan), members, participant, session, scan.grid.path.parent)
 

@@ -13,9 +13,9 @@ from lesioncount.runs.groups.grouping import Grouped, GroupOptions, grouped
 from lesioncount.runs.groups.notes import notes_on
 from lesioncount.runs.groups.subjects import CountedCohort, read_cohort
 from lesioncount.runs.groups.trial_summary import TrialSummary
+from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.groups.imputations import N_IMPUTATIONS, drawn_counts
 from lesioncount.trust.groups.rate_ratios import RateRatios, rate_ratios
-from lesioncount.trust.heights import Counted
 
 # More imputations change nothing in any digit, and make a table that no program opens.
 _MOST_IMPUTATIONS = 10_000

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.groups.group_row import GroupRow, RatioRow
 from lesioncount.runs.groups.grouping import Grouped
-from lesioncount.trust.heights import Counted
+from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
 from lesioncount.version import __version__
 

@@ -23,7 +23,7 @@ def candidates_again(scan: ScanSummary, counted_with: CountedWith) -> Candidates
         keep_runs=True,
         **counted_with.reading.to_dict(),
     )
-    if not np.array_equal(again.result.existence, scan.existence[0]):
+    if not np.array_equal(again.result.existence, scan.tables[0].existence()):
         raise MapFileError(f"The map {scan.grid.path} of {scan.name} has changed since it was counted. Count again.")
     return again.result.candidates
 

@@ -80,7 +80,7 @@ def _row(scan: ScanSummary, reviews: Reviews) -> dict[str, Any]:
         "done": "yes" if review.is_done else "no",
         "complete": "yes" if found is not None and found.is_complete else "no",
         **{name: numbers[name] for name in _COUNT},
-        "n_candidates": len(count.peaks),
+        "n_candidates": len(count.decided),
         "n_decided": len(verdicts),
         "n_accepted": sum(verdict in ("lesion", "several") for verdict in verdicts),
         "n_rejected": verdicts.count("none"),

@@ -53,7 +53,7 @@ class ScanProgress:
     def untouched(cls, scan: ScanSummary, calibration: Calibration | None) -> ScanProgress:
         """Of a scan that nobody has looked at, without its record."""
         count = untouched_count(scan, calibration)
-        return cls(len(count.peaks), 0, False, count.mean(), count.var(), 0.0)
+        return cls(len(count.decided), 0, False, count.mean(), count.var(), 0.0)
 
 
 def order_of(progress: Sequence[ScanProgress], order: Order = "telling", *, seed: int = 0) -> list[int]:

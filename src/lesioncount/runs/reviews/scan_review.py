@@ -110,12 +110,10 @@ def reviewed_lesions(record: ScanRecord) -> tuple[LesionRow, ...]:
 
 def reviewed_count(record: ScanRecord, review: ScanReview, calibration: Calibration | None) -> ReviewedCount:
     """The count of a scan after review."""
-    lesions = reviewed_lesions(record)
     return ReviewedCount(
         Calibration() if calibration is None else calibration,
-        np.array([lesion.height for lesion in lesions], dtype=np.float64),
-        np.array([lesion.saddle_probability or 0.0 for lesion in lesions], dtype=np.float64),
-        review.decided(lesions),
+        record.summary.tables[0],
+        review.decided(reviewed_lesions(record)),
         len(review.added),
         review.is_done,
     )
@@ -123,9 +121,8 @@ def reviewed_count(record: ScanRecord, review: ScanReview, calibration: Calibrat
 
 def untouched_count(scan: ScanSummary, calibration: Calibration | None) -> ReviewedCount:
     """The count of a scan that nobody has looked at, for which no record is needed."""
-    peaks, saddles = scan.peak_probability[0], scan.saddle_probability[0]
-    undecided = np.full(len(peaks), UNDECIDED, dtype=np.int64)
-    return ReviewedCount(Calibration() if calibration is None else calibration, peaks, saddles, undecided)
+    undecided = np.full(len(scan.tables[0]), UNDECIDED, dtype=np.int64)
+    return ReviewedCount(Calibration() if calibration is None else calibration, scan.tables[0], undecided)
 
 
 def plain_decisions(record: ScanRecord, review: ScanReview) -> dict[str, Any]:
