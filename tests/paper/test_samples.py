@@ -15,10 +15,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from learning.test_training import tiny, train  # noqa: E402 - after the checks
 
 import lesioncount  # noqa: E402
+from lesioncount.learning.cohort_files import write_cohort  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
-from lesioncount.learning.prediction import load_network  # noqa: E402
+from lesioncount.learning.prediction import load_network, predict  # noqa: E402
 from lesioncount.paper import samples  # noqa: E402
 from lesioncount.paper.sources import synthetic_cohorts  # noqa: E402
+from lesioncount.paper.synthetic import GadCohort  # noqa: E402
 
 SAMPLES = Path(str(files("lesioncount") / "samples"))
 
@@ -46,6 +48,28 @@ def test_the_maps_are_those_of_the_network():
     np.testing.assert_allclose(stored, p, atol=0.05)  # bytes, and weights of half precision
     mask = np.asarray(nibabel.load(SAMPLES / "masks" / path.name).dataobj).T
     np.testing.assert_array_equal(mask, scan.lesions)
+
+
+# Mean, largest value and sum of squares of the maps of a cohort, as the network has always predicted them.
+PREDICTED = {
+    "sub-001_ses-01": (5.167690e-05, 0.0338192, 0.0074502),
+    "sub-002_ses-01": (8.350896e-05, 0.0545358, 0.0345966),
+    "sub-002_ses-02": (1.781625e-04, 0.2712217, 0.5051405),
+    "sub-003_ses-01": (1.008000e-03, 0.9957181, 27.7379505),
+    "sub-003_ses-02": (1.702579e-03, 0.9993537, 56.5032240),
+    "sub-003_ses-03": (5.206650e-05, 0.0177557, 0.0064795),
+}
+
+
+def test_the_network_predicts_the_same_maps_from_files_as_ever(tmp_path):
+    write_cohort(tmp_path / "cohort", GadCohort(3, seed=5, shape=(24, 48, 40)))
+    written = predict(SAMPLES / "network.ckpt", tmp_path / "cohort", tmp_path / "maps")
+    assert [path.relative_to(tmp_path / "maps").as_posix() for path in written] == [
+        f"{one}.nii.gz" for one in PREDICTED
+    ]
+    for path, expected in zip(written, PREDICTED.values(), strict=True):
+        found = np.asarray(nibabel.load(path).dataobj, dtype=np.float64)
+        assert (found.mean(), found.max(), (found**2).sum()) == pytest.approx(expected, rel=1e-4), path.name
 
 
 def test_samples_can_be_made_again(tmp_path, monkeypatch):

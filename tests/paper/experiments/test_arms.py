@@ -31,6 +31,20 @@ def test_keys_are_the_same_for_the_same_training():
     assert arm(SMOKE, "ours", seed=0).key == arm(recipe_of("smoke", "synthetic"), "ours", seed=0).key
 
 
+def test_keys_are_those_of_trainings_that_are_in_caches():
+    """Hours of training are found again under these, whatever else a configuration may come to hold."""
+    laptop = recipe_of("laptop", "synthetic")
+    assert arm(laptop, "ours", seed=0).key == "f58f639c6e595c95"
+    assert arm(laptop, "multihead", seed=1, share=LOW_DATA).key == "5a3ca2d6ecf463e7"
+    assert arm(SMOKE, "ours", seed=0).key == "2420c98c9e5c4db8"
+
+
+def test_keys_of_data_in_files_are_those_of_caches(leaves):
+    assert leaf_key(leaves) == "26c42eef1375fd63"
+    (leaves / "nuclei.npz").write_bytes(b"hashed and not read")
+    assert arm(recipe_of("laptop", "nuclei", str(leaves)), "ours", seed=0, fold=1).key == "25b9a373c582e713"
+
+
 def test_keys_change_with_what_is_trained():
     arms = [arm(SMOKE, method, seed=seed) for method in (SEGMENTATION, *HEADS, OURS, OURS_PEAKS) for seed in (0, 1)]
     arms += [
