@@ -21,8 +21,8 @@ _MOVED: dict[str, dict[str, tuple[str, ...]]] = {
         "lesioncount.learning.cohort": ("SEQUENCES", "SPLITS", "Cohort", "Scan", "z_scored"),
         "lesioncount.learning.cohort_files": ("write_cohort",),
         "lesioncount.learning.folder": ("FolderCohort", "read_cohort"),
-        "lesioncount.paper.leaves": ("Leaf", "LeafCohort", "read_leaves"),
-        "lesioncount.paper.synthetic": ("GadCohort",),
+        "lesioncount_reproduction.leaves": ("Leaf", "LeafCohort", "read_leaves"),
+        "lesioncount_reproduction.synthetic": ("GadCohort",),
     },
     "lesioncount.evaluation": {"lesioncount.runs.evaluation": ("evaluate", "known_truth")},
     "lesioncount.io": {
