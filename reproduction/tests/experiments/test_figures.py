@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("matplotlib", reason="needs the extra [report]")
 
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount_reproduction.experiments.adversarial_figures import example_figure, success_figure
+from lesioncount_reproduction.experiments.adversarial import example_figure, success_figure
 from lesioncount_reproduction.experiments.look import SHORT
-from lesioncount_reproduction.experiments.multitask_figures import comparison_figure
-from lesioncount_reproduction.experiments.threshold_figures import (
+from lesioncount_reproduction.experiments.multitask import comparison_figure
+from lesioncount_reproduction.experiments.threshold import (
     accuracy_figure,
     confusion_figure,
     two_candidates_figure,

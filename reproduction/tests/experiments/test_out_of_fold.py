@@ -12,7 +12,6 @@ from experiments.made_up import some_maps, stats_of  # noqa: E402 - after the ch
 
 import lesioncount as lc  # noqa: E402
 from lesioncount_reproduction.experiments.classes import CountClasses  # noqa: E402
-from lesioncount_reproduction.experiments.forest import forest_weights  # noqa: E402
 from lesioncount_reproduction.experiments.out_of_fold import (  # noqa: E402
     THRESHOLDS,
     KnownScans,
@@ -21,6 +20,7 @@ from lesioncount_reproduction.experiments.out_of_fold import (  # noqa: E402
     counted_by_forest,
     counted_by_head,
     counted_calibrated,
+    forest_weights,
 )
 
 CLASSES = CountClasses((0, 1, 2, 3, 4))

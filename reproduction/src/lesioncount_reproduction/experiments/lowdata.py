@@ -12,12 +12,12 @@ from lesioncount_reproduction.experiments.jobs import Job
 from lesioncount_reproduction.experiments.multitask import (
     best_head,
     compared,
+    comparison_figure,
     comparison_needs,
     comparison_table,
     differences_table,
     estimates,
 )
-from lesioncount_reproduction.experiments.multitask_figures import comparison_figure
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Column, Result, Table
 from lesioncount_reproduction.experiments.study import Study

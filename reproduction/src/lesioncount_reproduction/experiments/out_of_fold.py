@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,6 @@ from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount_reproduction.experiments.classes import CountClasses
-from lesioncount_reproduction.experiments.forest import forest_weights
 from lesioncount_reproduction.experiments.stats import VOXEL_BINS, ScanStats
 
 # Parts of the patients: each is counted by what was learned from the others.
@@ -146,3 +147,39 @@ def _of_parts(
     for rest, part in known.parts:
         found |= dict(zip(part.tolist(), count(rest, part), strict=True))
     return [found[i] for i in range(len(known.counts))]
+
+
+_TREES, _SMALLEST_LEAF, _SEED = 300, 3, 0
+
+
+def forest_weights(
+    features: NDArray[np.float64], counts: NDArray[np.int64], wanted: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How much each known scan says about each wanted one.
+
+    Parameters
+    ----------
+    features : array of float, shape (n, d)
+        Of scans with known counts.
+    counts : array of int, shape (n,)
+    wanted : array of float, shape (m, d)
+
+    Returns
+    -------
+    array of float, shape (m, n)
+        Rows add up to 1: the share of trees in which two scans fall into the same leaf, each leaf shared equally.
+
+    Notes
+    -----
+    Meinshausen, "Quantile Regression Forests", Journal of Machine Learning Research 7 (2006): the forest as usual, but
+    what is kept of a leaf is all its counts and not their mean.
+    """
+    ensemble: Any = import_module("sklearn.ensemble")  # takes a second: only when it is needed
+    forest = ensemble.RandomForestRegressor(_TREES, min_samples_leaf=_SMALLEST_LEAF, random_state=_SEED)
+    forest.fit(features, counts)
+    known, asked = forest.apply(features), forest.apply(wanted)
+    weights = np.zeros((len(wanted), len(features)))
+    for tree in range(_TREES):
+        same = asked[:, tree, None] == known[None, :, tree]
+        weights += same / same.sum(axis=1, keepdims=True)
+    return np.asarray(weights / _TREES)

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.report.drawing import Figure
+from lesioncount.distributions.poisson_binomial import PoissonBinomial
+from lesioncount.report.charts import draw_confusion
+from lesioncount.report.drawing import Figure, legend, svg, whole_numbers
+from lesioncount.trust.scores.estimate import Estimate
 from lesioncount_reproduction.experiments import published
 from lesioncount_reproduction.experiments.arms import SEGMENTATION
 from lesioncount_reproduction.experiments.claims import EQUAL, Evidence
-from lesioncount_reproduction.experiments.controls import controls_table
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of
 from lesioncount_reproduction.experiments.jobs import Job
+from lesioncount_reproduction.experiments.look import LOOKS, SHORT, percent_up, with_band
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Cell, Column, Result, Table
 from lesioncount_reproduction.experiments.scored import Counted
 from lesioncount_reproduction.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount_reproduction.experiments.study import Study
-from lesioncount_reproduction.experiments.threshold_figures import (
-    accuracy_figure,
-    confusion_figure,
-    two_candidates_figure,
+from lesioncount_reproduction.experiments.ways_to_count import (
+    NAMES,
+    at_thresholds,
+    components_at,
+    n_unfitted,
+    ours_at,
+    post_hoc,
+    segmented,
 )
-from lesioncount_reproduction.experiments.ways_to_count import at_thresholds, components_at, ours_at
 
 # Where connected components change, and where both should agree.
 _LOW, _HIGH = (0.1, 0.2, 0.3, 0.4, 0.5), (0.6, 0.7, 0.8, 0.9)
@@ -139,3 +146,92 @@ def _example(stats: Sequence[ScanStats]) -> Iterator[Figure]:
         _, one, row = best
         counts = [int(one.components(at)[row]) for at in THRESHOLDS]
         yield two_candidates_figure(one.existence(0.1)[row], counts, int(one.counts[row]))
+
+
+_COLUMNS = {
+    "accuracy": Column("accuracy, %", "percent"),
+    "f1": Column("F1, %", "percent"),
+    "rps": Column("RPS", "score"),
+    "nll": Column("NLL", "score"),
+    "zero_mass": Column("truth ruled out, %", "percent"),
+    "ece": Column("count ECE", "score"),
+    "coverage90": Column("in 90 % interval, %", "percent"),
+}
+
+
+def controls_table(study: Study, resampling: Resampling) -> Table:
+    """Accuracy, proper scores and calibration of every way to count from maps of segmentation-only networks."""
+    rows = {NAMES[name]: resampling.samples(seeds) for name, seeds in post_hoc(study).items()}
+    false = resampling.samples(segmented(study, SEGMENTATION))
+    mean, above = (estimate_of(false[name]) for name in ("false_positives", "false_positives_above_half"))
+    note = (
+        "All methods count from the same maps. RPS, the ranked probability score, is the headline: lower is better, "
+        "and it is defined even where a method gives the truth a probability of 0. NLL uses probabilities of at least "
+        "1e-6. The columns on truths that are ruled out and on intervals refer to exact counts, all others to the "
+        f"classes 0, 1, 2, 3, and 4 or more. False positives per scan: {written(mean, 'number')} among all "
+        f"candidates, {written(above, 'number')} among those above 0.5."
+    )
+    if unfitted := n_unfitted(study):
+        note += (
+            f" For {unfitted} of the networks there were too few validation scans to fit a calibration; none was used."
+        )
+    return Table.of_scores("controls", "Ways to count from one map", _COLUMNS, rows, note)
+
+
+def accuracy_figure(curves: dict[str, list[Estimate]]) -> Figure:
+    """Accuracy by threshold."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for method, estimates in curves.items():
+            with_band(axes, THRESHOLDS, estimates, method)
+        axes.set(xlabel="threshold τ (probability)", ylabel="count accuracy", xlim=(0.05, 0.95))
+        axes.set_xticks(THRESHOLDS)
+        percent_up(axes)
+        legend(figure)
+
+    label = "Count accuracy by threshold, of connected components and of ours, with 95 % intervals over patients."
+    return Figure("accuracy", label, svg(draw, height_inch=3.2, width_inch=4.4))
+
+
+def confusion_figure(
+    matrices: dict[str, list[NDArray[np.float64]]], thresholds: Sequence[float], names: Sequence[str]
+) -> Figure:
+    """Confusion matrices of classes with these names, a row of them per method."""
+
+    def draw(figure: Any) -> None:
+        grid = figure.subplots(len(matrices), len(thresholds), sharex=True, sharey=True)
+        for row, (method, of) in enumerate(matrices.items()):
+            for column, matrix in enumerate(of):
+                axes = grid[row][column]
+                draw_confusion(axes, matrix, LOOKS[method].colour, font_size=8, names=names)
+                axes.set_title(f"{SHORT[method]}\nτ = {thresholds[column]:g}", fontsize=8.5)
+                if column == 0:
+                    axes.set_ylabel("true number")
+                if row == len(matrices) - 1:
+                    axes.set_xlabel("predicted number")
+
+    label = "Confusion matrices at three thresholds: rows are true counts, columns predicted ones, mean over seeds."
+    return Figure("confusion", label, svg(draw, height_inch=4.4, width_inch=6.2))
+
+
+def two_candidates_figure(existence: NDArray[np.float64], components: Sequence[int], truth: int) -> Figure:
+    """What both methods say of a scan with two candidates."""
+    p = PoissonBinomial(existence).pmf(np.arange(3))
+
+    def draw(figure: Any) -> None:
+        left, right = figure.subplots(1, 2)
+        left.step(THRESHOLDS, components, where="mid", color=LOOKS["cc"].colour, linewidth=2)
+        left.set(xlabel="threshold τ", ylabel="connected components", ylim=(-0.1, max(components) + 0.3))
+        whole_numbers(left, y=True)
+        left.set_xticks(THRESHOLDS[::2])
+        right.bar(range(3), p, width=0.6, color=LOOKS["ours"].colour)
+        for count, share in enumerate(p):
+            right.text(count, share + 0.02, f"{share:.2f}", ha="center", fontsize=9)
+        right.set(xlabel="number of lesions", ylabel="probability, ours", ylim=(0, max(p) + 0.15))
+        right.set_xticks(range(3))
+        strengths = " and ".join(f"{value:.2f}" for value in sorted(existence, reverse=True))
+        figure.suptitle(f"Two candidates, {strengths}; truth: {truth}", fontsize=10)
+
+    label = "A scan with two candidates: the count of connected components by threshold, and our distribution."
+    return Figure("two-candidates", label, svg(draw, height_inch=2.6, width_inch=5.0))

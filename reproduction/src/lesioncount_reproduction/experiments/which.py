@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.optional import optional
+from lesioncount.report.drawing import MARK, USUAL, Figure, svg
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.predictions import Predictions
 from lesioncount_reproduction.experiments.arms import HEADS, LOSS, OURS, OURS_PEAKS, SEGMENTATION, Arm
 from lesioncount_reproduction.experiments.classes import CountClasses
@@ -28,7 +32,6 @@ from lesioncount_reproduction.experiments.out_of_fold import (
 from lesioncount_reproduction.experiments.result import Column, Result, Row, Table
 from lesioncount_reproduction.experiments.stats import ScanStats
 from lesioncount_reproduction.experiments.study import EVERY_METHOD, Study
-from lesioncount_reproduction.experiments.which_figures import ways_figure
 
 TUNED, BEST = "cc_tuned", "peaks_calibrated"
 
@@ -187,3 +190,31 @@ def _differences(samples: Mapping[str, Mapping[str, Samples]]) -> Table:
     columns = (Column(f"{WAYS[BEST][0]}, minus"), *(_COLUMNS[score] for score in scores))
     note = "Paired differences. Below 0 in RPS and mean error, and above 0 in the shares, favour calibrated peaks."
     return Table("differences", "Calibrated peaks against every other way", columns, tuple(rows), note)
+
+
+_AXES = {"rps": "RPS, in lesions  (better ←)", "mae": "mean error, in lesions  (better ←)"}
+
+
+def ways_figure(ways: Mapping[str, Mapping[str, Estimate]], labels: Mapping[str, str], *, best: str) -> Figure:
+    """A panel per score, a line per way to count; the one that others are compared with stands out."""
+
+    def draw(figure: Any) -> None:
+        ticker: Any = optional("matplotlib.ticker", "report", "Drawing figures")
+        grid = figure.subplots(1, 2, sharey=True)
+        for axes, (score, title) in zip(grid, _AXES.items(), strict=True):
+            for row, (name, of) in enumerate(ways.items()):
+                colour, one = MARK if name == best else USUAL, of[score]
+                axes.plot([one.low, one.high], [row, row], color=colour, linewidth=1.8)
+                axes.plot(one.value, row, "D" if name == best else "o", color=colour, markersize=6)
+            axes.axvline(ways[best][score].value, color=MARK, linewidth=0.8, linestyle=(0, (2, 2)))
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+            axes.set(xlabel=title, ylim=(len(ways) - 0.5, -0.5))
+            axes.grid(axis="x", linewidth=0.3, alpha=0.5)
+            axes.tick_params(axis="y", length=0)
+        grid[0].set_yticks(range(len(ways)), [labels[name] for name in ways])
+
+    label = "Ranked probability score and mean error of every way to count, with 95 % intervals over patients."
+    return Figure("ways", label, svg(draw, height_inch=1.2 + 0.26 * len(ways), width_inch=8.0))

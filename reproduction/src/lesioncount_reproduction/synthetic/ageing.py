@@ -12,14 +12,13 @@ from lesioncount.errors import CohortError
 from lesioncount_reproduction.synthetic.blob import Blob
 from lesioncount_reproduction.synthetic.changes import Changes
 from lesioncount_reproduction.synthetic.cohort import PlannedVisit, SyntheticCohort
-from lesioncount_reproduction.synthetic.counts import drawn_splits
+from lesioncount_reproduction.synthetic.counts import Purpose, drawn_splits, stream
 from lesioncount_reproduction.synthetic.lattice import Places
 from lesioncount_reproduction.synthetic.lifetimes import Plan
 from lesioncount_reproduction.synthetic.motion import Motion, MovedLattice
 from lesioncount_reproduction.synthetic.placing import Room
 from lesioncount_reproduction.synthetic.scanner import Content
 from lesioncount_reproduction.synthetic.stages import Stage, first_stage, next_stage, patient_before
-from lesioncount_reproduction.synthetic.streams import Purpose, stream
 
 # More sessions than any trial has; a course is made from its beginning.
 _MOST_SESSIONS = 50

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount_reproduction.synthetic.areas import instance_map, marked
 from lesioncount_reproduction.synthetic.blob import Blob
-from lesioncount_reproduction.synthetic.instances import instance_map, marked
 from lesioncount_reproduction.synthetic.lattice import Lattice
 
 # From this factor on, a volume has grown or (one over it) shrunk; less is no change that anybody would call one.

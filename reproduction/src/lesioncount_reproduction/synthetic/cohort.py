@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError
 from lesioncount.learning.cohort import Cohort, Split, Visit, checked_split, count_of
-from lesioncount_reproduction.synthetic.areas import area_map
+from lesioncount_reproduction.synthetic.areas import area_map, instance_map, marked
 from lesioncount_reproduction.synthetic.blob import Blob
-from lesioncount_reproduction.synthetic.instances import instance_map, marked
 from lesioncount_reproduction.synthetic.lattice import Lattice, Places
 from lesioncount_reproduction.synthetic.placing import GAP_MM
 from lesioncount_reproduction.synthetic.scanner import Content, acquired

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.learning.cohort import SPLITS
+
+
+class Purpose(IntEnum):
+    """What random numbers are for.
+
+    Each purpose, patient and session has a stream of its own, so that a scan is the same whatever was made before it,
+    and in which process. The two cohorts share no purpose: with the same seed, their patients are different people.
+    """
+
+    COHORT = 0
+    PATIENT = 1
+    LESIONS = 2
+    ACQUISITION = 3
+    AGEING_COHORT = 10
+    AGEING_PLAN = 11
+    AGEING_PATIENT = 12
+    AGEING_LESIONS = 13
+    AGEING_MOTION = 14
+    AGEING_ACQUISITION = 15
+
+
+def stream(seed: int, purpose: Purpose, *whose: int) -> np.random.Generator:
+    """The random numbers of a purpose, for a patient and a session where it has them."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(purpose), *whose)))
+
 
 # Shares of scans with 0, 1, 2, 3 and 4 or more enhancing lesions: the class balance of the paper's data.
 CLASS_BALANCE = (0.66, 0.135, 0.065, 0.04, 0.10)

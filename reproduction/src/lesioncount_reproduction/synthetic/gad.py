@@ -11,12 +11,11 @@ import numpy as np
 from lesioncount_reproduction.synthetic.anatomy import Anatomy
 from lesioncount_reproduction.synthetic.blob import Blob
 from lesioncount_reproduction.synthetic.cohort import PlannedVisit, SyntheticCohort
-from lesioncount_reproduction.synthetic.counts import drawn_counts, drawn_splits
+from lesioncount_reproduction.synthetic.counts import Purpose, drawn_counts, drawn_splits, stream
 from lesioncount_reproduction.synthetic.lattice import Lattice
 from lesioncount_reproduction.synthetic.lesions import aged, chronic_lesions, gad_lesions, mimics
 from lesioncount_reproduction.synthetic.placing import WhiteMatter
 from lesioncount_reproduction.synthetic.scanner import Content
-from lesioncount_reproduction.synthetic.streams import Purpose, stream
 from lesioncount_reproduction.synthetic.vessels import Tube, long_vessels, short_vessels
 
 _MOST_SESSIONS = 3

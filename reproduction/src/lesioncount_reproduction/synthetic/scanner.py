@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from lesioncount.learning.cohort import z_scored
 from lesioncount.learning.cohort_files import STEP
-from lesioncount_reproduction.synthetic.anatomy import Tissues
+from lesioncount_reproduction.synthetic.anatomy import SmoothField, Tissues
 from lesioncount_reproduction.synthetic.blob import Blob
-from lesioncount_reproduction.synthetic.fields import SmoothField
 from lesioncount_reproduction.synthetic.lattice import Lattice
 from lesioncount_reproduction.synthetic.vessels import Tube
 
