@@ -154,6 +154,8 @@ def test_python_blocks_of_the_documentation_run(page, capsys, monkeypatch, tmp_p
     for block in blocks:
         if "torch" in block and find_spec("torch") is None:
             pytest.skip("needs the extra [train]")
+        if "lesioncount_reproduction" in block and find_spec("lesioncount_reproduction") is None:
+            pytest.skip("needs the reproduction: pip install ./reproduction")
         if "statsmodels" in block and find_spec("statsmodels") is None:
             pytest.skip("needs the extra [stats]")
         if "to_dataframe" in block and None in (find_spec("pandas"), find_spec("matplotlib")):
