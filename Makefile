@@ -10,14 +10,15 @@ MINUTES ?= 60
 SEED ?= 0
 JOBS ?= 2
 BIN := $(VENV)/bin
-KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
+ROOMS := src/lesioncount/_kernels src/lesioncount/learning/networks
+KERNELS := $(wildcard $(foreach room,$(ROOMS),$(room)/*.pyx $(room)/*.pxd $(room)/*.h))
 # What the package must be installed again for; all else is read where it is.
 BUILT := pyproject.toml reproduction/pyproject.toml setup.py $(KERNELS)
 # Both packages in one command, so that the second finds the first; without torch, which it names, as it is.
 PACKAGES := --editable '.[$(EXTRAS)]' $(if $(TORCH),--editable ./reproduction)
 BESIDE = $(if $(TORCH),,$(BIN)/python -m pip install --quiet --no-deps --editable ./reproduction)
 # Of modules that have moved since: what is left of their folders would still be imported, as empty packages.
-FORGET := find src reproduction -name __pycache__ -prune -exec rm -rf {} + ; find src reproduction -type d -empty -delete
+FORGET := rm -f src/lesioncount/_kernels/norm.* ; find src reproduction -name __pycache__ -prune -exec rm -rf {} + ; find src reproduction -type d -empty -delete
 
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
@@ -161,5 +162,5 @@ format: $(VENV)/.test
 
 clean:
 	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari $(VENV)-docs build dist site src/lesioncount.egg-info reproduction/build reproduction/src/*.egg-info $(VIEWER) $(VIEWER:.js=.LICENSES.txt) out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
-	rm -f src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so src/lesioncount/_kernels/*.pyd
+	rm -f $(foreach room,$(ROOMS),$(room)/*.c $(room)/*.so $(room)/*.pyd)
 	find src tests benchmarks docs fuzzing reproduction -name __pycache__ -prune -exec rm -rf {} +

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 
-cdef extern from "norm.h" nogil:
+cdef extern from "_norm.h" nogil:
     ctypedef void (*Sums)(const void*, Py_ssize_t, Py_ssize_t, const float*, double*, double*, float*) noexcept nogil
     ctypedef void (*Apply)(
         const void*, void*, Py_ssize_t, Py_ssize_t, const float*, const float*, float) noexcept nogil

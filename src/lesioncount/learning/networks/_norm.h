@@ -3,8 +3,8 @@
  * Memory is read as a stream in which channel follows channel: every number that belongs to a channel is repeated to a
  * row of `width` lanes, a multiple of the number of channels, so that the loops run over whole vectors whatever that is.
  */
-#ifndef LESIONCOUNT_NORM_H
-#define LESIONCOUNT_NORM_H
+#ifndef LESIONCOUNT_LEARNING_NORM_H
+#define LESIONCOUNT_LEARNING_NORM_H
 
 #include <math.h>
 #include <stddef.h>
