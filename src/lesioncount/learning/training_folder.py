@@ -151,6 +151,8 @@ def kept_config(folder: Path) -> TrainingConfig | None:
         with path.open("rb") as file:
             content = json.loads(file.read(_LONGEST).decode("utf-8"))
         content.pop("checksum", None)
+        if not content:
+            raise ConfigError("it is empty")
         return TrainingConfig.from_dict(content)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         why = f" ({error})" if isinstance(error, ConfigError) else ""
