@@ -17,6 +17,9 @@ BUILT := pyproject.toml setup.py $(KERNELS)
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
 
+# Folders that an older checkout has left, with nothing but bytecode in them, would pass for packages.
+TIDY := find src -name __pycache__ -prune -exec rm -rf {} + ; find src -type d -empty -delete
+
 .PHONY: help demo page browser test lint unit slow sanitize nnunet napari fuzz bench reproduce docs docs-serve format clean
 
 help:
@@ -45,14 +48,17 @@ $(VENV)/.torch: $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.torch $(BUILT)
+	$(TIDY)
 	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group lint --group test
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.torch $(BUILT)
+	$(TIDY)
 	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group bench
 	@touch $@
 
 $(VENV)/.demo: $(BIN)/python $(BUILT)
+	$(TIDY)
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	@touch $@
 
