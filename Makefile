@@ -17,11 +17,13 @@ BUILT := pyproject.toml reproduction/pyproject.toml setup.py $(KERNELS)
 # Both packages in one command, so that the second finds the first; without torch, which it names, as it is.
 PACKAGES := --editable '.[$(EXTRAS)]' $(if $(TORCH),--editable ./reproduction)
 BESIDE = $(if $(TORCH),,$(BIN)/python -m pip install --quiet --no-deps --editable ./reproduction)
-# Of modules that have moved since: what is left of their folders would still be imported, as empty packages.
-FORGET := rm -f src/lesioncount/_kernels/norm.* ; find src reproduction -name __pycache__ -prune -exec rm -rf {} + ; find src reproduction -type d -empty -delete
 
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
+
+# Folders that an older checkout has left, with nothing but bytecode in them, would pass for packages.
+TIDY := rm -f src/lesioncount/_kernels/norm.* ; find src reproduction -name __pycache__ -prune -exec rm -rf {} + ; \
+  find src reproduction -type d -empty -delete
 
 .PHONY: help demo page browser test lint unit slow sanitize nnunet napari fuzz bench reproduce docs docs-serve format clean
 
@@ -51,19 +53,19 @@ $(VENV)/.torch: $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.torch $(BUILT)
-	$(FORGET)
+	$(TIDY)
 	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt $(PACKAGES) --group lint --group test
 	$(BESIDE)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.torch $(BUILT)
-	$(FORGET)
+	$(TIDY)
 	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt $(PACKAGES) --group bench
 	$(BESIDE)
 	@touch $@
 
 $(VENV)/.demo: $(BIN)/python $(BUILT)
-	$(FORGET)
+	$(TIDY)
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	@touch $@
 

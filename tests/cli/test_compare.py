@@ -278,7 +278,7 @@ def wait_for_records(out, n):
 
 
 def contents(out):
-    return {path.name: path.read_bytes() for path in Path(out).iterdir() if path.name != "run.json"}
+    return {path.name: path.read_bytes() for path in Path(out).iterdir() if not path.name.startswith("run")}
 
 
 class Impatient(io.StringIO):

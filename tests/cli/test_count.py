@@ -247,6 +247,10 @@ def test_scales_may_be_fractions(text, code, tmp_path):
         assert main(arguments) == 0
 
 
+def tables_and_records(out):
+    return {path.name: path.read_bytes() for path in out.iterdir() if not path.name.startswith("run")}
+
+
 def test_resume_does_what_is_missing_changed_or_failed(cohort, tmp_path):
     out = tmp_path / "out"
     arguments = ["count", str(cohort), "-o", str(out), "--quiet"]
@@ -260,18 +264,19 @@ def test_resume_does_what_is_missing_changed_or_failed(cohort, tmp_path):
     untouched = {name: (out / f"{name}.json").stat().st_mtime_ns for name in ("scan0", "scan4")}
     assert main([*arguments, "--resume"]) == 0
     assert untouched == {name: (out / f"{name}.json").stat().st_mtime_ns for name in untouched}
-    resumed = {path.name: path.read_bytes() for path in out.iterdir() if path.name != "run.json"}
+    resumed = tables_and_records(out)
     assert main(["count", str(cohort), "-o", str(tmp_path / "fresh"), "--quiet"]) == 0
-    fresh = {path.name: path.read_bytes() for path in (tmp_path / "fresh").iterdir() if path.name != "run.json"}
+    fresh = tables_and_records(tmp_path / "fresh")
     assert resumed == fresh
-    assert main([*arguments, "--resume", "--threshold", "0.3"]) == 0  # another protocol
+    assert main([*arguments, "--resume", "--threshold", "0.3"]) == 2  # another protocol
+    assert main([*arguments, "--overwrite", "--threshold", "0.3"]) == 0
     assert json.loads((out / "scan0.json").read_text())["settings"]["protocol"]["threshold"] == 0.3
 
 
 def test_several_jobs_give_the_same_files(cohort, tmp_path):
     for jobs in ("1", "2"):
         assert main(["count", str(cohort), "-o", str(tmp_path / jobs), "--jobs", jobs, "--quiet"]) == 0
-    one, two = ({p.name: p.read_bytes() for p in (tmp_path / jobs).iterdir() if p.name != "run.json"} for jobs in "12")
+    one, two = (tables_and_records(tmp_path / jobs) for jobs in "12")
     assert one == two
 
 
@@ -332,9 +337,16 @@ def test_files_of_others_are_never_written_over(tmp_path, capsys):
 
 def test_overwriting_leaves_nothing_of_the_run_before(cohort, tmp_path):
     out = tmp_path / "out"
-    assert main(["count", str(cohort), "-o", str(out), "--quiet", "--save-labels"]) == 0
+    left = {path.name for path in out.iterdir()}
+    assert left == {"counts.tsv", "lesions.tsv", "run.json", "runs.jsonl", "scan0.json"}
     assert main(["count", str(cohort / "scan0.nii.gz"), "-o", str(out), "--quiet", "--overwrite"]) == 0
-    assert {path.name for path in out.iterdir()} == {"counts.tsv", "lesions.tsv", "run.json", "scan0.json"}
+    assert {path.name for path in out.iterdir()} == {
+        "counts.tsv",
+        "lesions.tsv",
+        "run.json",
+        "runs.jsonl",
+        "scan0.json",
+    }
 
 
 @pytest.mark.parametrize("names", [("s 1", "s_1"), ("run", "ran"), ("A", "a"), ("é", "è")])

@@ -29,7 +29,7 @@ def cohort(tmp_path, rng):
 
 
 def results(out):
-    return {path.name: path.read_bytes() for path in Path(out).iterdir() if path.name != "run.json"}
+    return {path.name: path.read_bytes() for path in Path(out).iterdir() if not path.name.startswith("run")}
 
 
 def assert_same_results(out, calm):

@@ -231,7 +231,7 @@ class TestRunsThatEndEarly:
         assert main(["count", str(maps), "-o", str(tmp_path / "calm"), *options, "--quiet"]) == 0
         killed, calm = snapshot(out), snapshot(tmp_path / "calm")
         assert killed.keys() == calm.keys()
-        assert [name for name in calm if killed[name] != calm[name]] == ["run.json"]
+        assert [name for name in calm if killed[name] != calm[name]] == ["run.json", "runs.jsonl"]
 
     def test_a_pipe_that_closes_ends_no_run(self, maps, tmp_path):
         count = f"{sys.executable} -m lesioncount count {maps} -o {tmp_path / 'out'}"
@@ -351,7 +351,7 @@ _TIMES = re.compile(rb"<time>.*?</time>|on \d{4}-\d\d-\d\d|checksum: \w+|[^\s<>]
 
 def without_time(files):
     """What a run has written, without what says when and where it was."""
-    content = {name: data for name, data in files.items() if name != "run.json"}
+    content = {name: data for name, data in files.items() if name not in ("run.json", "runs.jsonl")}
     return {name: _TIMES.sub(b"", data) if name == "report.html" else data for name, data in content.items()}
 
 

@@ -213,20 +213,6 @@ def test_output_that_overflowed_ends_no_training(method):
     assert logged["voxel_loss"] == 0
 
 
-def test_configurations_of_version_0_1_can_be_resumed_unless_images_would_change(tmp_path):
-    out = tmp_path / "t"
-    train(tiny(run={"epochs": 0}), out, progress=False)
-    old = json.loads((out / "config.json").read_text())
-    old["network"]["method"] = "ours"
-    del old["data"]["normalize"], old["run"]["keep_gb"]
-    (out / "config.json").write_text(json.dumps(old))
-    train(tiny(run={"epochs": 0}), out, resume=True, progress=False)
-    old["data"]["source"] = "folder"
-    (out / "config.json").write_text(json.dumps(old))
-    with pytest.raises(ConfigError, match="another configuration"):
-        train_on(tiny(run={"epochs": 0}, data={"source": "folder"}), out, resume=True)
-
-
 def test_scans_without_masks_teach_their_count_only():
     config = tiny(data={"mask_share": 0.0})
     parts = sources_of(config)

@@ -139,7 +139,7 @@ def test_our_own_derivative_is_no_input(maps, tmp_path):
         assert len(table(out / "counts.tsv")) == 3
     assert main(["count", str(maps), "-o", str(tmp_path / "other"), "--quiet"]) == 0
     assert len(table(tmp_path / "other" / "counts.tsv")) == 3
-    shutil.copytree(out, tmp_path / "copy", ignore=shutil.ignore_patterns("run.json"))
+    shutil.copytree(out, tmp_path / "copy", ignore=shutil.ignore_patterns("run.json", "runs.jsonl"))
     assert main(["count", str(tmp_path / "copy"), "-o", str(tmp_path / "again"), "--quiet"]) == 2
 
 
@@ -154,7 +154,7 @@ def test_resume_makes_maps_that_are_missing_or_empty(maps, tmp_path):
         (out / f"sub-01/ses-02/anat/sub-01_ses-02_{name}").write_bytes(b"")
     count_batch([maps], out, settings=Settings(bids=True), resume=True)
     after = {name: (out / name).read_bytes() for name in files_in(out)}
-    assert {name for name in before if before[name] != after[name]} <= {"run.json"}
+    assert {name for name in before if before[name] != after[name]} <= {"run.json", "runs.jsonl"}
     assert (out / "sub-02/ses-01/anat/sub-02_ses-01_seg-lesions_dseg.nii.gz").stat().st_mtime_ns == kept
 
 
@@ -164,7 +164,7 @@ def test_overwriting_without_bids_leaves_nothing_of_it_but_what_others_wrote(map
     (out / "sub-01" / "ses-01" / "anat" / "notes.txt").write_text("mine")
     count_batch([maps], out, overwrite=True)
     left = {name for name in files_in(out) if not name.endswith("probseg.json")}
-    assert left == {"counts.tsv", "lesions.tsv", "run.json", "sub-01/ses-01/anat/notes.txt"}
+    assert left == {"counts.tsv", "lesions.tsv", "run.json", "runs.jsonl", "sub-01/ses-01/anat/notes.txt"}
 
 
 def test_files_of_others_in_the_dataset_are_never_written_over(maps, tmp_path, capsys):

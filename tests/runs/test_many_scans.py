@@ -136,7 +136,7 @@ def test_a_scan_that_kills_its_process_takes_none_of_its_lot_with_it(maps, out, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     results = count_batch([maps], out, jobs=2)
     assert [(scan.name, scan.error) for scan in results.failed] == [
-        ("s05", "the process that counted it died, possibly for want of memory")
+        ("s05", "the process that counted it died, possibly out of memory")
     ]
     assert len(results.counted) == N_SCANS - 1
 

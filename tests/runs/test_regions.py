@@ -174,9 +174,9 @@ def test_records_whose_answers_are_no_probabilities_are_not_records(maps):
 
 
 def test_a_run_goes_on_only_where_regions_and_questions_are_the_same(maps, atlas):
-    def run(how, atlas_file="atlas.nii.gz"):
+    def run(how, atlas_file="atlas.nii.gz", **mode):
         counted = []
-        count_batch([maps / "a"], maps / "out", settings=how, regions=maps / atlas_file, resume=True,
+        count_batch([maps / "a"], maps / "out", settings=how, regions=maps / atlas_file, **(mode or {"resume": True}),
                     show=lambda *about: counted.append(about[1].name))  # fmt: skip
         return len(counted)
 
@@ -186,9 +186,14 @@ def test_a_run_goes_on_only_where_regions_and_questions_are_the_same(maps, atlas
     assert run(settings(), "copy.nii.gz") == 0
     save(maps / "other.nii.gz", atlas[::-1])
     assert run(settings(), "other.nii.gz") == 3
-    assert run(settings(questions=ASKED[2:]), "other.nii.gz") == 3
-    assert run(Settings(regions=RegionSettings.of(NAMES)), "other.nii.gz") == 3
-    assert run(Settings(regions=RegionSettings.of({**NAMES, 3: "csf"})), "other.nii.gz") == 3
+    for how in (
+        settings(questions=ASKED[2:]),
+        Settings(regions=RegionSettings.of(NAMES)),
+        Settings(regions=RegionSettings.of({**NAMES, 3: "csf"})),
+    ):
+        with pytest.raises(MapFileError, match=r"was made with other settings: .*(questions|regions) is"):
+            run(how, "other.nii.gz")
+        assert run(how, "other.nii.gz", overwrite=True) == 3
     count_batch([maps / "a"], maps / "out", overwrite=True)
     assert not (maps / "out" / "regions.tsv").exists()
     assert not (maps / "out" / "answers.tsv").exists()

@@ -126,7 +126,7 @@ def test_an_evaluation_whose_worker_dies_says_so(tmp_path, rng, monkeypatch, cap
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     options = ["--truth", str(tmp_path / "truth"), "-o", str(tmp_path / "eval"), "--jobs", "2", "--quiet"]
     assert main(["evaluate", str(tmp_path / "out"), *options]) == 2
-    assert "died, possibly for want of memory" in capsys.readouterr().err
+    assert "died, possibly out of memory" in capsys.readouterr().err
 
 
 def test_a_result_is_let_go_once_the_caller_has_done_with_it():

@@ -117,7 +117,6 @@ def test_resamples_without_a_score_are_left_out():
 def test_estimates_survive_plain_values():
     found = Estimate(0.5, 0.25, 0.75, (0.25, 0.75))
     assert Estimate.from_dict(found.to_dict()) == found
-    assert Estimate.from_dict({"value": 0.5, "low": 0.25, "high": 0.75, "seeds": [0.25, 0.75]}) == found  # of 0.1
     without = Estimate.from_dict({"estimate": None, "low": 0.5, "high": None, "seeds": [None, 1.0]})
     assert math.isnan(without.value)
     assert math.isnan(without.high)

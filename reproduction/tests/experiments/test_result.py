@@ -62,15 +62,6 @@ def test_results_survive_files(result, tmp_path):
     assert names == {"synthetic-threshold.json", "synthetic-threshold.md", "figures/synthetic-threshold-accuracy.svg"}
 
 
-def test_results_of_version_0_1_are_read(result, tmp_path):
-    result.save(tmp_path)
-    path = tmp_path / "synthetic-threshold.json"
-    old = json.loads(path.read_text("utf-8").replace('"estimate":0.5', '"value":0.5')) | {"format": 1}
-    assert old["tables"][0]["rows"][0][1]["value"] == old["claims"][0]["evidence"][0]["estimate"]["value"] == 0.5
-    path.write_text(json.dumps(old), "utf-8")
-    assert Result.load(path) == result
-
-
 def test_figures_are_legible_wherever_they_are_put(result, tmp_path):
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg">\n <defs>\n <path fill="{INK}"/></defs></svg>'
     replace(result, figures=(Figure("accuracy", "A figure.", drawing),)).save(tmp_path)

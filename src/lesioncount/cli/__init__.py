@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -54,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         if unknown:
             commands[options.command].error(no_such_arguments([*map(_shown, unknown)], commands[options.command]))
+        options.typed = shlex.join(["lesioncount", *map(_shown, arguments)])
         if options.verbose:
-            _tell_versions(arguments)
+            _tell_versions(options.typed)
         return _run(options)
 
 
@@ -107,15 +109,14 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _tell_versions(arguments: Sequence[str]) -> None:
-    import shlex
+def _tell_versions(typed: str) -> None:
     from importlib.metadata import version
 
     from lesioncount.version import __version__
 
     python = ".".join(map(str, sys.version_info[:3]))
     print(f"lesioncount {__version__}, Python {python}, numpy {version('numpy')}", file=sys.stderr)
-    print(f"$ lesioncount {shlex.join(map(_shown, arguments))}", file=sys.stderr)
+    print(f"$ {typed}", file=sys.stderr)
 
 
 def _parser(arguments: Sequence[str]) -> tuple[_Parser, dict[str, _Parser]]:

@@ -54,3 +54,23 @@ def _whole(text: str, kind: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number of {kind}")
     return int(text)
+
+
+def add_run(parser: argparse.ArgumentParser, verb: str, *, workers: str) -> argparse._ArgumentGroup:
+    """Add how a run is done, and what it does with an earlier one in its folder."""
+    work = parser.add_argument_group("the run")
+    work.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
+    work.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run on a Dask cluster; the address of its scheduler, such as tcp://host:8786. Its workers "
+        f"{verb} {workers}",
+    )
+    again = work.add_mutually_exclusive_group()
+    again.add_argument(
+        "--resume",
+        action="store_true",
+        help=f"continue an earlier run with the same settings: keep results that are still valid, {verb} the rest",
+    )
+    again.add_argument("--overwrite", action="store_true", help=f"{verb} everything again and replace earlier results")
+    return work

@@ -10,6 +10,7 @@ from lesioncount.cli import compare_arguments
 from lesioncount.cli.count import shortened
 from lesioncount.cli.map_arguments import protocol_of
 from lesioncount.cli.region_arguments import questions_of
+from lesioncount.cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,9 +48,12 @@ def run(options: argparse.Namespace) -> int:
 
         check_can_report()  # before anything is compared
         show = CourseSectionWriter(options.images)
-    with progress_on(
-        sys.stderr, quiet=options.quiet, verbose=options.verbose, doing="comparing", what="patients"
-    ) as progress:
+    with (
+        ended_by_signals(),
+        progress_on(
+            sys.stderr, quiet=options.quiet, verbose=options.verbose, doing="comparing", what="patients"
+        ) as progress,
+    ):
         results = compare_batch(
             options.inputs,
             options.output,
@@ -61,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
             overwrite=options.overwrite,
             progress=progress,
             show=show,
+            command=options.typed,
+            cluster=options.cluster,
         )
     shown = len(results.courses) if options.verbose else _SHOWN
     if not options.quiet:

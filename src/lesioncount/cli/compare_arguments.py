@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lesioncount.cli.arguments import named_path, processes
+from lesioncount.cli.arguments import add_run, named_path
 from lesioncount.cli.map_arguments import SUFFIX, add_definition, add_reading, add_whose
 from lesioncount.cli.region_arguments import add_ask
 from lesioncount.coupling import DEFAULT_COUPLING
@@ -13,9 +13,9 @@ from lesioncount.coupling import DEFAULT_COUPLING
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add them to the parser of the command."""
     parser.epilog = (
-        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient, and answers.tsv where something is "
-        "asked. Maps must be registered to each other. Exit code: 0 if all patients were compared, 1 if some failed, 2 "
-        "if nothing could be done, 130 if interrupted. Research software: no diagnosis."
+        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient, answers.tsv where something is "
+        "asked, and a line of runs.jsonl. Maps must be registered to each other. Exit code: 0 if all patients were "
+        "compared, 1 if some failed, 2 if nothing could be done, 130 if interrupted. Research software: no diagnosis."
     )
     parser.add_argument(
         "inputs",
@@ -32,15 +32,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add_definition(parser)
     add_reading(parser)
     add_whose(parser)
-    work = parser.add_argument_group("the run")
-    work.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
-    again = work.add_mutually_exclusive_group()
-    again.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue an earlier run: keep results that are still valid, compare the rest",
-    )
-    again.add_argument("--overwrite", action="store_true", help="compare everything again and replace earlier results")
+    work = add_run(parser, "compare", workers="a patient each")
     work.add_argument(
         "--save-labels",
         action="store_true",

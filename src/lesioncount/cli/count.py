@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lesioncount.cli import count_arguments, region_arguments
 from lesioncount.cli.map_arguments import protocol_of
+from lesioncount.cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,7 +68,10 @@ def run(options: argparse.Namespace) -> int:
         bids=options.bids,
         **region_arguments.settings(options),
     )
-    with progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose) as progress:
+    with (
+        ended_by_signals(),
+        progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose) as progress,
+    ):
         result = count_batch(
             options.inputs,
             options.output,
@@ -90,6 +94,7 @@ def run(options: argparse.Namespace) -> int:
             overwrite=options.overwrite,
             progress=progress,
             show=show,
+            command=options.typed,
             parquet=options.parquet,
         )
     shown = len(result.scans) if options.verbose else _SHOWN

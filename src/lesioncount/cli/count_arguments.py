@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 
 from lesioncount.cli import region_arguments
-from lesioncount.cli.arguments import named_path, processes
+from lesioncount.cli.arguments import add_run, named_path
 from lesioncount.cli.map_arguments import LEVEL, SUFFIX, add_definition, add_reading, add_whose
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add them to the parser of the command."""
     parser.epilog = (
-        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan, and regions.tsv and answers.tsv where "
-        "these are asked for. Exit code: 0 if all scans were counted, 1 if some failed, 2 if nothing could be done, "
-        "130 if interrupted."
+        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan, regions.tsv and answers.tsv where "
+        "these are asked for, and a line of runs.jsonl. Exit code: 0 if all scans were counted, 1 if some failed, 2 if "
+        "nothing could be done, 130 if interrupted."
     )
     parser.add_argument(
         "inputs",
@@ -61,21 +61,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add_reading(parser).add_argument("--level", type=int, metavar="N", help=LEVEL)
     add_whose(parser)
 
-    work = parser.add_argument_group("the run")
-    work.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
-    work.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="run on a Dask cluster; the address of its scheduler, such as tcp://host:8786. Its workers count a scan "
-        "each, or parts of one large zarr volume",
-    )
-    again = work.add_mutually_exclusive_group()
-    again.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue an earlier run: keep results that are still valid, count the rest",
-    )
-    again.add_argument("--overwrite", action="store_true", help="count everything again and replace earlier results")
+    work = add_run(parser, "count", workers="a scan each, or parts of one large zarr volume")
     work.add_argument(
         "--save-labels",
         action="store_true",

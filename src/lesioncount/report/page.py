@@ -17,12 +17,12 @@ from lesioncount.report.section_folder import Progress
 from lesioncount.report.sections import SectionText
 from lesioncount.report.table_parts import anchors_of, has_rows, n_parts, shards_of, write_rows
 from lesioncount.report.templates import check_can_report, template
-from lesioncount.runs.batch import REPORT
 from lesioncount.runs.pairing import pair, paired_scan
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults, read_results
 from lesioncount.runs.run_file import Run, RunScan, find_run
 from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
+from lesioncount.runs.scan_outputs import REPORT
 from lesioncount.trust.calibration import Calibration
 from lesioncount.version import __version__
 

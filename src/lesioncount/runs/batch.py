@@ -3,55 +3,48 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import compress
 from operator import not_
 from pathlib import Path, PurePosixPath
 
-from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.errors import WorkerDiedError
 from lesioncount.files.formats import is_large_volume, map_ending
-from lesioncount.files.ome_labels import last_ome_file
-from lesioncount.files.ome_zarr import VERSIONS
 from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import to_path
 from lesioncount.runs.answers import check_questions
 from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
 from lesioncount.runs.bids_output import check_places, scan_files_in
+from lesioncount.runs.earlier import RUN_FILE, earlier_run, names_before
+from lesioncount.runs.history import History
 from lesioncount.runs.names import check_case
 from lesioncount.runs.parquet import check_can_write_parquet
 from lesioncount.runs.record_files import make_shards, record_in, records_in
 from lesioncount.runs.records import ScanSummary, read_record
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_file import RUN_FILE, Run, find_run, is_of_other_kind
+from lesioncount.runs.run_file import Run, Status, find_run
 from lesioncount.runs.run_tables import are_there, table_names, write_tables
 from lesioncount.runs.scan_counting import Show, failed
-from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.scan_files import ScanFiles
 from lesioncount.runs.scan_lots import CountedLot, Lot, count_lot, lots_of
-from lesioncount.runs.scan_outputs import (
-    label_volume_file,
-    ome_label_name,
-    output_names,
-    own_names,
-    remove_label_volume,
-    remove_ome_labels,
-)
+from lesioncount.runs.scan_outputs import REPORT, output_names, remove_outputs
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
-from lesioncount.runs.workers import connected, few_collections, results_of
+from lesioncount.runs.workers import check_reachable, connected, few_collections, results_of
 
 Progress = Callable[[ScanSummary, int, int], None]
 
 # Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
 _WORKERS_OF_CLUSTER = 64
 
-# The page that shows a run, the folder of its parts, and that of the rows of its table.
-REPORT = "report"
+# The page that shows a run, and the folder of the rows of its table.
+PAGE = f"{REPORT}.html"
 TABLE = f"{REPORT}/table"
 
 
@@ -73,6 +66,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     progress: Progress | None = None,
     show: Show | None = None,
     parquet: bool = False,
+    command: str | None = None,
 ) -> RunResults:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
 
@@ -100,7 +94,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     cluster : str, optional
         Address of a Dask scheduler that does the work instead. Its workers must see the same files.
     resume : bool, default False
-        Keep what is there and still right: same files, same settings, no error.
+        Keep what is there and still right: same files, no error. With other settings, it is refused.
     overwrite : bool, default False
         Do everything again, and replace what is there.
     progress : callable, optional
@@ -110,19 +104,21 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
     parquet : bool, default False
         Write each table as Parquet, too.
+    command : str, optional
+        What was typed, for the history of runs (``runs.jsonl``).
     """
     if parquet:
         check_can_write_parquet()
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
-    known = _known(folder, resume=resume or overwrite)
+    before = earlier_run(folder, find_run, "count", may_be=resume or overwrite)
     scans = (selection or Selection()).find(
         inputs,
         folder.path,
         mask=None if mask is None else to_path(mask),
         regions=None if regions is None else to_path(regions),
         members=members,
-        known=known if resume else None,
+        known=before.known if before is not None and resume else None,
     )
     check_case([scan.name for scan in scans], folder.path)
     settings.check(members=members)
@@ -130,37 +126,81 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     scans = with_series(scans, settings.dicom)
     if settings.bids:
         check_places(scans)
+    given = tuple(compress(("mask", "members"), (mask is not None, members)))
+    run = Run(settings.recorded, jobs, cluster, command=command, given=given)
+    maps = [(scan.name, (scan.path,)) for scan in scans]
+    known = names_before(folder, maps, before, run, resume=resume, overwrite=overwrite)
     scans = [replace(scan, was_counted=scan.name in known) for scan in scans]
     _check(folder, scans, settings, resume=resume, parquet=parquet)
+    check_reachable(cluster)
     with folder.alone(listed_in=RUN_FILE):
-        began, run = time.monotonic(), Run(settings.recorded, jobs, cluster)
-        before, listed = find_run(folder.path), folder.listed()
-        # From here on the folder holds a run, also if it is killed.
-        folder.write_text(RUN_FILE, run.to_json(files=listed))
+        began, listed, history = time.monotonic(), folder.listed(), History(folder)
+        history.add_killed(before)
+        # From here on the folder holds a run, and whose its names are, also if it is killed.
+        folder.write_text(RUN_FILE, run.to_json(waiting=scans, files=listed))
+        make_shards(folder, len(scans))
+        count = partial(count_lot, settings=settings, out=folder.path, show=show, resume=resume)
         done: dict[str, ScanSummary] = {}
-
-        def tell(summary: ScanSummary) -> None:
-            done[summary.name] = summary
-            if progress is not None:
-                progress(summary, len(done), len(scans))
-
-        try:
-            make_shards(folder, len(scans))
-            count = partial(count_lot, settings=settings, out=folder.path, show=show, resume=resume)
-            n_new = _count_all(scans, count, level=settings.level, jobs=jobs, cluster=cluster, tell=tell)
-            run = replace(run, status="finished")
-        except KeyboardInterrupt:
-            run, n_new = replace(run, status="interrupted"), len(done)
-        results = RunResults(folder.path, run, tuple(done[scan.name] for scan in scans if scan.name in done))
-        if n_new or not _is_as_before(results, before) or not are_there(results, listed, parquet=parquet):
+        n_new, status = _count_into(done, folder, scans, count, settings.level, run, progress)
+        results = RunResults(folder.path, replace(run, status=status), tuple(_in_order(done, scans)))
+        is_changed = bool(n_new) or not _is_as_before(results, before)
+        if is_changed or not are_there(results, listed, parquet=parquet):
             write_tables(folder, results, parquet=parquet)
+        if is_changed:
+            folder.remove(PAGE)  # it shows what is no longer so; whoever wants a report writes it next
         if settings.bids:
             write_dataset(folder, results)
         if overwrite and not (resume or results.interrupted):
             _remove_stale(folder, results, {name for scan in scans for name in output_names(scan, settings.recorded)})
-        seconds = time.monotonic() - began
-        folder.write_text(RUN_FILE, run.to_json(results.scans, seconds=seconds, files=folder.listed()))
+        _finish(folder, results, [scan for scan in scans if scan.name not in done], history, began, parquet=parquet)
     return results
+
+
+def _count_into(
+    done: dict[str, ScanSummary],
+    folder: OutputFolder,
+    scans: Sequence[ScanFiles],
+    count: Callable[..., CountedLot],
+    level: int | None,
+    run: Run,
+    progress: Progress | None,
+) -> tuple[int, Status]:
+    """Count all scans; give how many were not known before, and whether somebody has stopped it."""
+    n_new = 0
+    try:
+        with closing(_count_all(scans, count, level=level, jobs=run.jobs, cluster=run.cluster)) as counted:
+            for lot in counted:
+                if lot.n_new and not n_new:
+                    folder.remove(PAGE)
+                n_new += lot.n_new
+                for summary in lot.summaries:
+                    done[summary.name] = summary
+                    if progress is not None:
+                        progress(summary, len(done), len(scans))
+    except KeyboardInterrupt:
+        return len(done), "interrupted"
+    return n_new, "finished"
+
+
+def _in_order(done: Mapping[str, ScanSummary], scans: Sequence[ScanFiles]) -> Iterator[ScanSummary]:
+    return (done[scan.name] for scan in scans if scan.name in done)
+
+
+def _finish(
+    folder: OutputFolder,
+    results: RunResults,
+    waiting: Sequence[ScanFiles],
+    history: History,
+    began: float,
+    *,
+    parquet: bool,
+) -> None:
+    """Write what the run has done: a line of history, and all in ``run.json``."""
+    seconds, listed = time.monotonic() - began, folder.listed()
+    inputs = {scan.name: [] if scan.files is None else [scan.files.hashes] for scan in results.scans}
+    tables = {name: listed[name] for name in table_names(parquet=parquet) if name in listed}
+    history.add(results.run, inputs, tables, seconds=seconds)
+    folder.write_text(RUN_FILE, results.run.to_json(results.scans, waiting, seconds=seconds, files=listed))
 
 
 def _count_all(
@@ -170,34 +210,24 @@ def _count_all(
     level: int | None,
     jobs: int,
     cluster: str | None,
-    tell: Callable[[ScanSummary], None],
-) -> int:
+) -> Generator[CountedLot]:
     """Count scans, in lots; those of a lot that failed as a whole once more, each alone: one of them is to blame.
 
-    Volumes that all work at together come last. Returns how many were not known before.
+    Volumes that all work at together come last.
     """
     spread = [is_spread(scan, level, is_alone=len(scans) == 1) for scan in scans]
     volumes, scans = list(compress(scans, spread)), list(compress(scans, map(not_, spread)))
     lots = list(lots_of(scans, jobs=jobs if cluster is None else _WORKERS_OF_CLUSTER))
-    n_new, alone = 0, list[Lot]()
+    alone: list[Lot] = []
     for lot, counted in _counted(lots, count, jobs=jobs, cluster=cluster):
         if counted is None:
             alone += [(scan,) for scan in lot]
         else:
-            n_new += _told(counted, tell)
-    for _, counted in _counted(alone, count, jobs=jobs, cluster=cluster):
-        if counted is not None:
-            n_new += _told(counted, tell)
+            yield counted
+    yield from (one for _, one in _counted(alone, count, jobs=jobs, cluster=cluster) if one is not None)
     with nullcontext() if cluster is None or not volumes else connected(cluster) as client:
         for scan in volumes:
-            n_new += _told(count((scan,), jobs=jobs, client=client), tell)
-    return n_new
-
-
-def _told(counted: CountedLot, tell: Callable[[ScanSummary], None]) -> int:
-    for summary in counted.summaries:
-        tell(summary)
-    return counted.n_new
+            yield count((scan,), jobs=jobs, client=client)
 
 
 def _counted(
@@ -210,7 +240,7 @@ def _counted(
             yield lot, future.result()
         except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
             why = why_failed(error)
-            yield lot, None if len(lot) > 1 else CountedLot([failed(lot[0], why, FileFacts(str(lot[0].path)))], 1)
+            yield lot, None if len(lot) > 1 else CountedLot([failed(lot[0], why)], 1)
 
 
 def is_spread(scan: ScanFiles, level: int | None = None, *, is_alone: bool) -> bool:
@@ -221,9 +251,9 @@ def is_spread(scan: ScanFiles, level: int | None = None, *, is_alone: bool) -> b
 def why_failed(error: Exception, *, done: str = "counted") -> str:
     """What to say of work that failed outside of our hands."""
     if isinstance(error, WorkerDiedError):
-        return f"the process that {done} it died, possibly for want of memory"
+        return f"the process that {done} it died, possibly out of memory"
     if isinstance(error, CancelledError):
-        return "the cluster was lost before it was counted: --resume continues the run"
+        return f"the cluster was lost before it was {done}: --resume continues the run"
     return f"{type(error).__name__}: {error}"
 
 
@@ -235,21 +265,6 @@ def _is_as_before(results: RunResults, before: Run | None) -> bool:
         and before.versions == results.run.versions
         and [scan.name for scan in before.scans] == [scan.name for scan in results.scans]
     )
-
-
-def _known(folder: OutputFolder, *, resume: bool) -> dict[str, str | None]:
-    """The scans of an earlier run in this folder and their paths; it may be there only if it goes on or is replaced."""
-    if not folder.is_ours(RUN_FILE):
-        return {}
-    if is_of_other_kind(folder.path):
-        raise MapFileError(f"{folder.path} holds other results, not those of lesioncount count. Choose another folder.")
-    if not resume:
-        raise MapFileError(
-            f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
-            "or replace its results (--overwrite)."
-        )
-    run = find_run(folder.path)
-    return {} if run is None else {scan.name: scan.path for scan in run.scans}
 
 
 def _check(
@@ -269,14 +284,11 @@ def _remove_stale(folder: OutputFolder, results: RunResults, made: set[str]) -> 
         name = PurePosixPath(record).stem
         if record != RUN_FILE and name not in names and read_record(folder.path, name) is not None:
             folder.remove(record)
-            _remove_outputs(folder, name)
-    for name in names:
-        _remove_outputs(folder, name, but=made)
+            remove_outputs(folder, name)
     for name in scan_files_in(folder) - made:
         folder.remove(name)
     sections = [name for name in _report_files(folder.path) if PurePosixPath(name).stem not in names]
-    pages = [f"{REPORT}.html", *sections]
-    for name in (*pages, *(() if results.run.counted_with.bids else DATASET_FILES)):
+    for name in (PAGE, *sections, *(() if results.run.counted_with.bids else DATASET_FILES)):
         folder.remove(name)
 
 
@@ -285,13 +297,3 @@ def _report_files(out: Path) -> Iterator[str]:
     for pattern in (f"{REPORT}/*.js", f"{REPORT}/*/*.js"):
         for path in out.glob(pattern):
             yield path.relative_to(out).as_posix()
-
-
-def _remove_outputs(folder: OutputFolder, name: str, *, but: Collection[str] = ()) -> None:
-    for one in own_names(name):
-        if one not in but:
-            folder.remove(one)
-    if not any(f"{ome_label_name(name)}/{last_ome_file(version)}" in but for version in VERSIONS):
-        remove_ome_labels(folder, name)
-    if label_volume_file(name) not in but:
-        remove_label_volume(folder, name)

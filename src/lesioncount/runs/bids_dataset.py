@@ -22,7 +22,8 @@ _BIDS_VERSION = "1.10.0"
 # Files of ours that are not of BIDS: tables and records that other commands of ours read.
 _IGNORED = (
     "/*.json", "!/dataset_description.json", "!/participants.json", "!/probseg.json", "/counts.tsv",
-    "/lesions.tsv", "/members.tsv", "/report.html", "/report/", "/records/", "/*_lesions.nii.gz", "*.html", "/figures/",
+    "/lesions.tsv", "/members.tsv", "/report.html", "/report/", "/records/", "/runs.jsonl", "/*_lesions.nii.gz",
+    "*.html", "/figures/",
 )  # fmt: skip
 
 DATASET_FILES = (

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts, combined
-from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import LesionCountError
 from lesioncount.files.certified import is_certified_text
 from lesioncount.files.geometry import VoxelGrid
@@ -224,14 +223,6 @@ class _Content:
     lesions: tuple[LesionRow, ...] | None = None
     members: tuple[dict[str, Any], ...] = ()
 
-    def row(self) -> dict[str, Any]:
-        """The row of a scan. Records of version 0.1 do not have the median, but the distribution that it is of."""
-        row = dict(self.count)
-        for suffix, pmf in (("", self.pmf), ("_calibrated", self.pmf_calibrated)):
-            if pmf and f"count_median{suffix}" not in row:
-                row[f"count_median{suffix}"] = int(np.argmax(np.cumsum(pmf) >= sum(pmf) / 2))
-        return row
-
 
 @lru_cache(maxsize=256)
 def _held_once(facts: MapFacts) -> MapFacts:
@@ -369,11 +360,11 @@ class ScanRecord:
             error=given.error,
             files=given.input,
             map=given.map if is_ok else None,
-            numbers=ScanNumbers.from_row(given.row()) if is_ok else None,
+            numbers=ScanNumbers.from_row(given.count) if is_ok else None,
             existence=existence,
             peak_probability=heights,
             saddle_probability=saddles,
-            members=_members_read(given.members, existence),
+            members=tuple(MemberNumbers.from_row(row) for row in given.members),
             warnings=given.warnings,
             n_dropped=given.n_dropped,
             regions=tuple(one.numbers for one in regions),
@@ -433,16 +424,6 @@ def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:
     for warning in warnings:
         first.setdefault(in_general(warning), warning)
     return tuple(first.values())
-
-
-def _members_read(
-    rows: Sequence[dict[str, Any]], existence: Sequence[NDArray[np.float64]]
-) -> tuple[MemberNumbers, ...]:
-    """Members of an ensemble, if it is one. Those of version 0.1 do not have the median."""
-    return tuple(
-        MemberNumbers.from_row({"count_median": PoissonBinomial(of).median()} | row)
-        for row, of in zip(rows, existence if rows else (), strict=True)
-    )
 
 
 def _member_of(row: LesionRow) -> int:

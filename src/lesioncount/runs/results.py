@@ -18,6 +18,7 @@ from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.count_warnings import in_general
+from lesioncount.runs.earlier import WAITING
 from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
 from lesioncount.runs.record_files import no_record
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
@@ -159,24 +160,29 @@ def read_results(out: str | Path) -> RunResults:
     """Read what a run has left in its folder."""
     out = Path(out)
     run = read_run(out)
-    return RunResults(out, run, tuple(_summary(out, scan) for scan in run.scans))
+    summaries = (_summary(out, scan) for scan in run.scans)
+    return RunResults(out, run, tuple(one for one in summaries if one is not None))
 
 
 def read_counted(out: Path) -> RunResults:
     """The same, where scans that were counted must have their records."""
     results = read_results(out)
-    for scan, summary in zip(results.run.scans, results.scans, strict=True):
-        if scan.status == "ok" and not summary.is_counted:
+    were_counted = {scan.name for scan in results.run.scans if scan.status == "ok"}
+    for scan in results.failed:
+        if scan.name in were_counted:
             raise no_record(out, scan.name)
     if not results.counted:
         raise MapFileError(f"There is no scan in {out} that was counted.")
     return results
 
 
-def _summary(out: Path, scan: RunScan) -> ScanSummary:
+def _summary(out: Path, scan: RunScan) -> ScanSummary | None:
+    """What is known of a scan; None of one that a run which was stopped has not come to."""
     record = None if scan.error else read_record(out, scan.name)
     if record is not None and record.summary.is_counted:
         return record.summary
+    if record is None and scan.status == WAITING:
+        return None
     # The run knows of scans that died before they had a record.
     why = scan.error or (record.summary.error if record else None)
     return ScanSummary(scan.name, error=why or "its record is not there, or is not one: count again")

@@ -12,12 +12,13 @@ from typing import Any, Literal, Self
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.remote_path import without_secrets
+from lesioncount.runs.earlier import RUN_FILE, WAITING, Known
 from lesioncount.runs.plain import read_json, to_json, typed
 from lesioncount.runs.records import ScanSummary
+from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.settings import CountedWith
 
 Status = Literal["running", "finished", "interrupted"]
-
 _PACKAGES = ("lesioncount", "numpy", "nibabel", "isal")
 
 
@@ -69,6 +70,10 @@ class Run:
         In the order of the inputs.
     started : str
         Date and time, for people.
+    command : str or None
+        What was typed; None from Python.
+    given : tuple of str or None
+        What maps were given with: a mask, members. None if that is not known.
     """
 
     counted_with: CountedWith
@@ -78,22 +83,48 @@ class Run:
     versions: Mapping[str, str] = field(default_factory=versions_now)
     started: str = field(default_factory=time_now)
     scans: tuple[RunScan, ...] = ()
+    command: str | None = None
+    given: tuple[str, ...] | None = None
+
+    @property
+    def known(self) -> dict[str, Known]:
+        """The names of its scans, and whose they are."""
+        return {scan.name: Known((scan.path,)) for scan in self.scans if scan.path is not None}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How it counted, as plain values."""
+        return self.counted_with.to_dict()
 
     def to_json(
-        self, summaries: Sequence[ScanSummary] = (), *, seconds: float = 0.0, files: Mapping[str, str] | None = None
+        self,
+        summaries: Sequence[ScanSummary] = (),
+        waiting: Sequence[ScanFiles] = (),
+        *,
+        seconds: float = 0.0,
+        files: Mapping[str, str] | None = None,
     ) -> str:
-        """As text, with the scans it has come to, and the SHA-256 of the files it has written."""
+        """As text, with the scans it has come to, those that wait, and the SHA-256 of the files it has written."""
         inputs = [
             {"scan": one.name, "status": one.status, "error": one.error}
             | ({} if one.files is None else one.files.to_dict())
             for one in summaries
         ]
+        inputs += [
+            {"scan": one.name, "status": WAITING, "error": None} | FileFacts.unread(one).to_dict() for one in waiting
+        ]
         cluster = None if self.cluster is None else without_secrets(self.cluster)
         n_ok = sum(summary.is_counted for summary in summaries)
         return to_json(
             {
-                "settings": self.counted_with.to_dict(),
-                "run": {"jobs": self.jobs, "cluster": cluster, "status": self.status},
+                "settings": self.settings,
+                "run": {
+                    "jobs": self.jobs,
+                    "cluster": cluster,
+                    "status": self.status,
+                    "command": self.command,
+                    "given": self.given,
+                },
                 "versions": self.versions,
                 "started": self.started,
                 "seconds": round(seconds, 3),
@@ -123,11 +154,9 @@ class Run:
                 RunScan(one.scan, one.status, one.error, one.path)
                 for one in typed(content["inputs"], tuple[_Input, ...])
             ),
+            typed(how.get("command"), str | None),
+            typed(how.get("given"), tuple[str, ...] | None),
         )
-
-
-# Where a run is described.
-RUN_FILE = "run.json"
 
 
 def find_run(out: Path) -> Run | None:
@@ -136,14 +165,6 @@ def find_run(out: Path) -> Run | None:
         return Run.from_plain(read_json(out / RUN_FILE))
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
-
-
-def is_of_other_kind(out: Path) -> bool:
-    """Whether the results in a folder are no counts: other commands say of what kind theirs are."""
-    try:
-        return "kind" in typed(read_json(out / RUN_FILE), dict[str, Any])
-    except (OSError, ValueError):
-        return False
 
 
 def read_run(out: Path) -> Run:

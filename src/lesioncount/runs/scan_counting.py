@@ -14,13 +14,7 @@ from lesioncount.runs.file_counts import ScanCount, count_file
 from lesioncount.runs.record_files import record_in
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.scan_outputs import (
-    expected_names,
-    own_names,
-    remove_label_volume,
-    remove_ome_labels,
-    write_outputs,
-)
+from lesioncount.runs.scan_outputs import expected_names, output_names, remove_outputs, write_outputs
 from lesioncount.runs.settings import Settings
 
 # Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
@@ -55,12 +49,8 @@ def count_scan(
     record, counts = _recorded(scan, settings, is_shown=show is not None, jobs=jobs, client=client)
     if settings.has_outputs and counts:
         record = _with_outputs(record, counts[0], scan, settings, folder)
-    if not record.summary.is_counted:  # not the maps of another time
-        for name in own_names(scan.name):
-            folder.remove(name)
-        remove_ome_labels(folder, scan.name)
-        remove_label_volume(folder, scan.name)
-        remove_scan(folder, scan)
+    if scan.was_counted or not record.summary.is_counted:
+        _remove_stale(folder, scan, record, settings)
     write = folder.write_announced if is_announced else folder.write_text
     try:
         write(record_in(folder.path, scan.name), record.to_json(), though_changed=scan.was_counted)
@@ -69,6 +59,14 @@ def count_scan(
     if show is not None and record.summary.is_counted:
         show(folder, scan, record, counts[0])
     return record.summary
+
+
+def _remove_stale(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, settings: Settings) -> None:
+    """Remove what was made of the scan at another time, and not again now."""
+    made = output_names(scan, settings.recorded) if record.summary.is_counted else ()
+    remove_outputs(folder, scan.name, but=made)
+    if not (settings.bids and record.summary.is_counted):
+        remove_scan(folder, scan)
 
 
 def failed(scan: ScanFiles, why: str, files: FileFacts | None = None) -> ScanSummary:
@@ -82,7 +80,7 @@ def counted_before(scan: ScanFiles, settings: Settings, out: Path) -> ScanSummar
     record = read_record(out, scan.name, unchanged=True)
     if scan.problem is not None or record is None or not record.summary.is_counted:
         return None
-    if record.counted_with != settings.recorded:
+    if record.counted_with is None or not record.counted_with.counts_as(settings.recorded):
         return None
     n_candidates = len(record.summary.existence[0])
     if not all(_is_there(out / name) for name in expected_names(scan, settings.recorded, n_candidates)):

@@ -21,6 +21,8 @@ from lesioncount.runs.whose import Whose
 
 _HASHED_AT_ONCE = 1 << 20
 
+_HASHES = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_sha256")
+
 
 @dataclass(frozen=True, slots=True)
 class ScanFiles(Sent):
@@ -128,8 +130,12 @@ class FileFacts(Sent):
 
     def is_same_content(self, other: FileFacts) -> bool:
         """Whether the files hold the same: the same file may have been given as another path."""
-        names = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_sha256")
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        return all(getattr(self, name) == getattr(other, name) for name in _HASHES)
+
+    @property
+    def hashes(self) -> dict[str, Any]:
+        """The SHA-256 of all files that were read."""
+        return present({name: getattr(self, name) for name in _HASHES})
 
     def is_same_scan(self, other: FileFacts) -> bool:
         """Whether they lie in the same place below the folder that was given, and are of the same participant."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,15 +15,20 @@ from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.label_volumes import label_files, remove_store, write_labels_into
 from lesioncount.files.nifti_writing import nifti_bytes
 from lesioncount.files.ome_labels import last_ome_file, ome_label_files
+from lesioncount.files.ome_zarr import VERSIONS
 from lesioncount.files.output import OutputFolder
 from lesioncount.files.zarr_store import level_shapes, ome_version
 from lesioncount.runs.bids_output import BidsPlace, write_scan
 from lesioncount.runs.colours import COLOUR_TABLES
 from lesioncount.runs.dicom import dicom_names, write_dicom
 from lesioncount.runs.file_counts import ScanCount
+from lesioncount.runs.record_files import shard_of
 from lesioncount.runs.records import ScanRecord
 from lesioncount.runs.scan_files import ScanFiles
 from lesioncount.runs.settings import CountedWith, Settings
+
+# The folder of the parts of the page that shows a run, and the name of the page.
+REPORT = "report"
 
 
 def label_name(name: str) -> str:
@@ -46,14 +51,15 @@ def ome_label_name(name: str) -> str:
     return f"{name}_lesions.ome.zarr"
 
 
-def remove_label_volume(folder: OutputFolder, name: str) -> None:
-    """Remove the zarr array of the labels of a scan, as far as it is ours."""
-    remove_store(folder, label_volume_name(name))
-
-
-def remove_ome_labels(folder: OutputFolder, name: str) -> None:
-    """Remove the label image of a scan, as far as it is ours."""
-    remove_store(folder, ome_label_name(name))
+def remove_outputs(folder: OutputFolder, name: str, *, but: Collection[str] = ()) -> None:
+    """Remove what was written of a scan beside its record, as far as it is ours, but for some files."""
+    for one in own_names(name):
+        if one not in but:
+            folder.remove(one)
+    if not any(f"{ome_label_name(name)}/{last_ome_file(version)}" in but for version in VERSIONS):
+        remove_store(folder, ome_label_name(name))
+    if label_volume_file(name) not in but:
+        remove_store(folder, label_volume_name(name))
 
 
 def existence_name(name: str) -> str:
@@ -69,6 +75,7 @@ def colour_names(name: str) -> tuple[str, ...]:
 def own_names(name: str, wanted: CountedWith | None = None) -> tuple[str, ...]:
     """The files called after a scan that are written beside its record; without settings, all there may be."""
     everything = {
+        (f"{REPORT}/{name}.js", f"{REPORT}/{shard_of(name)}/{name}.js"): wanted is None,
         (label_name(name),): wanted is None or wanted.save_labels,
         (existence_name(name),): wanted is None or wanted.save_existence,
         colour_names(name): wanted is None or wanted.save_colours,

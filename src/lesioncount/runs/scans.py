@@ -9,12 +9,12 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.remote_path import absolute_text, to_path
+from lesioncount.runs.earlier import Known
 from lesioncount.runs.inputs import FoundMap, below, find_maps, root_of
 from lesioncount.runs.members import match_members
 from lesioncount.runs.names import check_apart, name_of
 from lesioncount.runs.pairing import PairedScan, pair, paired_scan
-from lesioncount.runs.records import read_record
-from lesioncount.runs.scan_files import FileFacts, ScanFiles, fingerprint
+from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.runs.whose import Whose, check_found, checked_pattern
 
 
@@ -58,7 +58,7 @@ class Selection:
         mask: Path | None = None,
         regions: Path | None = None,
         members: bool = False,
-        known: Mapping[str, str | None] | None = None,
+        known: Mapping[str, Known] | None = None,
     ) -> list[ScanFiles]:
         """The scans that are given, with their masks and label maps of regions.
 
@@ -73,8 +73,8 @@ class Selection:
             In the same way, a label map of regions; one of a patient serves all its sessions.
         members : bool, default False
             Whether each input is a folder of one member of an ensemble.
-        known : mapping of str to str, optional
-            Scans of an earlier run and the paths of their maps: they keep their names.
+        known : mapping of str to Known, optional
+            Scans of an earlier run and whose they are: they keep their names.
         """
         pattern = None if self.name_pattern is None else checked_pattern(self.name_pattern)
         found = match_members(inputs, leave_out=out, suffix=self.suffix) if members else self._found(inputs, out)
@@ -82,7 +82,7 @@ class Selection:
             check_found(pattern, [maps[0].relative for maps in found])
         scans = [_scan(maps, pattern) for maps in found]
         check_apart((scan.name, scan.path) for scan in scans)
-        scans = scans if out is None else _with_known_names(scans, out, known or {})
+        scans = _with_known_names(scans, known or {})
         if self.images is not None:
             images = pair(_asked(scans), to_path(self.images), role="image", suffix=self.images_suffix)
             scans = [replace(scan, image=image) for scan, image in zip(scans, images, strict=True)]
@@ -132,24 +132,8 @@ def _scan(maps: Sequence[FoundMap], pattern: re.Pattern[str] | None) -> ScanFile
     )
 
 
-def _with_known_names(scans: Sequence[ScanFiles], out: Path, known: Mapping[str, str | None]) -> list[ScanFiles]:
-    """Scans that an earlier run in the same folder has named keep their names; no other scan gets them."""
-    paths = [absolute_text(scan.path) for scan in scans]
-    named_before = {path: name for name, path in known.items() if path is not None}
-    names = [named_before.get(path, scan.name) for scan, path in zip(scans, paths, strict=True)]
-    scans = [scan if scan.name == name else replace(scan, name=name) for scan, name in zip(scans, names, strict=True)]
-    for scan, path in zip(scans, paths, strict=True):
-        owner = known.get(scan.name) or path
-        if owner != path and (owner in paths or not _was_moved(scan, out)):
-            raise MapFileError(
-                f"{out} holds results of {owner} under the name {scan.name}, which {scan.path} would take over. Choose "
-                "another folder for the results, replace them (--overwrite), or begin names further up (--root)."
-            )
-    return scans
-
-
-def _was_moved(scan: ScanFiles, out: Path) -> bool:
-    """Whether the file holds what was counted under its name, from another place."""
-    record = read_record(out, scan.name)
-    files = None if record is None else record.summary.files
-    return files is not None and files.sha256 == fingerprint(scan.path)
+def _with_known_names(scans: Sequence[ScanFiles], known: Mapping[str, Known]) -> list[ScanFiles]:
+    """Scans that an earlier run in the same folder has named keep their names."""
+    named_before = {path: name for name, owner in known.items() for path in owner.paths}
+    names = [named_before.get(absolute_text(scan.path), scan.name) for scan in scans]
+    return [scan if scan.name == name else replace(scan, name=name) for scan, name in zip(scans, names, strict=True)]

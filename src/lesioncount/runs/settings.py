@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
 
+# What is written beside the records, and changes nothing in what they say.
+OUTPUTS = frozenset({"save_labels", "save_existence", "save_colours", "bids", "dicom"})
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the voxels of a file are read: which channel and level, on what scale, and whether they are logits."""
@@ -94,6 +98,12 @@ class CountedWith:
     dicom: str | None = None
     regions: CountedRegions | None = None
     questions: tuple[str, ...] = ()
+
+    def counts_as(self, other: CountedWith) -> bool:
+        """Whether counts are the same with other settings, which may write more or less beside them."""
+        return self is other or all(
+            getattr(self, one.name) == getattr(other, one.name) for one in fields(self) if one.name not in OUTPUTS
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

@@ -248,6 +248,6 @@ def sum_on_cluster(sweep: VolumeSweep, client: Any) -> Swept:
         result: Swept = total.result()
     except Exception as error:
         if type(error).__name__ == "KilledWorker":  # of a package that is not imported here
-            raise WorkerDiedError(f"The workers that counted it died, possibly for want of memory: {error}") from None
+            raise WorkerDiedError(f"The workers that counted it died, possibly out of memory: {error}") from None
         raise
     return result

@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 def results_of(
     function: Callable[[Item], Result], items: Sequence[Item], /, *, jobs: int = 1, cluster: str | None = None
-) -> Iterator[tuple[int, Future[Result]]]:
+) -> Generator[tuple[int, Future[Result]]]:
     """Call a function on every item; give the place of an item and its finished future, in the order they finish.
 
     Parameters
@@ -117,7 +117,7 @@ class Workers(Executor):
 
     When a process dies, its pool breaks, and nothing says which task killed it. So only as many tasks are handed out as
     the processes can hold. Those under way when a pool breaks are suspects: in a new pool, each is tried again alone.
-    One that breaks its pool again fails with `WorkerDiedError`; all others are none the worse. Workers end when their
+    One that breaks its pool again fails with `WorkerDiedError`; all others are unaffected. Workers end when their
     parent does, however that ends.
 
     Parameters
@@ -133,7 +133,7 @@ class Workers(Executor):
         self._suspects: deque[_Task] = deque()
         self._running: set[_Task] = set()
         self._changed = threading.Condition(threading.RLock())
-        self._is_closed = False
+        self._is_closed = self._is_cancelled = False
         self._pool = self._new_pool()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -152,6 +152,9 @@ class Workers(Executor):
             self._is_closed = True
             while cancel_futures and self._waiting:
                 self._waiting.popleft().future.cancel()
+            if cancel_futures:  # whoever stops the run may have stopped its processes, too: nothing is tried again
+                self._is_cancelled = True
+                self._suspects.clear()
             while wait and (self._waiting or self._suspects or self._running):
                 self._changed.wait()
         self._pool.shutdown(wait=wait)
@@ -193,10 +196,10 @@ class Workers(Executor):
                 if pool is self._pool:
                     self._pool = self._new_pool()
                     pool.shutdown(wait=False)
-                if not task.is_suspect:
+                if not task.is_suspect and not self._is_cancelled:
                     self._suspects.append(task)
                     task = _Task(task.call)  # nobody waits for this one
-                error = WorkerDiedError("The process that worked on it died, possibly for want of memory.")
+                error = WorkerDiedError("The process that worked on it died, possibly out of memory.")
             self._hand_out()
             self._changed.notify_all()
         if error is not None:
@@ -209,6 +212,13 @@ class Workers(Executor):
 def _executor(address: str) -> Iterator[Executor]:
     with connected(address) as client, client.get_executor() as executor:
         yield executor
+
+
+def check_reachable(address: str | None) -> None:
+    """Raise if there is to be a cluster, and none can be reached."""
+    if address is not None:
+        with connected(address):
+            pass
 
 
 @contextmanager

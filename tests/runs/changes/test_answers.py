@@ -7,7 +7,7 @@ import pytest
 from two_visits import VISITS, a_map, write_visits
 
 import lesioncount as lc
-from lesioncount.errors import QuestionError
+from lesioncount.errors import MapFileError, QuestionError
 from lesioncount.questions import Question
 from lesioncount.runs.changes import ChangeSettings, compare_batch, read_changes
 from lesioncount.runs.changes.records import read_course
@@ -91,7 +91,9 @@ def test_other_questions_are_another_run(maps, tmp_path):
     before = (out / "sub-02.json").stat().st_mtime_ns
     compare_batch(maps, out, settings=settings(), resume=True)
     assert (out / "sub-02.json").stat().st_mtime_ns == before
-    compare_batch(maps, out, settings=settings("gone = 0"), resume=True)
+    with pytest.raises(MapFileError, match=r"questions is .*gone == 0"):
+        compare_batch(maps, out, settings=settings("gone = 0"), resume=True)
+    compare_batch(maps, out, settings=settings("gone = 0"), overwrite=True)
     assert {row["question"] for row in rows_of(out / "answers.tsv")} == {"gone == 0"}
     compare_batch(maps, out, overwrite=True)
     assert not (out / "answers.tsv").exists()

@@ -37,7 +37,7 @@ def rows(path):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.json"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith("run")}
 
 
 class TestWhatIsWritten:
@@ -109,7 +109,7 @@ class TestWhatIsWritten:
         again = read_changes(out)
         assert again.run == results.run.__class__(
             results.run.compared_with, 1, "finished", results.run.versions, results.run.started,
-            again.run.courses, again.run.paths, (),
+            again.run.courses, again.run.paths, (), given=(),
         )  # fmt: skip
         assert list(again.run.courses) == list(PATIENTS)
         for before, after in zip(results.courses, again.courses, strict=True):
@@ -256,24 +256,33 @@ class TestResume:
             ChangeSettings(tolerance_mm=1.0),
             ChangeSettings(CountingProtocol(0.2)),
             ChangeSettings(calibrations=(CalibrationFit(Calibration(0.5, counted="new")),)),
-            ChangeSettings(save_labels=True),
         ],
     )
-    def test_other_settings_compare_all_again(self, times, out, settings):
+    def test_other_settings_are_refused_unless_all_is_replaced(self, times, out, settings):
         compare_batch(times, out)
         before = self.stamps(out)
-        compare_batch(times, out, settings=settings, resume=True)
+        with pytest.raises(MapFileError, match="was made with other settings"):
+            compare_batch(times, out, settings=settings, resume=True)
+        assert self.changed(out, before) == []
+        compare_batch(times, out, settings=settings, overwrite=True)
         assert self.changed(out, before) == list(PATIENTS)
         assert read_changes(out).run.compared_with == settings.recorded
 
-    def test_a_mask_that_comes_or_changes_compares_again(self, times, out, tmp_path):
+    def test_label_maps_that_were_not_asked_for_before_are_made(self, times, out):
         compare_batch(times, out)
+        before = self.stamps(out)
+        compare_batch(times, out, settings=ChangeSettings(save_labels=True), resume=True)
+        assert self.changed(out, before) == list(PATIENTS)
+
+    def test_a_mask_that_changes_compares_again_and_one_that_comes_is_refused(self, times, out, tmp_path):
         mask = save(tmp_path / "mask.nii.gz", np.ones(lesions().shape, np.uint8), AFFINE)
-        for value in (1, 2):
-            save(mask, np.full(lesions().shape, value, np.uint8), AFFINE)
-            before = self.stamps(out)
-            compare_batch(times, out, mask=mask, resume=True)
-            assert self.changed(out, before) == list(PATIENTS)
+        compare_batch(times, out, mask=mask)
+        before = self.stamps(out)
+        save(mask, np.full(lesions().shape, 2, np.uint8), AFFINE)
+        compare_batch(times, out, mask=mask, resume=True)
+        assert self.changed(out, before) == list(PATIENTS)
+        with pytest.raises(MapFileError, match="mask is none instead of given"):
+            compare_batch(times, out, resume=True)
 
     def test_a_label_map_that_was_removed_is_painted_again(self, times, out):
         settings = ChangeSettings(save_labels=True)

@@ -19,8 +19,8 @@ from lesioncount_reproduction.experiments.numerals import written
 
 FORMAT_VERSION = 3
 
-# Version 1 differs in the name of the number of an estimate; before version 3, no evidence was left untested.
-_READABLE = (1, 2, FORMAT_VERSION)
+# Before version 3, no evidence was left untested.
+_READABLE = (2, FORMAT_VERSION)
 
 # In the order of the paper; the last is ours.
 EXPERIMENT_NAMES = ("threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial", "which")

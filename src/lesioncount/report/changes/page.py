@@ -15,7 +15,8 @@ from lesioncount.report.section_folder import Progress
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import check_can_report, template
 from lesioncount.runs.changes import ChangeResults, read_changes
-from lesioncount.runs.changes.batch import PAGE, SECTIONS
+from lesioncount.runs.changes.batch import PAGE
+from lesioncount.runs.changes.outputs import SECTIONS
 from lesioncount.runs.changes.records import CourseRecord
 from lesioncount.runs.changes.settings import KINDS
 from lesioncount.runs.count_warnings import in_general

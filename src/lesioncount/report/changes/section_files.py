@@ -13,9 +13,9 @@ from lesioncount.report.changes.sections import section_text
 from lesioncount.report.section_folder import Image, Progress, SectionFolder, make_all
 from lesioncount.report.sections import SectionText
 from lesioncount.runs.changes import ChangeResults
-from lesioncount.runs.changes.batch import SECTIONS
 from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.images import session_images
+from lesioncount.runs.changes.outputs import SECTIONS
 from lesioncount.runs.changes.records import CourseRecord
 from lesioncount.runs.changes.session_maps import CourseMaps
 from lesioncount.runs.scan_files import FileFacts

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import to_path
 from lesioncount.runs.batch import why_failed
-from lesioncount.runs.changes.course_comparing import ShowCourse, compare_course, compared_before, failed
+from lesioncount.runs.changes.course_comparing import ComparedCourse, ShowCourse, compare_course, failed
 from lesioncount.runs.changes.courses import Course, CourseSelection
-from lesioncount.runs.changes.outputs import LABEL_ENDINGS, label_names
+from lesioncount.runs.changes.outputs import LABEL_ENDINGS, SECTIONS, label_names
 from lesioncount.runs.changes.records import CourseRecord, read_course
 from lesioncount.runs.changes.results import ChangeResults, ChangeRun, find_change_run
 from lesioncount.runs.changes.settings import ChangeSettings
@@ -29,22 +29,23 @@ from lesioncount.runs.changes.tables import (
     change_rows,
     lineage_rows,
 )
+from lesioncount.runs.earlier import RUN_FILE, earlier_run, names_before
+from lesioncount.runs.history import History
 from lesioncount.runs.names import check_case
 from lesioncount.runs.record_files import record_name
-from lesioncount.runs.run_file import RUN_FILE
-from lesioncount.runs.scan_files import fingerprint
+from lesioncount.runs.run_file import Status
 from lesioncount.runs.tables import filled_columns, to_tsv
-from lesioncount.runs.workers import results_of
+from lesioncount.runs.workers import check_reachable, results_of
 
 Progress = Callable[[CourseRecord, int, int], None]
 
 TABLES = ("changes.tsv", "lineages.tsv", "answers.tsv")
 
-# The page that shows a comparison, and the folder of its parts.
-PAGE, SECTIONS = "changes.html", "changes"
+# The page that shows a comparison.
+PAGE = f"{SECTIONS}.html"
 
 
-def compare_batch(
+def compare_batch(  # noqa: PLR0913 - as many as a run has options
     inputs: Sequence[str | Path],
     out: str | Path,
     /,
@@ -57,6 +58,8 @@ def compare_batch(
     overwrite: bool = False,
     progress: Progress | None = None,
     show: ShowCourse | None = None,
+    cluster: str | None = None,
+    command: str | None = None,
 ) -> ChangeResults:
     """Compare the maps of patients at several times, and write tables and records into a folder.
 
@@ -77,7 +80,7 @@ def compare_batch(
     jobs : int, default 1
         Number of processes.
     resume : bool, default False
-        Keep what is there and still right: same files, same settings, no error.
+        Keep what is there and still right: same files, no error. With other settings, it is refused.
     overwrite : bool, default False
         Do everything again, and replace what is there.
     progress : callable, optional
@@ -85,98 +88,90 @@ def compare_batch(
     show : callable, optional
         Called, in the process that compared it, with the folder, the course, its record and its maps:
         `lesioncount.report.CourseSectionWriter` makes pictures for the page while the maps are at hand.
+    cluster : str, optional
+        Address of a Dask scheduler that does the work instead. Its workers must see the same files.
+    command : str, optional
+        What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
-    before = _earlier(folder, may_be=resume or overwrite)
+    before = earlier_run(folder, find_change_run, "compare", may_be=resume or overwrite)
     settings.check()
     found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))
     check_case([course.name for course in found.courses], folder.path)
-    courses = [_known(course, before, folder, resume=resume) for course in found.courses]
+    given = () if mask is None else ("mask",)
+    run = ChangeRun(settings.recorded, jobs, alone=found.alone, cluster=cluster, command=command, given=given)
+    maps = [(course.name, [scan.path for scan in course.scans]) for course in found.courses]
+    known = names_before(folder, maps, before, run, resume=resume, overwrite=overwrite)
+    courses = [replace(course, was_compared=course.name in known) for course in found.courses]
     _check(folder, courses, settings, resume=resume)
+    check_reachable(cluster)
     with folder.alone(listed_in=RUN_FILE):
-        began, run = time.monotonic(), ChangeRun(settings.recorded, jobs, alone=found.alone)
-        folder.write_text(RUN_FILE, run.to_json(files=folder.listed()))
-        if overwrite:  # also if this run is interrupted, what the page shows is no longer what is there
-            _remove_page(folder)
+        began, history = time.monotonic(), History(folder)
+        history.add_killed(before)
+        # From here on the folder holds a run, and whose its names are, also if it is killed.
+        folder.write_text(RUN_FILE, run.to_json(waiting=courses, files=folder.listed()))
+        compare = partial(compare_course, settings=settings, out=folder.path, show=show, resume=resume)
         done: dict[str, CourseRecord] = {}
-
-        def tell(record: CourseRecord) -> None:
-            done[record.name] = record
-            if progress is not None:
-                progress(record, len(done), len(courses))
-
-        try:
-            compare = partial(compare_course, settings=settings, out=folder.path, show=show)
-            _compare_all(courses, settings, folder.path, compare, jobs=jobs, resume=resume, tell=tell)
-            run = replace(run, status="finished")
-        except KeyboardInterrupt:
-            run = replace(run, status="interrupted")
-        results = ChangeResults(folder.path, run, tuple(done[one.name] for one in courses if one.name in done))
+        n_new, status = _compare_into(done, folder, courses, compare, run, progress)
+        results = ChangeResults(folder.path, replace(run, status=status), tuple(_in_order(done, courses)))
+        if n_new or set(done) != set(before.courses if before else ()):
+            folder.remove(PAGE)  # it shows what is no longer so; whoever wants a page writes it next
         _write_tables(folder, results)
         if overwrite and not results.interrupted:
-            _remove_stale(folder, before, courses)
-        seconds = time.monotonic() - began
-        folder.write_text(RUN_FILE, run.to_json(results.courses, seconds=seconds, files=folder.listed()))
+            _remove_stale(folder, courses)
+        _finish(folder, results, [one for one in courses if one.name not in done], history, began)
     return results
 
 
-def _compare_all(
+def _compare_into(
+    done: dict[str, CourseRecord],
+    folder: OutputFolder,
     courses: Sequence[Course],
-    settings: ChangeSettings,
-    out: Path,
-    compare: Callable[[Course], CourseRecord],
-    *,
-    jobs: int,
-    resume: bool,
-    tell: Callable[[CourseRecord], None],
+    compare: Callable[[Course], ComparedCourse],
+    run: ChangeRun,
+    progress: Progress | None,
+) -> tuple[int, Status]:
+    """Compare all courses; give how many were not known before, and whether somebody has stopped it."""
+    n_new = 0
+    try:
+        with closing(_compared(courses, compare, run)) as compared:
+            for record, is_new in compared:
+                if is_new and not n_new:
+                    folder.remove(PAGE)
+                n_new += is_new
+                done[record.name] = record
+                if progress is not None:
+                    progress(record, len(done), len(courses))
+    except KeyboardInterrupt:
+        return len(done), "interrupted"
+    return n_new, "finished"
+
+
+def _compared(
+    courses: Sequence[Course], compare: Callable[[Course], ComparedCourse], run: ChangeRun
+) -> Generator[ComparedCourse]:
+    """What became of each course, as they finish."""
+    with closing(results_of(compare, courses, jobs=run.jobs, cluster=run.cluster)) as results:
+        for place, future in results:
+            try:
+                yield future.result()
+            except Exception as error:  # noqa: BLE001 - a process that died: the others are unaffected
+                yield ComparedCourse(failed(courses[place], why_failed(error, done="compared")), is_new=True)
+
+
+def _in_order(done: Mapping[str, CourseRecord], courses: Sequence[Course]) -> Iterator[CourseRecord]:
+    return (done[course.name] for course in courses if course.name in done)
+
+
+def _finish(
+    folder: OutputFolder, results: ChangeResults, waiting: Sequence[Course], history: History, began: float
 ) -> None:
-    """Compare courses, but for those that need not be compared again."""
-    todo = []
-    for course in courses:
-        before = compared_before(course, settings, out) if resume else None
-        if before is None:
-            todo.append(course)
-        else:
-            tell(before)
-    for place, future in results_of(compare, todo, jobs=jobs):
-        try:
-            record = future.result()
-        except Exception as error:  # noqa: BLE001 - a process that died: the others are none the worse
-            record = failed(todo[place], why_failed(error, done="compared"))
-        tell(record)
-
-
-def _earlier(folder: OutputFolder, *, may_be: bool) -> ChangeRun | None:
-    """The comparison that is in the folder; it may be there only if it goes on or is replaced."""
-    if not folder.is_ours(RUN_FILE):
-        return None
-    run = find_change_run(folder.path)
-    if run is None:
-        raise MapFileError(
-            f"{folder.path} holds other results, not those of lesioncount compare. Choose another folder."
-        )
-    if not may_be:
-        raise MapFileError(
-            f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), "
-            "or replace its results (--overwrite)."
-        )
-    return run
-
-
-def _known(course: Course, before: ChangeRun | None, folder: OutputFolder, *, resume: bool) -> Course:
-    """A course, and whether it was compared before; raise if its name belongs to other maps."""
-    paths = None if before is None else before.paths.get(course.name)
-    if paths is None:
-        return course
-    if resume and paths != tuple(str(scan.path.absolute()) for scan in course.scans):
-        record = read_course(folder.path, course.name)
-        recorded = [] if record is None else [one.files.sha256 for one in record.sessions]
-        if not set(recorded) & {fingerprint(scan.path) for scan in course.scans if scan.path.exists()}:
-            raise MapFileError(
-                f"{folder.path} holds results of {' and '.join(paths)} under the name {course.name}, which "
-                f"{course.scans[-1].path} would take over. Choose another folder, or replace them (--overwrite)."
-            )
-    return replace(course, was_compared=True)
+    """Write what the run has done: a line of history, and all in ``run.json``."""
+    seconds, listed = time.monotonic() - began, folder.listed()
+    inputs = {course.name: [session.files.hashes for session in course.sessions] for course in results.courses}
+    tables = {name: listed[name] for name in TABLES if name in listed}
+    history.add(results.run, inputs, tables, seconds=seconds)
+    folder.write_text(RUN_FILE, results.run.to_json(results.courses, waiting, seconds=seconds, files=listed))
 
 
 def _check(folder: OutputFolder, courses: Sequence[Course], settings: ChangeSettings, *, resume: bool) -> None:
@@ -187,20 +182,18 @@ def _check(folder: OutputFolder, courses: Sequence[Course], settings: ChangeSett
         folder.check(name for course in courses for name in label_names(course))
 
 
-def _remove_stale(folder: OutputFolder, before: ChangeRun | None, courses: Sequence[Course]) -> None:
-    """Remove the records and label maps of an earlier run that this one has not made again."""
-    for name in set(before.courses if before else ()) - {course.name for course in courses}:
-        folder.remove(record_name(name))
-    labels = {name for name in folder.names() if name.endswith(LABEL_ENDINGS)}
-    for name in labels - {name for course in courses for name in label_names(course)}:
-        folder.remove(name)
-
-
-def _remove_page(folder: OutputFolder) -> None:
-    """Remove the page of an earlier run, and its parts."""
+def _remove_stale(folder: OutputFolder, courses: Sequence[Course]) -> None:
+    """Remove what an earlier run has left and this one has not made again."""
+    names = {course.name for course in courses}
+    for record in folder.path.glob("*.json"):
+        if record.stem not in names and read_course(folder.path, record.stem) is not None:
+            folder.remove(record.name)
+    made = {name for course in courses for name in label_names(course)}
+    for name in folder.names():
+        is_label = name.endswith(LABEL_ENDINGS) and name not in made
+        if is_label or (name.startswith(f"{SECTIONS}/") and PurePosixPath(name).stem not in names):
+            folder.remove(name)
     folder.remove(PAGE)
-    for path in (folder.path / SECTIONS).glob("*.js"):
-        folder.remove(f"{SECTIONS}/{path.name}")
     folder.remove_empty(SECTIONS)
 
 

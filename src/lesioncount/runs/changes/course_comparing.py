@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
+from lesioncount.files.remote_path import without_secrets
 from lesioncount.runs.changes.comparing import compared
 from lesioncount.runs.changes.courses import Course
-from lesioncount.runs.changes.outputs import label_names, write_labels
+from lesioncount.runs.changes.outputs import label_names, names_of_record, write_labels
 from lesioncount.runs.changes.records import CourseRecord, read_course
 from lesioncount.runs.changes.session_maps import CourseMaps, read_maps
 from lesioncount.runs.changes.settings import ChangeSettings
@@ -20,28 +22,41 @@ from lesioncount.runs.scan_files import FileFacts, check_states, file_states
 ShowCourse = Callable[[OutputFolder, Course, CourseRecord, CourseMaps], None]
 
 
-def compare_course(course: Course, settings: ChangeSettings, out: Path, show: ShowCourse | None = None) -> CourseRecord:
+class ComparedCourse(NamedTuple):
+    """What is known of a course, without its single candidates, and whether that is new."""
+
+    record: CourseRecord
+    is_new: bool
+
+
+def compare_course(
+    course: Course, settings: ChangeSettings, out: Path, show: ShowCourse | None = None, *, resume: bool = False
+) -> ComparedCourse:
     """Compare the maps of one patient and write the record; what goes wrong is part of it, not an exception."""
+    before = compared_before(course, settings, out) if resume else None
+    if before is not None:
+        return ComparedCourse(before, is_new=False)
     folder = OutputFolder(out)
+    earlier = read_course(out, course.name) if course.was_compared else None
     record, maps = _recorded(course, settings)
     if maps is not None and settings.save_labels:
         record = _with_labels(folder, course, maps, record)
-    if not record.is_compared or not settings.save_labels:  # not the maps of another time
-        for name in label_names(course):
-            folder.remove(name)
+    made = label_names(course) if settings.save_labels and record.is_compared else ()
+    stale = (*label_names(course), *(() if earlier is None else names_of_record(earlier)))
+    for name in set(stale) - set(made):  # made at another time, and not again now
+        folder.remove(name)
     try:
         folder.write_text(record_name(course.name), record.to_json(), though_changed=course.was_compared)
     except (MapFileError, OSError) as error:
-        return failed(course, record.error or str(error))
+        return ComparedCourse(failed(course, record.error or str(error)), is_new=True)
     if show is not None and maps is not None and record.is_compared:
         show(folder, course, record, maps)
-    return record.without_lesions
+    return ComparedCourse(record.without_lesions, is_new=True)
 
 
 def failed(course: Course, why: str) -> CourseRecord:
     """The record of a course that could not be compared."""
-    paths = tuple(str(scan.path.absolute()) for scan in course.scans)
-    return CourseRecord(course.name, error=why, participant=course.participant, paths=paths)
+    return CourseRecord(course.name, error=without_secrets(why), participant=course.participant, paths=course.paths)
 
 
 def compared_before(course: Course, settings: ChangeSettings, out: Path) -> CourseRecord | None:
@@ -49,7 +64,8 @@ def compared_before(course: Course, settings: ChangeSettings, out: Path) -> Cour
     record = read_course(out, course.name) if OutputFolder(out).is_ours(record_name(course.name)) else None
     if course.problem is not None or record is None or not record.is_compared:
         return None
-    if record.compared_with != settings.recorded or len(record.sessions) != len(course.scans):
+    is_same = record.compared_with is not None and record.compared_with.compares_as(settings.recorded)
+    if not is_same or len(record.sessions) != len(course.scans):
         return None
     if settings.save_labels and not all((out / name).exists() for name in label_names(course)):
         return None

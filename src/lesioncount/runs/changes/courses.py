@@ -48,6 +48,11 @@ class Course:
         return next((scan.problem for scan in self.scans if scan.problem is not None), None)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """Where its maps are."""
+        return tuple(str(scan.path.absolute()) for scan in self.scans)
+
+    @property
     def participant(self) -> str | None:
         """Whose course it is, where that is known."""
         return self.scans[-1].whose.participant
@@ -61,7 +66,7 @@ class Course:
 
     def session_name(self, place: int) -> str:
         """What a session of it is called."""
-        return f"{self.name}__{_joined(self.sessions[place : place + 1])}"
+        return session_name(self.name, self.sessions[place])
 
     @property
     def has_sessions(self) -> bool:
@@ -248,6 +253,11 @@ def _name(scans: Sequence[ScanFiles]) -> str:
     """Of the participant; else of the last map."""
     is_known = all(scan.whose.participant is not None for scan in scans)
     return name_of(PurePosixPath(str(scans[-1].whose.participant))) if is_known else scans[-1].name
+
+
+def session_name(course: str, session: str) -> str:
+    """What a session of a course is called."""
+    return f"{course}__{_joined([session])}"
 
 
 def _joined(sessions: Sequence[str]) -> str:

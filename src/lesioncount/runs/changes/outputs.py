@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 
 from lesioncount.files.nifti_writing import nifti_bytes
 from lesioncount.files.output import OutputFolder
-from lesioncount.runs.changes.courses import Course
+from lesioncount.runs.changes.courses import Course, session_name
 from lesioncount.runs.changes.records import CourseRecord, PairRecord
 from lesioncount.runs.changes.session_maps import CourseMaps
 from lesioncount.runs.changes.session_rows import FollowedLesion
 
 # Values of the map of changes.
 NEW, PERSISTING, GONE = 1, 2, 3
+
+# The folder of the parts of the page that shows a comparison.
+SECTIONS = "changes"
 
 LABEL_ENDINGS = _LINEAGES, _CHANGES = "_lineages.nii.gz", "_changes.nii.gz"
 
@@ -25,6 +28,16 @@ def label_names(course: Course) -> tuple[str, ...]:
     n = len(course.scans)
     lineages = (f"{course.session_name(place)}{_LINEAGES}" for place in range(n))
     return (*lineages, *(f"{course.pair_name(place)}{_CHANGES}" for place in range(n - 1)))
+
+
+def names_of_record(record: CourseRecord) -> tuple[str, ...]:
+    """What may have been written of a course when its record was: label maps, and its part of the page."""
+    sessions = (session_name(record.name, one.session) for one in record.sessions)
+    return (
+        f"{SECTIONS}/{record.name}.js",
+        *(f"{one}{_LINEAGES}" for one in sessions),
+        *(f"{pair.name}{_CHANGES}" for pair in record.pairs),
+    )
 
 
 def write_labels(folder: OutputFolder, course: Course, maps: CourseMaps, record: CourseRecord) -> None:

@@ -13,12 +13,15 @@ import numpy as np
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import without_secrets
 from lesioncount.optional import optional
+from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.records import KIND, CourseRecord, read_course
 from lesioncount.runs.changes.settings import ComparedWith
 from lesioncount.runs.changes.tables import change_rows, lineage_rows
+from lesioncount.runs.earlier import RUN_FILE, WAITING, Known
 from lesioncount.runs.plain import read_json, to_json, typed
-from lesioncount.runs.run_file import RUN_FILE, Status, time_now, versions_now
+from lesioncount.runs.run_file import Status, time_now, versions_now
 from lesioncount.trust.heights import Counted
 
 if TYPE_CHECKING:
@@ -42,6 +45,13 @@ class ChangeRun:
         Of the maps of each course.
     alone : tuple of str
         Patients with one map only.
+    cluster : str or None
+    command : str or None
+        What was typed; None from Python.
+    given : tuple of str or None
+        What maps were given with: a mask. None if that is not known.
+    waiting : frozenset of str
+        The courses that it has not come to.
     """
 
     compared_with: ComparedWith
@@ -52,24 +62,52 @@ class ChangeRun:
     courses: Mapping[str, str | None] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     alone: tuple[str, ...] = ()
+    cluster: str | None = None
+    command: str | None = None
+    given: tuple[str, ...] | None = None
+    waiting: frozenset[str] = frozenset()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How it compared, as plain values."""
+        return self.compared_with.to_dict()
+
+    @property
+    def known(self) -> dict[str, Known]:
+        """The names of its courses, and whose they are."""
+        return {name: Known(paths) for name, paths in self.paths.items() if paths}
 
     def to_json(
-        self, records: Sequence[CourseRecord] = (), *, seconds: float = 0.0, files: Mapping[str, str] | None = None
+        self,
+        records: Sequence[CourseRecord] = (),
+        waiting: Sequence[Course] = (),
+        *,
+        seconds: float = 0.0,
+        files: Mapping[str, str] | None = None,
     ) -> str:
-        """As text, with the courses it has come to, and the SHA-256 of the files it has written."""
+        """As text, with the courses it has come to, those that wait, and the SHA-256 of the files it has written."""
         n_ok = sum(record.is_compared for record in records)
         return to_json(
             {
                 "kind": KIND,
-                "settings": self.compared_with.to_dict(),
-                "run": {"jobs": self.jobs, "status": self.status},
+                "settings": self.settings,
+                "run": {
+                    "jobs": self.jobs,
+                    "cluster": None if self.cluster is None else without_secrets(self.cluster),
+                    "status": self.status,
+                    "command": self.command,
+                    "given": self.given,
+                },
                 "versions": self.versions,
                 "started": self.started,
                 "seconds": round(seconds, 3),
                 "n_ok": n_ok,
                 "n_failed": len(records) - n_ok,
                 "alone": self.alone,
-                "patients": [_entry(record) for record in records],
+                "patients": [
+                    *(_entry(one.name, one.status, one.error, one.paths) for one in records),
+                    *(_entry(one.name, WAITING, None, one.paths) for one in waiting),
+                ],
                 "files": files or {},
             }
         )
@@ -91,11 +129,15 @@ class ChangeRun:
             {typed(one["patient"], str): typed(one["error"], str | None) for one in patients},
             {one["patient"]: typed(one["paths"], tuple[str, ...]) for one in patients},
             typed(content["alone"], tuple[str, ...]),
+            typed(how.get("cluster"), str | None),
+            typed(how.get("command"), str | None),
+            typed(how.get("given"), tuple[str, ...] | None),
+            frozenset(one["patient"] for one in patients if one["status"] == WAITING),
         )
 
 
-def _entry(record: CourseRecord) -> dict[str, Any]:
-    return {"patient": record.name, "status": record.status, "error": record.error, "paths": record.paths}
+def _entry(name: str, status: str, error: str | None, paths: Sequence[str]) -> dict[str, Any]:
+    return {"patient": name, "status": status, "error": error, "paths": paths}
 
 
 def find_change_run(out: Path) -> ChangeRun | None:
@@ -178,12 +220,16 @@ def read_changes(out: str | Path, /) -> ChangeResults:
             f"Expected the results of a comparison in {out}, but its run.json is not there or is not one. Compare "
             f"first: lesioncount compare BASELINE FOLLOWUP -o {out}"
         )
-    return ChangeResults(out, run, tuple(_course(out, name, error) for name, error in run.courses.items()))
+    courses = (_course(out, name, error, run) for name, error in run.courses.items())
+    return ChangeResults(out, run, tuple(one for one in courses if one is not None))
 
 
-def _course(out: Path, name: str, error: str | None) -> CourseRecord:
+def _course(out: Path, name: str, error: str | None, run: ChangeRun) -> CourseRecord | None:
+    """What is known of a patient; None of one that a run which was stopped has not come to."""
     record = None if error else read_course(out, name)
     if record is not None and record.is_compared:
         return record.without_lesions
+    if record is None and name in run.waiting:
+        return None
     why = error or (record.error if record else None)
     return CourseRecord(name, error=why or "its record is not there, or is not one: compare again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
@@ -61,6 +61,10 @@ class ComparedWith:
     def as_it_is(self, kind: Counted) -> Calibration:
         """What corrects nothing, and has the coupling of the run."""
         return Calibration(counted=kind, coupling=self.coupling)
+
+    def compares_as(self, other: ComparedWith) -> bool:
+        """Whether numbers are the same with other settings, which may write more or less beside them."""
+        return replace(self, save_labels=False) == replace(other, save_labels=False)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.coupling import DEFAULT_COUPLING
-from lesioncount.deprecation import warn_deprecated
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
@@ -103,12 +102,6 @@ class KnownTruth:
 
     def __len__(self) -> int:
         return len(self.counts)
-
-    @property
-    def existence(self) -> tuple[NDArray[np.float64], ...]:
-        """The probabilities, by their name in version 0.1: `peaks` now."""
-        warn_deprecated("KnownTruth.existence", "KnownTruth.peaks")
-        return self.peaks
 
     @property
     def has_saddles(self) -> bool:
