@@ -10,12 +10,20 @@ MINUTES ?= 60
 SEED ?= 0
 JOBS ?= 2
 BIN := $(VENV)/bin
-KERNELS := $(wildcard src/lesioncount/_kernels/*.pyx src/lesioncount/_kernels/*.pxd src/lesioncount/_kernels/*.h)
+ROOMS := src/lesioncount/_kernels src/lesioncount/learning/networks
+KERNELS := $(wildcard $(foreach room,$(ROOMS),$(room)/*.pyx $(room)/*.pxd $(room)/*.h))
 # What the package must be installed again for; all else is read where it is.
-BUILT := pyproject.toml setup.py $(KERNELS)
+BUILT := pyproject.toml reproduction/pyproject.toml setup.py $(KERNELS)
+# Both packages in one command, so that the second finds the first; without torch, which it names, as it is.
+PACKAGES := --editable '.[$(EXTRAS)]' $(if $(TORCH),--editable ./reproduction)
+BESIDE = $(if $(TORCH),,$(BIN)/python -m pip install --quiet --no-deps --editable ./reproduction)
 
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
+
+# Folders that an older checkout has left, with nothing but bytecode in them, would pass for packages.
+TIDY := rm -f src/lesioncount/_kernels/norm.* ; find src reproduction -name __pycache__ -prune -exec rm -rf {} + ; \
+  find src reproduction -type d -empty -delete
 
 .PHONY: help demo page browser test lint unit slow sanitize nnunet napari fuzz bench reproduce docs docs-serve format clean
 
@@ -45,14 +53,19 @@ $(VENV)/.torch: $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.torch $(BUILT)
-	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group lint --group test
+	$(TIDY)
+	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt $(PACKAGES) --group lint --group test
+	$(BESIDE)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.torch $(BUILT)
-	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt --editable '.[$(EXTRAS)]' --group bench
+	$(TIDY)
+	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt $(PACKAGES) --group bench
+	$(BESIDE)
 	@touch $@
 
 $(VENV)/.demo: $(BIN)/python $(BUILT)
+	$(TIDY)
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	@touch $@
 
@@ -150,6 +163,6 @@ format: $(VENV)/.test
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari $(VENV)-docs build dist site src/lesioncount.egg-info $(VIEWER) $(VIEWER:.js=.LICENSES.txt) out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
-	rm -f src/lesioncount/_kernels/*.c src/lesioncount/_kernels/*.so src/lesioncount/_kernels/*.pyd
-	find src tests benchmarks docs fuzzing -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(VENV)-nnunet $(VENV)-napari $(VENV)-docs build dist site src/lesioncount.egg-info reproduction/build reproduction/src/*.egg-info $(VIEWER) $(VIEWER:.js=.LICENSES.txt) out/demo benchmarks/results.json fuzzing/findings .coverage .hypothesis .*_cache
+	rm -f $(foreach room,$(ROOMS),$(room)/*.c $(room)/*.so $(room)/*.pyd)
+	find src tests benchmarks docs fuzzing reproduction -name __pycache__ -prune -exec rm -rf {} +

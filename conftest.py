@@ -1,7 +1,13 @@
-"""What is not installed is not collected."""
+"""Fixtures for all tests, of the package and of the reproduction. What is not installed is not collected."""
 
+import os
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
 
 # Modules of learning/ that need more than numpy: the others also serve `lesioncount synthesize`.
 _LEARNING = ("augmentation", "batches", "module", "prediction", "training", "voxel_f1")
@@ -17,18 +23,48 @@ _NEEDS = {
     "monai": ["src/lesioncount/integrations/monai.py"],
     "lightning": [
         *(f"src/lesioncount/learning/{name}.py" for name in _LEARNING),
-        "src/lesioncount/paper/samples.py",
-        "src/lesioncount/paper/experiments/*",
-        "tests/paper/experiments/fake_*",
+        "reproduction/src/lesioncount_reproduction/samples.py",
+        "reproduction/src/lesioncount_reproduction/experiments/*",
+        "reproduction/tests/experiments/fake_*",
     ],
     "starlette": ["src/lesioncount/review/server.py"],
     "statsmodels": ["src/lesioncount/trust/groups/rate_ratios.py"],
+    "lesioncount_reproduction": ["reproduction/*"],
     "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],
 }
 collect_ignore_glob = [path for package, paths in _NEEDS.items() if find_spec(package) is None for path in paths]
 
 # Where another copy is installed, as from a wheel, that one is tested: the sources here may not even be compiled.
-_SOURCES = Path(__file__).with_name("src") / "lesioncount"
-_INSTALLED = find_spec("lesioncount")
-if _INSTALLED is None or Path(_INSTALLED.origin or "").resolve().parent != _SOURCES.resolve():
-    collect_ignore_glob.append("src/*")
+for sources, package in (("src", "lesioncount"), ("reproduction/src", "lesioncount_reproduction")):
+    installed = find_spec(package)
+    here = Path(__file__).parent / sources / package
+    if installed is None or Path(installed.origin or "").resolve().parent != here.resolve():
+        collect_ignore_glob.append(f"{sources}/*")
+
+# Compiled code, a shared machine: the time of one example says nothing. In CI the same examples every time, so that a
+# change is judged by what it changed; elsewhere new ones, so that they are found.
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers that are the same in every run."""
+    return np.random.default_rng(20220706)
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """Real data beside the repository; what needs it is skipped where it is absent."""
+    folder = Path(__file__).resolve().parents[1] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"needs the real data in {folder.parent.name}/{folder.name}, which is not here")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def installed_reproduction() -> None:
+    """The package lesioncount-reproduction with its entry points; what needs them is skipped where it is absent."""
+    if not entry_points(group="lesioncount.commands"):
+        pytest.skip("needs the package lesioncount-reproduction: pip install ./reproduction")

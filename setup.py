@@ -10,9 +10,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
-KERNELS = (
-    "slab", "sweep", "seam", "merge_tree", "cut", "small_peaks", "recursion", "log_recursion", "true_count", "norm",
-)  # fmt: skip
+KERNELS = Path("src/lesioncount/_kernels")  # and Cython writes shared.c there
 # No contraction to fused multiply-add: results must not depend on the vectors a machine happens to have. No symbols for
 # debuggers: they are four fifths of a wheel.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]
@@ -34,13 +32,13 @@ def bundle_viewer() -> None:
         print(f"lesioncount is built without the viewer of `lesioncount review`: {error}", file=sys.stderr)
 
 
-def extension(name: str, source: str) -> Extension:
+def extension(source: Path) -> Extension:
     """A compiled module, from Cython or from C."""
     return Extension(
-        name,
-        [source],
-        include_dirs=["src/lesioncount/_kernels"],
-        depends=[str(header) for header in Path("src/lesioncount/_kernels").glob("*.h")],
+        ".".join(source.with_suffix("").parts[1:]),
+        [str(source)],
+        include_dirs=[str(KERNELS)],
+        depends=[str(header) for header in Path("src").rglob("*.h")],
         extra_compile_args=FLAGS,
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
         py_limited_api=LIMITED_API,
@@ -69,10 +67,7 @@ setup(
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED_API else {},
     cmdclass={"build_py": BuildWithViewer, "sdist": SdistWithViewer},
     ext_modules=cythonize(
-        [
-            *(extension(f"lesioncount._kernels.{name}", f"src/lesioncount/_kernels/{name}.pyx") for name in KERNELS),
-            extension(SHARED, "src/lesioncount/_kernels/shared.c"),  # Cython writes it
-        ],
+        [extension(source) for source in (*sorted(Path("src").rglob("*.pyx")), KERNELS / "shared.c")],
         shared_utility_qualified_name=SHARED,
         include_path=["src"],
         compiler_directives={

@@ -33,8 +33,6 @@ from numpy.typing import NDArray
 from lesioncount import count_lesions
 from lesioncount.counting import LesionCount
 from lesioncount.learning.prediction import Checkpoint, load_checkpoint, probability_maps
-from lesioncount.paper.synthetic import AgeingCohort
-from lesioncount.paper.synthetic.areas import AREAS, area_of
 from lesioncount.questions import ExtraLesions, Question, Trials, probability_of
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
@@ -42,6 +40,8 @@ from lesioncount.trust.regional_count import RegionalCount
 from lesioncount.trust.regional_trials import trials_of
 from lesioncount.trust.scores.bootstrap import interval_of, resampled_weights
 from lesioncount.trust.scores.reliability import bin_of, reliability
+from lesioncount_reproduction.synthetic import AgeingCohort
+from lesioncount_reproduction.synthetic.areas import AREAS, area_of
 
 NAMED = "mcdonald2017-dis"
 QUESTIONS = (NAMED, "count >= 3", "periventricular >= 1 and juxtacortical >= 1", "periventricular >= 1")

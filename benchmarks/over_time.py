@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from lesioncount.files.atomic import replacing, write_text
 from lesioncount.learning.prediction import Checkpoint, load_checkpoint, probability_maps
-from lesioncount.paper.synthetic import AgeingCohort
 from lesioncount.runs.tables import to_tsv
+from lesioncount_reproduction.synthetic import AgeingCohort
 
 # Pairs whose maps are made together.
 AT_ONCE = 8

@@ -45,9 +45,9 @@ from lesioncount.learning.cohort_files import write_cohort
 from lesioncount.learning.folder import read_cohort
 from lesioncount.learning.networks import UNet, counting_network
 from lesioncount.learning.sources import CohortScans
-from lesioncount.paper.synthetic import GadCohort
 from lesioncount.torch import CountLoss, count_log_probs
 from lesioncount.torch.losses import bounded_nll
+from lesioncount_reproduction.synthetic import GadCohort
 
 RESULTS = Path(__file__).with_name("results.json")
 RUNS_PER_TURN = 4

@@ -107,7 +107,7 @@ def _checkpoint(home: Path) -> None:
 
     from lesioncount.learning.config import TrainingConfig
     from lesioncount.learning.training import train
-    from lesioncount.paper.sources import sources_of
+    from lesioncount_reproduction.sources import sources_of
 
     config = TrainingConfig.from_toml(CONFIG)
     with warnings.catch_warnings():

@@ -13,8 +13,9 @@ import pytest
 import lesioncount
 from lesioncount._kernels.sweep import vectors
 
-KERNELS = Path(lesioncount.__file__).parent / "_kernels"
-HEADERS = sorted(path.name for path in KERNELS.glob("*.h"))
+PACKAGE = Path(lesioncount.__file__).parent
+KERNELS = PACKAGE / "_kernels"
+HEADERS = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.h"))
 LEVELS = ["baseline", "avx2", "avx512"]
 # What is in no C standard: attributes, built-ins and intrinsics of compilers, and calls of one operating system.
 FOREIGN = re.compile(r"__\w*|\b_mm\w*|_BitScan\w*|\bmadvise\b|\binline\s+asm\b")
@@ -65,7 +66,7 @@ def compiler(name):
 @pytest.mark.parametrize("header", HEADERS)
 def test_headers_are_standard_c_without_warnings(header, name, macros, tmp_path):
     source = tmp_path / "all.c"
-    source.write_text(f'#include "{header}"\n')
+    source.write_text(f'#include "{PACKAGE / header}"\n')
     strict = ["-std=c11", "-pedantic-errors", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
     unused = ["-Wno-unused-function", "-Wno-unused-const-variable"]
     command = [compiler(name), *strict, *unused, *macros, f"-I{KERNELS}", "-fsyntax-only", source]
@@ -75,16 +76,16 @@ def test_headers_are_standard_c_without_warnings(header, name, macros, tmp_path)
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_without_extensions_of_compilers_nothing_of_them_is_left(header, tmp_path):
-    for name in re.findall(r"#include <(.+)>", "".join((KERNELS / one).read_text("utf-8") for one in HEADERS)):
+    for name in re.findall(r"#include <(.+)>", "".join((PACKAGE / one).read_text("utf-8") for one in HEADERS)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()  # empty: only what is ours is looked at
-    command = [compiler("gcc"), "-E", "-P", "-nostdinc", f"-I{tmp_path}"]
+    command = [compiler("gcc"), "-E", "-P", "-nostdinc", f"-I{tmp_path}", f"-I{KERNELS}"]
     plain, extended = (
-        subprocess.run([*command, *macros, KERNELS / header], capture_output=True, text=True, check=True).stdout
+        subprocess.run([*command, *macros, PACKAGE / header], capture_output=True, text=True, check=True).stdout
         for macros in (["-DLC_PLAIN_C"], [])
     )
     assert not FOREIGN.findall(plain)
-    assert header not in {"blocks.h", "widest.h"} or FOREIGN.search(extended)
+    assert Path(header).name not in {"blocks.h", "widest.h"} or FOREIGN.search(extended)
 
 
 def in_records(p):

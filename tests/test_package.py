@@ -1,11 +1,13 @@
 """What a user sees of the package as a whole."""
 
 import inspect
+import pickle
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +51,39 @@ def test_names_that_come_later_are_listed_before_they_come():
     code = "import lesioncount; print('Calibration' in dir(lesioncount), 'Calibration' in vars(lesioncount))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False"]
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "name"),
+    [
+        ("monai", "lesioncount.integrations.monai", "CountMetric"),
+        ("torch", "lesioncount.integrations.nnunet_loss", "CountWeight"),
+        ("torch", "lesioncount.torch", "CountLoss"),
+        ("torchmetrics", "lesioncount.integrations.torchmetrics", "CountAccuracy"),
+    ],
+)
+def test_documented_names_of_integrations_are_there(package, module, name):
+    pytest.importorskip(package)
+    assert hasattr(import_module(module), name)
+
+
+@pytest.mark.parametrize("name", ["scores", "fitting"])
+@pytest.mark.parametrize("first", ["from lesioncount import {0} as short", "import lesioncount as lc; short = lc.{0}"])
+def test_public_modules_are_those_of_trust(name, first):
+    code = f"{first}; import lesioncount.trust.{{0}} as long; assert short is long".format(name)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_objects_survive_pickling():
+    objects = [
+        lesioncount.Calibration(slope=0.9),
+        lesioncount.MixtureOfCounts([lesioncount.PoissonBinomial([0.2, 0.7])]),
+        lesioncount.CountingProtocol(threshold=0.3),
+    ]
+    for it in objects:
+        assert repr(pickle.loads(pickle.dumps(it))) == repr(it)  # noqa: S301 - our own bytes
+    for it in (lesioncount.Calibration, lesioncount.scores.rps, lesioncount.scores.Estimate):
+        assert pickle.loads(pickle.dumps(it)) is it  # noqa: S301 - our own bytes
 
 
 def test_version_is_that_of_the_package():
@@ -151,6 +186,8 @@ def test_python_blocks_of_the_documentation_run(page, capsys, monkeypatch, tmp_p
     for block in blocks:
         if "torch" in block and find_spec("torch") is None:
             pytest.skip("needs the extra [train]")
+        if "lesioncount_reproduction" in block and find_spec("lesioncount_reproduction") is None:
+            pytest.skip("needs the reproduction: pip install ./reproduction")
         if "statsmodels" in block and find_spec("statsmodels") is None:
             pytest.skip("needs the extra [stats]")
         if "to_dataframe" in block and None in (find_spec("pandas"), find_spec("matplotlib")):

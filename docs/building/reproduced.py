@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lesioncount.paper.experiments.result import Result, Table, load_results
-from lesioncount.paper.experiments.verdicts import claims_table, summary_table
+from lesioncount_reproduction.experiments.result import Result, Table, load_results
+from lesioncount_reproduction.experiments.verdicts import claims_table, summary_table
 
 DOCS = Path(__file__).resolve().parents[1]
 KEPT = DOCS / "reproduce"

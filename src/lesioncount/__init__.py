@@ -1,6 +1,5 @@
 """From the probability map of a segmentation network to the probability distribution of the number of lesions."""
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counting import LesionCount, count_lesions
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
-from lesioncount.moved import MovedModules
 from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
 from lesioncount.version import __version__
 
@@ -82,9 +80,6 @@ _NAMES = {
     "read_results": "lesioncount.runs",
 }
 _MODULES = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}
-
-# Before all others: a folder that an older checkout left, with nothing but bytecode in it, would pass for the module.
-sys.meta_path.insert(0, MovedModules())
 
 
 def __dir__() -> list[str]:

@@ -84,7 +84,7 @@ def test_counts_are_read_back(folder):
     assert results.total(results.calibration).mean() == pytest.approx(sum(MEANS[folder].values()), rel=ROUNDED)
     assert results.n_members == (2 if folder == "ensemble" else 1)
     for record in results.records():
-        assert len(record.lesions) == sum(map(len, record.summary.existence))
+        assert len(record.lesions) == sum(map(len, record.summary.tables))
 
 
 def test_what_was_asked_and_guaranteed_of_counts_is_read_back():

@@ -131,6 +131,7 @@ def test_what_has_another_docstring_is_refreshed(names):
     assert names.refreshed(constant) == constant
 
 
+@pytest.mark.usefixtures("installed_reproduction")
 def test_commands_are_told_as_their_help_has_them():
     page = built_by("commands").page()
     assert (REFERENCE / "commands.md").read_text("utf-8") == page, "run: python docs/building/commands.py"

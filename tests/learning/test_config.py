@@ -107,13 +107,6 @@ def test_a_whole_number_may_stand_for_another():
     assert TrainingConfig.from_toml("[optimizer]\nlearning_rate = 1\n").optimizer.learning_rate == 1
 
 
-def test_old_name_of_the_method_still_works():
-    with pytest.warns(DeprecationWarning, match="'ours' is deprecated and goes in version 0.3: use 'map'"):
-        config = TrainingConfig.from_toml("[network]\nmethod = 'ours'\n")
-    assert config == TrainingConfig()
-    assert config.network.method == "map"
-
-
 def test_all_epochs_are_those_of_the_three_stages():
     config = TrainingConfig.from_toml(
         "[network]\nmethod = 'downstream'\n[run]\npretrain_epochs = 2\nwarmup_epochs = 3\nepochs = 4\n"

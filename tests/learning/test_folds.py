@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra [train]")
 pytest.importorskip("lightning", reason="needs the extra [train]")
 pytest.importorskip("monai", reason="needs the extra [train]")
+pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: pip install ./reproduction")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
 from learning.test_training import Scans, tiny  # noqa: E402 - after the checks
@@ -15,7 +16,7 @@ from learning.test_training import Scans, tiny  # noqa: E402 - after the checks
 from lesioncount.learning.config import DataConfig  # noqa: E402
 from lesioncount.learning.scans import LearningScan  # noqa: E402
 from lesioncount.learning.sources import crossed  # noqa: E402
-from lesioncount.paper.sources import sources_of  # noqa: E402
+from lesioncount_reproduction.sources import sources_of  # noqa: E402
 
 
 def scan(name, patient, count):

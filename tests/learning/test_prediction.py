@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 
 import nibabel
@@ -15,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra [train]")
 pytest.importorskip("lightning", reason="needs the extra [train]")
 pytest.importorskip("monai", reason="needs the extra [train]")
+pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: pip install ./reproduction")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
 from learning.test_training import TINY, tiny, train  # noqa: E402 - after the checks
@@ -32,8 +32,8 @@ from lesioncount.learning.networks import counting_network  # noqa: E402
 from lesioncount.learning.prediction import load_checkpoint, load_network, predict, probability_maps  # noqa: E402
 from lesioncount.learning.sources import sources_of  # noqa: E402
 from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
-from lesioncount.paper.sources import sources_of as paper_sources  # noqa: E402
-from lesioncount.paper.synthetic import GadCohort  # noqa: E402
+from lesioncount_reproduction.sources import sources_of as paper_sources  # noqa: E402
+from lesioncount_reproduction.synthetic import GadCohort  # noqa: E402
 
 
 def run(*arguments):
@@ -156,16 +156,11 @@ def test_images_of_a_folder_are_normalised_in_training_and_prediction_alike(raw_
     np.testing.assert_allclose(np.asarray(nibabel.load(path).dataobj), expected.T, atol=1e-5)
 
 
-def test_checkpoints_of_version_0_1_load_silently_and_take_images_as_they_are(trained, tmp_path):
+def test_checkpoints_that_do_not_say_how_images_were_scaled_take_them_as_they_are(trained, tmp_path):
     content = torch.load(trained / "net" / "best.ckpt", weights_only=True)
-    content["network_options"]["method"] = "ours"
     del content["normalize"], content["expects"], content["checksum"]
     torch.save(content, tmp_path / "old.ckpt")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        old = load_checkpoint(tmp_path / "old.ckpt")
-    assert old.network.options["method"] == "map"
-    assert not old.normalize
+    assert not load_checkpoint(tmp_path / "old.ckpt").normalize
 
 
 def train_in_two_processes(folder, text):
@@ -176,11 +171,13 @@ def train_in_two_processes(folder, text):
     return json.loads((folder / "t" / "scores.json").read_text())
 
 
+@pytest.mark.usefixtures("installed_reproduction")
 @pytest.mark.slow
 def test_two_processes_train_together(tmp_path):
     train_in_two_processes(tmp_path, TINY.replace("epochs = 3", "epochs = 1"))
 
 
+@pytest.mark.usefixtures("installed_reproduction")
 def test_two_processes_with_hardly_any_scans(tmp_path):
     """Fewer training scans than a batch, one process without a scan to validate, and an odd number to test."""
     text = TINY.replace("epochs = 3", "epochs = 1").replace("batch_size = 2", "batch_size = 3")

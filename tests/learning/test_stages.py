@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra [train]")
 pytest.importorskip("lightning", reason="needs the extra [train]")
 pytest.importorskip("monai", reason="needs the extra [train]")
+pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: pip install ./reproduction")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
 from learning.test_training import tiny, train, weights  # noqa: E402 - after the checks
@@ -15,7 +16,7 @@ from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.module import CountingModule  # noqa: E402
 from lesioncount.learning.networks import NetworkOptions  # noqa: E402
 from lesioncount.learning.training import _module  # noqa: E402
-from lesioncount.paper.sources import sources_of  # noqa: E402
+from lesioncount_reproduction.sources import sources_of  # noqa: E402
 
 # A learning rate that ruins a network: later epochs do worse than the first.
 HARMFUL = 30.0

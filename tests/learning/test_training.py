@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra [train]")
 pytest.importorskip("lightning", reason="needs the extra [train]")
 pytest.importorskip("monai", reason="needs the extra [train]")
+pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: pip install ./reproduction")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
 from lesioncount.cli import main  # noqa: E402 - after the checks
@@ -25,7 +26,7 @@ from lesioncount.learning.prediction import load_network  # noqa: E402
 from lesioncount.learning.scans import Kept, LearningScan, Memory  # noqa: E402
 from lesioncount.learning.training import train as train_on  # noqa: E402
 from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
-from lesioncount.paper.sources import sources_of  # noqa: E402
+from lesioncount_reproduction.sources import sources_of  # noqa: E402
 
 TINY = """
 [data]
@@ -94,6 +95,7 @@ def test_the_same_seed_gives_the_same_network(tmp_path):
     assert any(not torch.equal(value, other[name]) for name, value in weights(tmp_path / "a" / "last.ckpt").items())
 
 
+@pytest.mark.usefixtures("installed_reproduction")
 def test_a_killed_training_goes_on_as_if_nothing_had_happened(tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY)
     command = [sys.executable, "-m", "lesioncount", "train", str(tmp_path / "tiny.toml"), "--quiet", "-o"]
@@ -211,20 +213,6 @@ def test_output_that_overflowed_ends_no_training(method):
     assert logged["voxel_loss"] == 0
 
 
-def test_configurations_of_version_0_1_can_be_resumed_unless_images_would_change(tmp_path):
-    out = tmp_path / "t"
-    train(tiny(run={"epochs": 0}), out, progress=False)
-    old = json.loads((out / "config.json").read_text())
-    old["network"]["method"] = "ours"
-    del old["data"]["normalize"], old["run"]["keep_gb"]
-    (out / "config.json").write_text(json.dumps(old))
-    train(tiny(run={"epochs": 0}), out, resume=True, progress=False)
-    old["data"]["source"] = "folder"
-    (out / "config.json").write_text(json.dumps(old))
-    with pytest.raises(ConfigError, match="another configuration"):
-        train_on(tiny(run={"epochs": 0}, data={"source": "folder"}), out, resume=True)
-
-
 def test_scans_without_masks_teach_their_count_only():
     config = tiny(data={"mask_share": 0.0})
     parts = sources_of(config)
@@ -247,7 +235,7 @@ def test_a_share_of_patients_is_a_share_of_patients():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"source": "tape"}, "synthetic, leaf, nuclei, files or folder"),
+        ({"source": "tape"}, "files, folder.* but got 'tape'"),
         ({"share": 0.0}, "share"),
         ({"patients": (3,)}, "training, validation and test"),
     ],
@@ -279,6 +267,7 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path):
         load_network(tmp_path / "x.ckpt")
 
 
+@pytest.mark.usefixtures("installed_reproduction")
 def test_command_prints_the_scores(tmp_path, capsys):
     (tmp_path / "tiny.toml").write_text(TINY.replace("epochs = 3", "epochs = 0"))
     assert main(["train", str(tmp_path / "tiny.toml"), "-o", str(tmp_path / "t"), "--seed", "2"]) == 0

@@ -1,6 +1,5 @@
 """The folder of a training: files of others stay as they are, and one training at a time writes there."""
 
-import json
 import os
 import shutil
 from pickle import PicklingError
@@ -12,12 +11,12 @@ pytest.importorskip("lightning", reason="needs the extra [train]")
 pytest.importorskip("monai", reason="needs the extra [train]")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
-from learning.test_training import TINY, assert_same, tiny, train, weights  # noqa: E402 - after the checks
+from learning.test_training import TINY, tiny, train  # noqa: E402 - after the checks
 
 from lesioncount.cli import main  # noqa: E402
 from lesioncount.errors import ConfigError, LesionCountError, MapFileError  # noqa: E402
 from lesioncount.files.output import OutputFolder  # noqa: E402
-from lesioncount.learning.checkpoints import CHECKSUM, write_checkpoint  # noqa: E402
+from lesioncount.learning.checkpoints import write_checkpoint  # noqa: E402
 from lesioncount.learning.training_folder import TrainingFolder  # noqa: E402
 
 CONFIG = {"run": {"epochs": 0}}
@@ -85,22 +84,6 @@ def test_a_folder_without_its_ledger_can_be_resumed_and_begun_again(folder):
     train(tiny(**CONFIG), folder, resume=True)
     (folder / ".lesioncount.tsv").unlink()
     train(tiny(**CONFIG), folder, overwrite=True)
-
-
-def test_a_training_of_version_0_1_can_be_resumed_and_begun_again(folder):
-    for name in ("best.ckpt", "last.ckpt"):
-        old = torch.load(folder / name, weights_only=True)
-        del old[CHECKSUM]
-        torch.save(old, folder / name)
-    content = json.loads((folder / "config.json").read_text())
-    del content["checksum"]
-    (folder / "config.json").write_text(json.dumps(content, indent=1))
-    (folder / "scores.json").unlink()
-    (folder / ".lesioncount.tsv").unlink()
-    again = shutil.copytree(folder, folder.with_name("again"))
-    train(tiny(**CONFIG), folder, resume=True)
-    train(tiny(**CONFIG), again, overwrite=True)
-    assert_same(weights(folder / "last.ckpt"), weights(again / "last.ckpt"))
 
 
 @pytest.mark.parametrize("name", ["best.ckpt", "last.ckpt"])

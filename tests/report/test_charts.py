@@ -59,7 +59,8 @@ def test_certainty_is_pale_where_it_stands_on_few_scans_and_has_a_band_on_reques
 
 def test_methods_of_the_experiments_look_as_in_the_report():
     pytest.importorskip("torch", reason="needs the extra [train]")
-    from lesioncount.paper.experiments.look import LOOKS
+    pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: pip install ./reproduction")
+    from lesioncount_reproduction.experiments.look import LOOKS
 
     for method, key in (
         ("ours_post_hoc", "raw"),

@@ -10,14 +10,15 @@ from html_page import Page
 
 pytest.importorskip("matplotlib", reason="needs the extra [report]")
 pytest.importorskip("jinja2", reason="needs the extra [report]")
+pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: pip install ./reproduction")
 
-from lesioncount.paper.experiments.results_page import write_page
 from lesioncount.report import write_changes_page, write_report
 from lesioncount.report.evaluation import write_evaluation_page
 from lesioncount.runs import count_batch
 from lesioncount.runs.changes import compare_batch
 from lesioncount.runs.comparison import TruthOptions
 from lesioncount.runs.evaluation import evaluate
+from lesioncount_reproduction.experiments.results_page import write_page
 
 
 @pytest.fixture(scope="module")

@@ -479,7 +479,6 @@ def test_folder_without_evaluation_is_an_error(tmp_path):
         ("{", "not what this version reads"),
         ("[]", 'expected an object with "format": 2'),
         ('{"format": 3}', 'expected an object with "format": 2'),
-        ('{"format": 1}', "an earlier version wrote it, with counts from 4 on as one class: evaluate again"),
         ('{"format": 2, "methods": {}}', "it has no 'n_scans'"),
         ('{"format": 2}', "it has no 'methods'"),
         ('{"format": 2, "methods": {"raw": []}}', "not what this version reads"),

@@ -75,22 +75,6 @@ def test_a_failed_scan_has_a_record_without_a_count(maps):
     assert read_results(maps / "out").failed[0].error == results.failed[0].error
 
 
-@pytest.mark.parametrize("members", [False, True])
-def test_records_of_version_0_1_have_their_medians(maps, members):
-    settings = Settings(calibration=CalibrationFit(Calibration.for_positive_weight(3)))
-    inputs = [maps / "a", maps / "b"] if members else [maps / "a"]
-    results = count_batch(inputs, maps / "out", settings=settings, members=members)
-    for scan in results.scans:
-        path = maps / "out" / f"{scan.name}.json"
-        content = json.loads(path.read_text())
-        for row in (content["count"], *content.get("members", ())):
-            for name in [name for name in row if name.startswith("count_median")]:
-                del row[name]
-        path.write_text(json.dumps(content))
-        again = read_record(maps / "out", scan.name).summary
-        assert (again.numbers, again.members) == (scan.numbers, scan.members)
-
-
 BREAKS = {
     "another format": lambda r: r | {"format": 2},
     "no candidates": lambda r: {key: value for key, value in r.items() if key != "lesions"},

@@ -57,10 +57,6 @@ def test_fields_survive_a_round_trip():
         assert "a test" in str(calibration)
 
 
-def test_files_of_the_first_version_are_read():
-    assert lc.Calibration.from_dict({"slope": 0.5, "offset": -1.0, "missed_rate": 0.1}) == lc.Calibration(0.5, -1, 0.1)
-
-
 def test_spread_between_scans_is_an_integral_over_what_they_share(rng):
     calibration, p = lc.Calibration(0.7, -0.5, 0.2, 0.3, 1.5, 0.8), rng.random(30)
     count = calibration.distribution(p)

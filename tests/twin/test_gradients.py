@@ -197,21 +197,6 @@ class TestLossOfLogProbabilities:
             CountLoss().of_log_probs(torch.zeros(1, 3), torch.tensor([1.0]))
 
 
-class TestOldKeyword:
-    @pytest.mark.parametrize("call", [count_distribution, count_log_probs, LesionCounter, CountLoss])
-    def test_probabilities_is_the_opposite_of_logits_and_warns(self, call):
-        p = torch.sigmoid(logits_with(1.0, 2.0)[None])
-        with pytest.warns(DeprecationWarning, match="logits=False instead of probabilities=True") as caught:
-            found = call(probabilities=True) if isinstance(call, type) else call(p, probabilities=True, spatial_dims=3)
-        assert caught[0].filename == __file__
-        if isinstance(call, type):
-            assert found.logits is False
-        elif call is count_log_probs:
-            torch.testing.assert_close(found, count_log_probs(p, logits=False, spatial_dims=3))
-        with pytest.raises(TypeError, match="not both"):
-            call(*([] if isinstance(call, type) else [p]), probabilities=True, logits=False)
-
-
 @pytest.mark.parametrize("options", [{}, {"logits": False}])
 def test_rescue_at_threshold_0(options):
     logits = logits_with(1.0, 2.0)[None].requires_grad_()

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from lesioncount.cli.streams import forgiving_streams
 from lesioncount.cli.typos import no_such_arguments, no_such_command
@@ -32,6 +32,9 @@ _COMMANDS = {
     "nnunet-env": "print the line that lets nnU-Net find the trainer with a count loss",
 }
 
+# Those of the package lesioncount-reproduction: looked up only when one is called, because that takes time.
+_OF_REPRODUCTION = ("reproduce", "synthesize")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
@@ -40,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     with forgiving_streams():
+        if arguments and arguments[0] in _OF_REPRODUCTION and _module_of(arguments[0]) is None:
+            print(_NOT_INSTALLED.format(arguments[0]), file=sys.stderr)
+            return 2
         parser, commands = _parser(arguments)
         if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
             parser.error(no_such_command(_shown(arguments[0]), commands))
@@ -53,6 +59,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.verbose:
             _tell_versions(options.typed)
         return _run(options)
+
+
+_NOT_INSTALLED = (
+    "lesioncount: the command {} comes with the package lesioncount-reproduction, which is not installed. In a clone "
+    "of https://github.com/lesioncount/lesioncount: pip install ./reproduction"
+)
+
+
+def _module_of(command: str) -> Any:
+    """The module of a command; None if it belongs to a package that is not installed."""
+    if command not in _OF_REPRODUCTION:
+        return import_module(f"lesioncount.cli.{command.replace('-', '_')}")
+    from importlib.metadata import entry_points
+
+    return next((found.load() for found in entry_points(group="lesioncount.commands", name=command)), None)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -113,7 +134,9 @@ def _parser(arguments: Sequence[str]) -> tuple[_Parser, dict[str, _Parser]]:
         command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
         # Only the command that is called is imported: the others would cost start-up time.
         if name in arguments:
-            import_module(f"lesioncount.cli.{name.replace('-', '_')}").add_arguments(command)
+            module = _module_of(name)
+            if module is not None:
+                module.add_arguments(command)
         command.add_argument(
             "-v",
             "--verbose",

@@ -46,7 +46,6 @@ def run(options: argparse.Namespace) -> int:
         optional(module, "train", "Training")
     from lesioncount.learning.own_data import read_own_data
     from lesioncount.learning.training import train
-    from lesioncount.paper.sources import sources_of
 
     own = read_own_data(config.data) if config.data.source == "files" else None
     if own is not None and not options.quiet:
@@ -59,7 +58,6 @@ def run(options: argparse.Namespace) -> int:
         resume=options.resume,
         overwrite=options.overwrite,
         progress=not options.quiet,
-        parts=None if own else sources_of(config),
         own=own,
     )
     if not options.quiet:

@@ -38,9 +38,8 @@ def write_checkpoint(content: Mapping[str, Any], path: Path) -> None:
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint, and check that it is as it was written.
 
-    Only numbers and plain options are loaded; no code from the file is run. Checkpoints of version 0.1 have no check
-    sum of ours. In all of them, the check sums that the file format has for its parts are compared, which torch does
-    not do: they show damage, too.
+    Only numbers and plain options are loaded; no code from the file is run. The check sums that the file format has
+    for its parts are compared as well, which torch does not do: they show damage, too.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progre
     Examples
     --------
     >>> from lesioncount.learning.folder import read_cohort
-    >>> from lesioncount.paper.synthetic import GadCohort
+    >>> from lesioncount_reproduction.synthetic import GadCohort
     >>> folder = getfixture("tmp_path") / "cohort"
     >>> write_cohort(folder, GadCohort(1, seed=1, shape=(12, 24, 20)))
     >>> read_cohort(folder)[0].images.shape

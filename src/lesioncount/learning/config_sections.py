@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lesioncount.distributions.count_distribution import MAX_COUNT
-from lesioncount.learning.methods import current_method
 
 
 @dataclass(frozen=True)
@@ -114,10 +113,6 @@ class NetworkConfig:
     head_dropout: float = -1.0
     head_readout: str = "mean"
     protocol: str = "paper"
-
-    def __post_init__(self) -> None:
-        """Accept the name that a method had in version 0.1."""
-        object.__setattr__(self, "method", current_method(self.method, stacklevel=3))
 
 
 @dataclass(frozen=True)

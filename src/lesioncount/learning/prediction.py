@@ -22,7 +22,6 @@ from lesioncount.files.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.expected import Expected
 from lesioncount.learning.images_to_predict import ImageToPredict, images_to_predict, write_map
-from lesioncount.learning.methods import current_method
 from lesioncount.learning.networks import CountingNetwork, counting_network
 from lesioncount.learning.pictures import resized
 
@@ -71,7 +70,6 @@ def load_checkpoint(checkpoint: Path) -> Checkpoint:
     try:
         options, shape = dict(content["network_options"]), _checked_shape(content["shape"])
         weights = dict(content["network"])
-        options["method"] = current_method(options["method"], warn=False)
         with torch.device("meta"):  # takes no memory: whatever the options ask for, the weights must fit first
             _check_fit(counting_network(**options), weights)
         network = counting_network(**options)

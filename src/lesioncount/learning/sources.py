@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
@@ -25,19 +26,27 @@ def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = Non
     ----------
     config : TrainingConfig
     whole : dict, optional
-        All scans of this data, as `whole_parts` returns them, if they have been read before or do not come from a
-        folder.
+        All scans of this data, as `whole_parts` returns them, if they have been read before.
     """
     if whole is None:
-        makers = {"folder": _folder, "files": _files}
-        if config.data.source not in makers:
-            raise ConfigError(
-                f'Expected source to be "files" or "folder", but got {config.data.source!r}. The paper\'s data, '
-                '"synthetic", "leaf" and "nuclei", come from lesioncount.paper.sources: pass parts=sources_of(config) '
-                "with its sources_of."
-            )
-        whole = whole_parts(config, makers[config.data.source](config.data))
+        whole = whole_parts(config, _maker(config.data.source)(config.data))
     return whole | {"train": _reduced(whole["train"], config.data, config.run.seed)}
+
+
+def _maker(source: str) -> Callable[[DataConfig], Mapping[str, ScanSource]]:
+    """What makes the parts of a source: ours, or one that another package offers under ``lesioncount.sources``."""
+    ours = {"files": _files, "folder": _folder}
+    if source in ours:
+        return ours[source]
+    others = entry_points(group="lesioncount.sources")
+    if source not in others.names:
+        raise ConfigError(
+            f"Expected source in [data] to be one of {', '.join([*ours, *sorted(others.names)])}, but got {source!r}. "
+            'For pictures of your own, write: images = "pictures". The data of the paper come with the package '
+            "lesioncount-reproduction; in a clone of the repository: pip install ./reproduction"
+        )
+    maker: Callable[[DataConfig], Mapping[str, ScanSource]] = others[source].load()
+    return maker
 
 
 def whole_parts(config: TrainingConfig, parts: Mapping[str, ScanSource]) -> dict[str, ScanSource]:

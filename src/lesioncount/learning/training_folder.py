@@ -15,7 +15,6 @@ from lesioncount.files.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint, write_checkpoint
 from lesioncount.learning.cohort import SPLITS
 from lesioncount.learning.config import TrainingConfig
-from lesioncount.learning.methods import current_method
 
 LAST, BEST, CONFIG, SCORES = "last.ckpt", "best.ckpt", "config.json", "scores.json"
 
@@ -30,7 +29,7 @@ class TrainingFolder:
     """A folder for checkpoints, scores and logs, in which only files of trainings are ever replaced or removed.
 
     A checkpoint is ours if it is as we wrote it here, or if it has the configuration of the training in this folder:
-    folders of version 0.1, and those that were copied, have no ledger.
+    a folder that was copied has no ledger.
 
     Parameters
     ----------
@@ -142,10 +141,7 @@ class WholeCheckpoints(TorchCheckpointIO):
 
 
 def kept_config(folder: Path) -> TrainingConfig | None:
-    """The configuration of the training in a folder, or None if there is none.
-
-    Version 0.1 used images as they were, and had another name for one of the methods.
-    """
+    """The configuration of the training in a folder, or None if there is none."""
     path = folder / CONFIG
     if not path.exists():
         return None
@@ -155,7 +151,9 @@ def kept_config(folder: Path) -> TrainingConfig | None:
         with path.open("rb") as file:
             content = json.loads(file.read(_LONGEST).decode("utf-8"))
         content.pop("checksum", None)
-        return _of_any_version(content)
+        if not content:
+            raise ConfigError("it is empty")
+        return TrainingConfig.from_dict(content)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         why = f" ({error})" if isinstance(error, ConfigError) else ""
         raise ConfigError(
@@ -167,15 +165,11 @@ def kept_config(folder: Path) -> TrainingConfig | None:
 def config_of(checkpoint: Mapping[str, Any]) -> TrainingConfig | None:
     """The configuration that a checkpoint was trained with; None if it does not say."""
     try:
-        return _of_any_version({name: dict(of) for name, of in checkpoint["hyper_parameters"]["config"].items()})
+        return TrainingConfig.from_dict(
+            {name: dict(of) for name, of in checkpoint["hyper_parameters"]["config"].items()}
+        )
     except (LesionCountError, TypeError, KeyError, AttributeError, ValueError):
         return None
-
-
-def _of_any_version(content: dict[str, Any]) -> TrainingConfig:
-    content["network"]["method"] = current_method(content["network"]["method"], warn=False)
-    content["data"].setdefault("normalize", content["data"]["source"] != "folder")
-    return TrainingConfig.from_dict(content)
 
 
 def _is_of(path: Path, config: TrainingConfig) -> bool:

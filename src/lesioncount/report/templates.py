@@ -21,9 +21,9 @@ def check_can_report() -> None:
         optional(module, "report", "Writing the report")
 
 
-def template(name: str) -> Any:
-    """A template of this folder, ready to be rendered."""
-    return _environment().get_template(name)
+def template(name: str, package: str = "lesioncount.report") -> Any:
+    """A template of a package, ready to be rendered; it may include the templates of this one."""
+    return _environment(package).get_template(name)
 
 
 @cache
@@ -35,11 +35,13 @@ def looks(*names: str) -> str:
 
 
 @cache
-def _environment() -> Any:
+def _environment(package: str) -> Any:
     jinja2 = optional("jinja2", "report", "Writing the report")
     # Names of files and messages of errors may hold anything: everything is escaped unless it is our own markup.
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("lesioncount.report", "."),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(one, ".") for one in dict.fromkeys((package, "lesioncount.report"))]
+        ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

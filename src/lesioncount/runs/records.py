@@ -13,7 +13,6 @@ import numpy as np
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts, combined
-from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import LesionCountError
 from lesioncount.files.certified import is_certified_text
 from lesioncount.files.geometry import VoxelGrid
@@ -203,14 +202,6 @@ class _Content:
     lesions: tuple[LesionRow, ...] | None = None
     members: tuple[dict[str, Any], ...] = ()
 
-    def row(self) -> dict[str, Any]:
-        """The row of a scan. Records of version 0.1 do not have the median, but the distribution that it is of."""
-        row = dict(self.count)
-        for suffix, pmf in (("", self.pmf), ("_calibrated", self.pmf_calibrated)):
-            if pmf and f"count_median{suffix}" not in row:
-                row[f"count_median{suffix}"] = int(np.argmax(np.cumsum(pmf) >= sum(pmf) / 2))
-        return row
-
 
 @lru_cache(maxsize=256)
 def _held_once(facts: MapFacts) -> MapFacts:
@@ -336,9 +327,9 @@ class ScanRecord:
             error=given.error,
             files=given.input,
             map=given.map if is_ok else None,
-            numbers=ScanNumbers.from_row(given.row()) if is_ok else None,
+            numbers=ScanNumbers.from_row(given.count) if is_ok else None,
             tables=tables,
-            members=_members_read(given.members, tables),
+            members=tuple(MemberNumbers.from_row(row) for row in given.members),
             warnings=given.warnings,
             n_dropped=given.n_dropped,
             regions=tuple(one.numbers for one in regions),
@@ -390,14 +381,6 @@ def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:
     for warning in warnings:
         first.setdefault(in_general(warning), warning)
     return tuple(first.values())
-
-
-def _members_read(rows: Sequence[dict[str, Any]], tables: Sequence[CandidateTable]) -> tuple[MemberNumbers, ...]:
-    """Members of an ensemble, if it is one. Those of version 0.1 do not have the median."""
-    return tuple(
-        MemberNumbers.from_row({"count_median": PoissonBinomial(of.existence()).median()} | row)
-        for row, of in zip(rows, tables if rows else (), strict=True)
-    )
 
 
 def _member_of(row: LesionRow) -> int:

@@ -15,13 +15,11 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
 from lesioncount.torch.candidates import candidate_positions, with_rescued
 from lesioncount.torch.compilation import outside_of_compilation
-from lesioncount.torch.deprecation import takes_probabilities_keyword
 from lesioncount.torch.existence import existence_logits
 from lesioncount.torch.poisson_binomial import PoissonBinomial
 from lesioncount.torch.precision import is_inside
 
 
-@takes_probabilities_keyword
 def count_distribution(
     maps: Tensor,
     /,
@@ -77,7 +75,6 @@ def count_distribution(
     return count.as_type(torch.float32 if given in (torch.float16, torch.bfloat16) else given)
 
 
-@takes_probabilities_keyword
 @outside_of_compilation
 def count_log_probs(
     maps: Tensor,
@@ -135,7 +132,6 @@ class LesionCounter(nn.Module):
         If given, the module returns `count_log_probs` up to it; if not, the whole distribution.
     """
 
-    @takes_probabilities_keyword
     def __init__(
         self,
         protocol: CountingProtocol | str | None = None,

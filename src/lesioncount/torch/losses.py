@@ -13,7 +13,6 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
 from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.counting import axes, count_distribution, mask_of_maps, same_axes
-from lesioncount.torch.deprecation import takes_probabilities_keyword
 from lesioncount.torch.poisson_binomial import PoissonBinomial
 from lesioncount.torch.precision import has_only_numbers
 
@@ -61,7 +60,6 @@ class CountLoss(nn.Module):
     torch.Size([])
     """
 
-    @takes_probabilities_keyword
     def __init__(
         self,
         max_count: int | None = None,

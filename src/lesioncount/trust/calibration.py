@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
-from lesioncount.deprecation import takes_old_keyword, warn_deprecated
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
@@ -55,7 +54,6 @@ _RANGES = (
 )
 
 
-@takes_old_keyword("missed_rate", "extra_rate")
 @dataclass(frozen=True)
 class Calibration:
     """A monotone map of existence probabilities, how far scans differ as a whole, and lesions without a candidate.
@@ -295,12 +293,6 @@ class Calibration:
             f"{counted}. It is one for lesioncount {command}."
         )
 
-    @property
-    def missed_rate(self) -> float:
-        """The rate of extra lesions, by its name in version 0.1: `extra_rate` now."""
-        warn_deprecated("Calibration.missed_rate", "Calibration.extra_rate")
-        return self.extra_rate
-
     def to_dict(self) -> dict[str, Any]:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
         values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
@@ -309,11 +301,11 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """From the fields; an unknown field is an error. Version 0.1 called the rate of extra lesions missed_rate."""
+        """From the fields; an unknown field is an error."""
         known = [one.name for one in fields(cls)]
-        if not isinstance(values, dict) or set(values) - {*known, "missed_rate"}:
+        if not isinstance(values, dict) or set(values) - set(known):
             raise CalibrationError(f"Expected a calibration with the fields {', '.join(known)}, but got {values!r}.")
-        given = {("extra_rate" if name == "missed_rate" else name): value for name, value in values.items()}
+        given = dict(values)
         if given.get("extra_shape", 0) is None:
             given["extra_shape"] = math.inf
         protocol = given.get("protocol")

@@ -44,13 +44,6 @@ def test_unknown_method_names_the_known_ones():
         counting_network("multi-head")
 
 
-def test_old_name_of_the_method_still_works():
-    with pytest.warns(DeprecationWarning, match="'ours' is deprecated and goes in version 0.3: use 'map'") as caught:
-        network = counting_network("ours", in_channels=2, filters=2, levels=3)
-    assert caught[0].filename == __file__
-    assert network.options["method"] == "map"
-
-
 def test_options_that_make_no_sense():
     with pytest.raises(ValueError, match="max_count to be at least 1"):
         small_network("map", max_count=0)

@@ -200,7 +200,7 @@ class TestFiles:
         assert len({fit.fingerprint for fit in fits}) == 4
 
     def test_files_from_before_there_were_changes_keep_their_fingerprint(self):
-        """What version 0.1 and those after it wrote: neither field, and this fingerprint."""
+        """They have neither field, and this fingerprint."""
         fields = {
             "slope": 0.7, "offset": -0.2, "extra_rate": 0.1, "extra_share": 0.0, "extra_shape": None, "spread": 0.3,
             "crowding": 0.0, "typical_count": 0.0, "ripple": 0.0, "protocol": None, "origin": "the counts of 40 scans",

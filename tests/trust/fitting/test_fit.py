@@ -267,7 +267,7 @@ def test_what_is_saved_is_what_is_loaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": 9}', '{"format": 1, "calibration": {"slope": "x"}}', '{"format": 1}']
+    "text", ["", "[]", "{}", '{"format": 9}', '{"format": 2, "calibration": {"slope": "x"}}', '{"format": 2}']
 )
 def test_files_that_are_no_calibration_are_refused(tmp_path, text):
     path = tmp_path / "calibration.json"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
 from lesioncount.distributions.count_distribution import MAX_COUNT
-from lesioncount.learning.methods import METHODS, READOUTS, Readout, current_method
+from lesioncount.learning.methods import METHODS, READOUTS, Readout
 from lesioncount.learning.networks.heads import DEEP, SHALLOW, ConvolutionalHead, MapHead
 from lesioncount.learning.networks.layers import DROPOUTS
 from lesioncount.learning.networks.unet import UNet
@@ -138,7 +138,7 @@ def counting_network(method: str = "map", **options: Any) -> CountingNetwork:
     Parameters
     ----------
     method : {"map", "bottleneck", "multihead", "downstream"}
-        See `NetworkOptions`. "ours", the name of "map" in version 0.1, works until version 0.3.
+        See `NetworkOptions`.
     **options
         As in `NetworkOptions`. The defaults are those of the paper.
 
@@ -153,7 +153,7 @@ def counting_network(method: str = "map", **options: Any) -> CountingNetwork:
     >>> same.load_state_dict(network.state_dict())
     <All keys matched successfully>
     """
-    return CountingNetwork(NetworkOptions(method=current_method(method), **options))
+    return CountingNetwork(NetworkOptions(method=method, **options))
 
 
 class CountingNetwork(nn.Module):

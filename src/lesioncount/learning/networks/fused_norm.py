@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lesioncount._kernels.norm import gradient, normalise
+from lesioncount.learning.networks._norm import gradient, normalise
 
 # The kernel uses one core. With more threads than this, torch's own norm, which uses them all, is as fast.
 _FEW_THREADS = 4

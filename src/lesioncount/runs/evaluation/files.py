@@ -52,8 +52,6 @@ def read_evaluation(folder: Path) -> Evaluation:
 def _parsed(text: str) -> Evaluation:
     # Other programs may have written an undefined score as NaN or 1e999, neither of which is a number of JSON.
     content = json.loads(text, parse_constant=lambda _: None, parse_float=_finite, parse_int=whole_number)
-    if isinstance(content, dict) and content.get("format") == 1:
-        raise TypeError("an earlier version wrote it, with counts from 4 on as one class: evaluate again")
     if not isinstance(content, dict) or content.get("format") != FORMAT_VERSION:
         raise TypeError(f'expected an object with "format": {FORMAT_VERSION}')
     return Evaluation.from_dict(content)

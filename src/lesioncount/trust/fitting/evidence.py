@@ -24,7 +24,6 @@ from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.summary import Predictions, score_all
 
 FORMAT_VERSION = 2
-_READABLE = (1, 2)
 N_FOLDS = 5
 
 # Nobody would notice a change of the ranked probability score by less than this share.
@@ -220,9 +219,9 @@ class CalibrationFit:
     def _from_content(cls, content: Any) -> Self:
         if not isinstance(content, dict) or "calibration" not in content:
             raise CalibrationError("Expected a calibration as lesioncount calibrate writes it, but it is not one.")
-        if content.get("format") not in _READABLE:
+        if content.get("format") != FORMAT_VERSION:
             given = reprlib.repr(content.get("format"))
-            raise CalibrationError(f"Expected a calibration of format 1 or {FORMAT_VERSION}, but got {given}.")
+            raise CalibrationError(f"Expected a calibration of format {FORMAT_VERSION}, but got {given}.")
         held_out, conformal = content.get("held_out"), content.get("conformal")
         return cls(
             read_calibration(content["calibration"]),

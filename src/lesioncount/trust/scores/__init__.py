@@ -1,8 +1,5 @@
 """How good counts are: accuracy, proper scores, calibration, and whether uncertainty is useful."""
 
-from typing import Any
-
-from lesioncount.deprecation import warn_deprecated
 from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, concordance
 from lesioncount.trust.scores.bootstrap import resampled_weights
 from lesioncount.trust.scores.classification import Confusion, confusion
@@ -39,11 +36,3 @@ __all__ = [
     "rps",
     "score_all",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Let ``Score``, the name of version 0.1, find `Estimate`."""
-    if name == "Score":
-        warn_deprecated("lesioncount.scores.Score", "lesioncount.scores.Estimate")
-        return Estimate
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from lesioncount.deprecation import warn_deprecated
-
 
 @dataclass(frozen=True)
 class Estimate:
@@ -34,12 +32,6 @@ class Estimate:
     seeds: tuple[float, ...] = ()
 
     @property
-    def estimate(self) -> float:
-        """The number, by its name in version 0.1: `value` now."""
-        warn_deprecated("Estimate.estimate", "Estimate.value")
-        return self.value
-
-    @property
     def is_defined(self) -> bool:
         """Whether there is a number at all."""
         return not math.isnan(self.value)
@@ -59,10 +51,10 @@ class Estimate:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file; null is NaN, and version 0.1 wrote "value"."""
+        """From what `to_dict` gave, read back from a file; null is NaN."""
         if not isinstance(content, Mapping):
             raise TypeError("expected an estimate with its interval")
-        numbers = (content.get("estimate", content.get("value")), content.get("low"), content.get("high"))
+        numbers = (content.get("estimate"), content.get("low"), content.get("high"))
         value, low, high = map(_number, numbers)
         return cls(value, low, high, tuple(_number(one) for one in content.get("seeds", ())))
 

@@ -1,0 +1,1 @@
+"""The commands ``lesioncount reproduce`` and ``lesioncount synthesize``, found by their entry points."""

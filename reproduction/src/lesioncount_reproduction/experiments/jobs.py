@@ -1,0 +1,325 @@
+"""The expensive parts, each done once and kept under a name that says what it depends on."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lesioncount.baselines import connected_component_count
+from lesioncount.errors import ConfigError
+from lesioncount.learning.config import TrainingConfig
+from lesioncount.learning.networks import CountingNetwork
+from lesioncount.learning.networks.layers import LAYOUTS
+from lesioncount.learning.networks.precision import is_bfloat16
+from lesioncount.learning.prediction import load_network
+from lesioncount.learning.scans import LearningScan, ScanSource
+from lesioncount.learning.training import train
+from lesioncount.learning.training_folder import kept_config
+from lesioncount.runs.plain import read_json
+from lesioncount_reproduction.experiments.arms import Arm, content_key
+from lesioncount_reproduction.experiments.attack import attack
+from lesioncount_reproduction.experiments.kept_files import (
+    is_damaged,
+    is_finished,
+    is_whole,
+    kept_arrays,
+    save_arrays,
+    set_aside,
+    write_note,
+)
+from lesioncount_reproduction.experiments.presets import AttackSettings
+from lesioncount_reproduction.experiments.stats import MapNumbers, ScanStats, map_numbers
+from lesioncount_reproduction.sources import sources_of
+
+# Scans that go through a network together.
+_BATCH = 8
+
+# Voxels above it form connected components: the paper's choice for Monte Carlo dropout.
+_COMPONENTS_ABOVE = 0.5
+
+
+class Job(ABC):
+    """Something expensive, whose result is a file.
+
+    Attributes
+    ----------
+    arm : Arm
+        The training that it belongs to.
+    """
+
+    arm: Arm
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """A name that changes with everything that the result depends on."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it does, for messages."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[Job, ...]:
+        """What must be done before."""
+
+    @abstractmethod
+    def path(self, cache: Path) -> Path:
+        """The file that exists once it is done."""
+
+    @abstractmethod
+    def run(self, cache: Path) -> None:
+        """Do it."""
+
+    def is_done(self, cache: Path) -> bool:
+        """Whether it need not be done again."""
+        return self.path(cache).exists()
+
+
+@dataclass(frozen=True)
+class Trained(Job):
+    """A trained network."""
+
+    arm: Arm
+
+    @property
+    def key(self) -> str:
+        """The key of the arm."""
+        return self.arm.key
+
+    @property
+    def title(self) -> str:
+        """What it does, for messages."""
+        return f"train {self.arm.title}"
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """The training whose network it starts from."""
+        return () if self.arm.before is None else (Trained(self.arm.before),)
+
+    def folder(self, cache: Path) -> Path:
+        """The folder of checkpoints and logs."""
+        return cache / "trained" / self.key
+
+    def path(self, cache: Path) -> Path:
+        """A file that is written last."""
+        return self.folder(cache) / "done.json"
+
+    def run(self, cache: Path) -> None:
+        """Train, or resume where it was stopped."""
+        config, began = self.arm.config, time.monotonic()
+        if self.arm.before is not None:
+            start = Trained(self.arm.before).folder(cache) / "last.ckpt"
+            config = replace(config, run=replace(config.run, start=str(start)))
+        parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
+        if is_damaged(self.folder(cache)):
+            set_aside(self.folder(cache))
+        # The folder of results or data was moved after training began, so that paths differ: start again.
+        is_moved = kept_config(self.folder(cache)) not in (None, config)
+        train(config, self.folder(cache), resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
+        minutes = (time.monotonic() - began) / 60
+        write_note(self.path(cache), {"title": self.arm.title, "minutes": round(minutes, 2)})
+
+    def minutes(self, cache: Path) -> float:
+        """How long it took."""
+        return float(read_json(self.path(cache))["minutes"])
+
+    def is_done(self, cache: Path) -> bool:
+        """Whether it is finished, and its files are not damaged."""
+        return is_finished(self.path(cache))
+
+    def network(self, cache: Path, epoch: str) -> CountingNetwork:
+        """The network of the "best" or the "last" epoch, frozen."""
+        network, shape = load_network(self.folder(cache) / f"{epoch}.ckpt")
+        network.requires_grad_(False)
+        network.to(memory_format=LAYOUTS[len(shape)])  # type: ignore[call-overload]  # a module takes it too
+        return network
+
+
+@dataclass(frozen=True)
+class _WithNetwork(Job):
+    """Something that is done with a trained network, and kept as arrays."""
+
+    arm: Arm
+
+    # The first part of the key, and the folder of results.
+    kind: ClassVar[str]
+
+    @property
+    def key(self) -> str:
+        """Changes with the network, and with every other field."""
+        values = [getattr(self, one.name) for one in fields(self) if one.name != "arm"]
+        plain = [_of_one_attack(value) if isinstance(value, AttackSettings) else value for value in values]
+        return content_key(self.kind, self.arm.key, *plain)
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """The network."""
+        return (Trained(self.arm),)
+
+    def path(self, cache: Path) -> Path:
+        """The file of the arrays."""
+        return cache / self.kind / f"{self.key}.npz"
+
+    def is_done(self, cache: Path) -> bool:
+        """Whether the file is there, and not damaged."""
+        return is_whole(self.path(cache))
+
+
+@dataclass(frozen=True)
+class Predicted(_WithNetwork):
+    """What a trained network says of the scans of a part."""
+
+    part: str = "test"
+    epoch: str = "best"
+
+    kind: ClassVar[str] = "predicted"
+
+    @property
+    def title(self) -> str:
+        """What it does, for messages."""
+        return f"predict {self.part} of {self.arm.title}, {self.epoch} epoch"
+
+    def run(self, cache: Path) -> None:
+        """Predict scan by scan, keep the numbers."""
+        network = Trained(self.arm).network(cache, self.epoch)
+        scans = parts_of(self.arm.config)[self.part]
+        numbers: list[MapNumbers] = []
+        log_probs = []
+        for some, images in _batches(scans):
+            with torch.inference_mode():
+                logits, found = network(images)
+            maps = torch.sigmoid(logits)[:, 0].contiguous().numpy()
+            numbers += [map_numbers(map_, _mask(scan)) for map_, scan in zip(maps, some, strict=True)]
+            log_probs.append(found.double().numpy())
+        every = [scans[i] for i in range(len(scans))]
+        ScanStats.of(
+            numbers,
+            names=tuple(scan.name for scan in every),
+            patients=tuple(scan.patient for scan in every),
+            counts=np.array([scan.at_least for scan in every], dtype=np.int64),
+            log_probs=np.concatenate(log_probs),
+        ).save(self.path(cache))
+
+    def load(self, cache: Path) -> ScanStats:
+        """The numbers."""
+        return ScanStats.load(self.path(cache))
+
+
+@dataclass(frozen=True)
+class DropoutCounted(_WithNetwork):
+    """Connected components of the test scans, counted many times with random units dropped (Monte Carlo dropout)."""
+
+    n_samples: int
+
+    kind: ClassVar[str] = "dropout"
+
+    @property
+    def title(self) -> str:
+        """What it does, for messages."""
+        return f"{self.n_samples} dropout samples of {self.arm.title}"
+
+    def run(self, cache: Path) -> None:
+        """Count all scans, sample by sample."""
+        network = Trained(self.arm).network(cache, "best")
+        scans = parts_of(self.arm.config)["test"]
+        counts = np.zeros((len(scans), self.n_samples), dtype=np.int64)
+        torch.manual_seed(self.arm.config.run.seed)
+        half = torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_bfloat16(self.arm.config.run.precision))
+        with torch.inference_mode(), network.mc_dropout(), half:
+            for sample in range(self.n_samples):
+                maps = (map_ for _, images in _batches(scans) for map_ in network.segment(images).sigmoid()[:, 0])
+                for row, map_ in enumerate(maps):
+                    counts[row, sample] = connected_component_count(
+                        map_.contiguous().numpy(), threshold=_COMPONENTS_ABOVE
+                    )
+        save_arrays(self.path(cache), {"counts": counts})
+
+    def load(self, cache: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        """Counts, shape (n_scans, n_samples)."""
+        with kept_arrays(self.path(cache)) as found:
+            return np.asarray(found["counts"])
+
+
+@dataclass(frozen=True)
+class Attacked(_WithNetwork):
+    """Attacks on the count of some test scans.
+
+    Attributes
+    ----------
+    weight : float
+        λ of the change of the map.
+    gradient_threshold : float or None
+        Of the candidates that the gradient sees, for networks that count from the map; None: those that are counted.
+    """
+
+    settings: AttackSettings
+    weight: float
+    gradient_threshold: float | None = None
+
+    kind: ClassVar[str] = "attacked"
+
+    @property
+    def title(self) -> str:
+        """What it does, for messages."""
+        how = "" if self.gradient_threshold is None else f", gradient through τ = {self.gradient_threshold:g}"
+        return f"attack {self.arm.title}, λ = {self.weight:g}{how}"
+
+    def run(self, cache: Path) -> None:
+        """Attack the same scans as every other method with this seed."""
+        network = Trained(self.arm).network(cache, "best")
+        seed = self.arm.config.run.seed
+        scans = attackable(parts_of(self.arm.config)["test"], self.settings.n_scans, seed=seed)
+        seen = self.gradient_threshold
+        outcome = attack(network, scans, settings=self.settings, weight=self.weight, gradient_threshold=seen, seed=seed)
+        save_arrays(self.path(cache), outcome.arrays())
+
+
+def _of_one_attack(settings: AttackSettings) -> dict[str, Any]:
+    """What one attack depends on: not which others there are."""
+    return {name: value for name, value in asdict(settings).items() if name != "weights"}
+
+
+def attackable(scans: ScanSource, n: int, *, seed: int) -> list[LearningScan]:
+    """Some scans with at most four lesions, one per patient: with more, it is not practical to make one vanish."""
+    order = np.random.default_rng([seed, 4]).permutation(len(scans)).tolist()
+    chosen: dict[str, LearningScan] = {}
+    for index in order:
+        scan = scans[index]
+        if scan.at_least <= 4 and len(chosen) < n:
+            chosen.setdefault(scan.patient, scan)
+    return list(chosen.values())
+
+
+def parts_of(config: TrainingConfig) -> dict[str, ScanSource]:
+    """The scans of a configuration; trainings on the same data in one process share them."""
+    plain = TrainingConfig(data=replace(config.data, share=1.0))
+    shared = _shared_parts(plain)
+    return shared if config.data.share == 1 else sources_of(config, shared)
+
+
+@lru_cache(maxsize=3)
+def _shared_parts(config: TrainingConfig) -> dict[str, ScanSource]:
+    return sources_of(config)
+
+
+def _batches(scans: ScanSource) -> Iterator[tuple[list[LearningScan], Tensor]]:
+    for begin in range(0, len(scans), _BATCH):
+        some = [scans[i] for i in range(begin, min(begin + _BATCH, len(scans)))]
+        yield some, torch.from_numpy(np.stack([scan.images for scan in some]))
+
+
+def _mask(scan: LearningScan) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    if scan.mask is None:
+        raise ConfigError(f"{scan.name} has no mask: experiments compare maps with masks.")
+    return scan.mask

@@ -1,0 +1,101 @@
+"""A data set, how networks are trained on it, and with which seeds: what every experiment is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lesioncount.report.drawing import Figure
+from lesioncount_reproduction.experiments.arms import HEADS, OURS, OURS_PEAKS, SEGMENTATION, Arm, arm
+from lesioncount_reproduction.experiments.classes import CountClasses
+from lesioncount_reproduction.experiments.jobs import Attacked, DropoutCounted, Predicted
+from lesioncount_reproduction.experiments.presets import Recipe
+from lesioncount_reproduction.experiments.result import Result, Table
+from lesioncount_reproduction.experiments.stats import ScanStats
+
+MULTITASK = (*HEADS, OURS, OURS_PEAKS)
+EVERY_METHOD = (SEGMENTATION, *MULTITASK)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is trained and tested.
+
+    Attributes
+    ----------
+    data_set : str
+        "synthetic", "leaf" or "nuclei".
+    preset : str
+    recipe : Recipe
+    seeds : tuple of int
+        Of trainings.
+    cache : Path
+        Folder of what was trained and predicted.
+    """
+
+    data_set: str
+    preset: str
+    recipe: Recipe
+    seeds: tuple[int, ...]
+    cache: Path
+
+    @property
+    def folds(self) -> range:
+        """Of the cross-validation, or the only part."""
+        return range(max(self.recipe.data.folds, 1))
+
+    @property
+    def classes(self) -> CountClasses:
+        """Of counts, that heads tell apart and that accuracy is about."""
+        return CountClasses(self.recipe.bins)
+
+    def arms(self, method: str, *, share: float = 1.0) -> Iterator[Arm]:
+        """The trainings of a method: all seeds and folds."""
+        for seed in self.seeds:
+            yield from self.arms_of_seed(method, seed, share=share)
+
+    def arms_of_seed(self, method: str, seed: int, *, share: float = 1.0) -> Iterator[Arm]:
+        """The trainings of a method with a seed: all folds."""
+        for fold in self.folds:
+            yield arm(self.recipe, method, seed=seed, fold=fold, share=share)
+
+    def predictions(
+        self, method: str, *, part: str = "test", epoch: str = "best", share: float = 1.0
+    ) -> Iterator[Predicted]:
+        """Jobs that predict the scans of a part with each trained network of a method."""
+        return (Predicted(one, part, epoch) for one in self.arms(method, share=share))
+
+    def with_validation(self, method: str, *, share: float = 1.0) -> Iterator[Predicted]:
+        """Jobs that predict the test scans, and the validation scans on which thresholds and so on are chosen."""
+        for part in ("test", "val"):
+            yield from self.predictions(method, part=part, share=share)
+
+    def dropout(self) -> Iterator[DropoutCounted]:
+        """Jobs that count with Monte Carlo dropout."""
+        return (DropoutCounted(one, self.recipe.mc_samples) for one in self.arms(SEGMENTATION))
+
+    def attacks(self, method: str, weight: float, gradient_threshold: float | None = None) -> Iterator[Attacked]:
+        """Jobs that attack the networks of a method."""
+        settings = self.recipe.attack
+        return (
+            iter(())
+            if settings is None
+            else (Attacked(one, settings, weight, gradient_threshold) for one in self.arms(method))
+        )
+
+    def stats(self, method: str, *, epoch: str = "best", share: float = 1.0) -> list[ScanStats]:
+        """What the networks of a method said of the test scans: for each seed, all folds together."""
+        return [
+            ScanStats.joined(
+                [Predicted(one, "test", epoch).load(self.cache) for one in self.arms_of_seed(method, seed, share=share)]
+            )
+            for seed in self.seeds
+        ]
+
+    def result(
+        self, experiment: str, patients: Sequence[str], tables: tuple[Table, ...], figures: tuple[Figure, ...]
+    ) -> Result:
+        """What an experiment found, on scans of these patients."""
+        n_patients = len(set(patients))
+        return Result(experiment, self.data_set, self.preset, len(patients), n_patients, self.seeds, tables, figures)

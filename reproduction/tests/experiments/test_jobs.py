@@ -1,0 +1,114 @@
+"""Trainings, predictions and dropout as jobs: what is kept is what the network says."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra [train]")
+pytest.importorskip("lightning", reason="needs the extra [train]")
+pytest.importorskip("monai", reason="needs the extra [train]")
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
+
+from learning.test_training import assert_same, tiny, weights  # noqa: E402 - after the checks
+
+from lesioncount.errors import ConfigError  # noqa: E402
+from lesioncount.learning.prediction import load_network  # noqa: E402
+from lesioncount.learning.scans import LearningScan  # noqa: E402
+from lesioncount_reproduction.experiments.arms import Arm  # noqa: E402
+from lesioncount_reproduction.experiments.attack import AttackOutcome  # noqa: E402
+from lesioncount_reproduction.experiments.jobs import Attacked, DropoutCounted, Predicted, Trained, _mask, parts_of  # noqa: E402
+from lesioncount_reproduction.experiments.presets import AttackSettings  # noqa: E402
+
+BEFORE = Arm("pretrained", tiny(run={"epochs": 0}, data={"patients": (6, 2, 6)}))
+OURS = Arm("ours", replace(BEFORE.config, run=replace(BEFORE.config.run, pretrain_epochs=0, epochs=1)), BEFORE)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cache")
+    for one in (BEFORE, OURS):
+        assert not Trained(one).is_done(folder)
+        Trained(one).run(folder)
+        assert Trained(one).is_done(folder)
+    return folder
+
+
+def test_scans_are_predicted_as_by_the_network_itself(cache):
+    job = Predicted(OURS, "test")
+    job.run(cache)
+    stats = job.load(cache)
+    network, _ = load_network(Trained(OURS).folder(cache) / "best.ckpt")
+    scans = parts_of(OURS.config)["test"]
+    assert len(stats) == len(scans) > 8  # more than go through the network together
+    for i in range(len(scans)):
+        with torch.inference_mode():
+            logits, log_probs = network(torch.from_numpy(scans[i].images)[None])
+        np.testing.assert_allclose(np.exp(stats.log_probs[i]), log_probs[0].exp(), atol=1e-4)
+        map_ = logits.sigmoid()[0, 0].numpy()
+        assert stats.voxel_confidence[i].sum() == pytest.approx(float(map_.sum(dtype=float)), rel=1e-3)
+        assert stats.lesion_voxels[i].sum() == scans[i].mask.sum()
+        assert (stats.names[i], stats.patients[i]) == (scans[i].name, scans[i].patient)
+        assert stats.counts[i] == scans[i].at_least == scans[i].at_most
+
+
+def test_what_is_predicted_has_a_name_of_its_own():
+    jobs = [Predicted(OURS, part, epoch) for part in ("test", "val") for epoch in ("best", "last")]
+    jobs += [DropoutCounted(OURS, 3), DropoutCounted(OURS, 4), Predicted(BEFORE)]
+    few, many = (AttackSettings(n_scans=2, max_steps=steps) for steps in (1, 2))
+    jobs += [
+        Attacked(OURS, few, 0.1),
+        Attacked(OURS, few, 0.5),
+        Attacked(OURS, many, 0.1),
+        Attacked(OURS, few, 0.1, 0.01),
+    ]
+    assert len({job.key for job in jobs}) == len(jobs)
+    for job in jobs:
+        assert job.needs == (Trained(job.arm),)
+    assert Trained(OURS).needs == (Trained(BEFORE),)
+    assert Trained(BEFORE).needs == ()
+
+
+def test_dropout_samples_can_be_drawn_again(cache, tmp_path):
+    job = DropoutCounted(OURS, 5)
+    shutil.copytree(cache / "trained", tmp_path / "trained")
+    for folder in (cache, tmp_path):
+        job.run(folder)
+    counts = job.load(cache)
+    assert counts.shape == (len(parts_of(OURS.config)["test"]), 5)
+    np.testing.assert_array_equal(job.load(tmp_path), counts)
+
+
+def test_attacks_are_kept(cache):
+    job = Attacked(OURS, AttackSettings(n_scans=3, max_steps=2), 0.5)
+    job.run(cache)
+    found = AttackOutcome.load(job.path(cache))
+    assert len(found.labels) == len(set(found.patients)) == 3
+    assert (found.labels <= 4).all()
+
+
+def test_a_training_goes_on_in_a_folder_that_was_moved(cache, tmp_path):
+    """Half-way, with what it begins with at another place: it begins again, and comes out the same."""
+    moved = shutil.copytree(cache, tmp_path / "moved")
+    job = Trained(OURS)
+    job.path(moved).unlink()
+    (job.folder(moved) / "best.ckpt").unlink()
+    job.run(moved)
+    assert job.is_done(moved)
+    for name in ("best.ckpt", "last.ckpt"):
+        assert_same(weights(job.folder(moved) / name), weights(job.folder(cache) / name))
+
+
+def test_trainings_on_the_same_data_share_their_scans():
+    other = replace(OURS.config, run=replace(OURS.config.run, seed=5), loss=replace(OURS.config.loss, count_weight=0.0))
+    assert parts_of(OURS.config) is parts_of(other)
+    few = replace(other, data=replace(other.data, share=0.5))
+    assert parts_of(few)["test"] is parts_of(other)["test"]
+    assert 0 < len(parts_of(few)["train"]) < len(parts_of(other)["train"])
+
+
+def test_scans_without_masks_cannot_be_compared():
+    scan = LearningScan("a", "a", np.zeros((1, 2, 2), np.float32), None, 0, 0)
+    with pytest.raises(ConfigError, match="a has no mask"):
+        _mask(scan)

@@ -1,6 +1,0 @@
-"""Cohorts of synthetic scans with enhancing lesions, made from a seed: one to count in, one to follow over time."""
-
-from lesioncount.paper.synthetic.ageing import AgeingCohort
-from lesioncount.paper.synthetic.gad import GadCohort
-
-__all__ = ["AgeingCohort", "GadCohort"]
