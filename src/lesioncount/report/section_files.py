@@ -11,10 +11,10 @@ from lesioncount.errors import LesionCountError
 from lesioncount.files.output import OutputFolder
 from lesioncount.report.section_folder import Progress, SectionFolder, make_all
 from lesioncount.report.sections import SectionText, section_text
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.record_files import no_record
 from lesioncount.runs.records import ScanRecord, read_record
 from lesioncount.runs.results import RunResults
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scan_files import ScanFiles
 from lesioncount.runs.scan_outputs import REPORT
 from lesioncount.runs.settings import CountedWith

@@ -1,10 +1,10 @@
-"""A folder of results: what is counted, how it is recorded, and how it compares with the truth."""
+"""A folder of results: what is counted, and how it is recorded."""
 
 from lesioncount.runs.batch import count_batch
 from lesioncount.runs.count_table import CountTable, FileCount, count_files
-from lesioncount.runs.file_counts import ScanCount, count_file
-from lesioncount.runs.groups import TrialSummary, summarize
+from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.results import RunResults, read_results
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import DicomOutput, Settings
 from lesioncount.runs.volume_counts import count_volume
@@ -17,11 +17,9 @@ __all__ = [
     "ScanCount",
     "Selection",
     "Settings",
-    "TrialSummary",
     "count_batch",
     "count_file",
     "count_files",
     "count_volume",
     "read_results",
-    "summarize",
 ]

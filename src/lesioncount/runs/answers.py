@@ -11,10 +11,10 @@ import numpy as np
 from lesioncount.questions import Question, probability_of
 from lesioncount.regions import OUTSIDE
 from lesioncount.regions.within import SEPARATOR
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.plain import present
 from lesioncount.runs.region_numbers import regional_count
 from lesioncount.runs.region_settings import RegionSettings
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scan_numbers import WHOSE_COLUMNS
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.regional_trials import COUNT, trials_of

@@ -28,7 +28,6 @@ from lesioncount.runs.records import ScanSummary, read_record
 from lesioncount.runs.region_settings import region_settings
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.run_file import Run, Status, find_run
-from lesioncount.runs.run_tables import are_there, table_names, write_tables
 from lesioncount.runs.scan_counting import Show, failed
 from lesioncount.runs.scan_files import ScanFiles
 from lesioncount.runs.scan_lots import CountedLot, Lot, count_lot, lots_of
@@ -36,6 +35,7 @@ from lesioncount.runs.scan_outputs import REPORT, output_names, remove_outputs
 from lesioncount.runs.scan_series import with_series
 from lesioncount.runs.scans import Selection
 from lesioncount.runs.settings import Settings
+from lesioncount.runs.table_files import are_there, table_names, write_tables
 from lesioncount.runs.workers import check_reachable, connected, few_collections, results_of
 
 Progress = Callable[[ScanSummary, int, int], None]

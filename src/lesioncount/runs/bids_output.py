@@ -12,10 +12,10 @@ import numpy as np
 from lesioncount.errors import MapFileError
 from lesioncount.files.nifti_writing import nifti_bytes
 from lesioncount.files.output import OutputFolder
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.runs.plain import to_json
 from lesioncount.runs.records import ScanRecord
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scan_files import ScanFiles
 from lesioncount.runs.tables import filled_columns, to_tsv
 from lesioncount.runs.whose import Whose, label_of

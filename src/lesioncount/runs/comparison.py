@@ -16,7 +16,7 @@ from lesioncount.candidates import Candidates
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
 from lesioncount.files.remote_path import why_gone
-from lesioncount.runs.file_counts import ScanCount, count_file
+from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.inputs import maps_in
 from lesioncount.runs.instances import Instances
 from lesioncount.runs.pairing import pair, paired_scan
@@ -24,15 +24,12 @@ from lesioncount.runs.patterns import is_pattern
 from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.results import RunResults
 from lesioncount.runs.reviews.truth import ReviewedTruth
+from lesioncount.runs.scan_count import THRESHOLDS, ScanCount
 from lesioncount.runs.scan_numbers import WHOSE_COLUMNS
 from lesioncount.runs.settings import CountedWith
 from lesioncount.runs.truth import check_none_missing, read_truth_table, true_lesions
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
-
-# At which connected components are counted. Networks that are too sure of themselves separate what touches only close
-# to 1; below 0.1, components run into each other.
-THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 
 @dataclass(frozen=True)

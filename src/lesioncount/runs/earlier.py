@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.output import OutputFolder
-from lesioncount.files.remote_path import absolute_text
 from lesioncount.runs.plain import in_one_line, read_json, typed
 from lesioncount.runs.record_files import record_in
-from lesioncount.runs.scan_files import FileFacts, fingerprint
+from lesioncount.runs.scan_files import FileFacts, Known
 from lesioncount.runs.settings import OUTPUTS
 
 # Where a run is described.
@@ -30,26 +29,6 @@ _SHOWN = 60
 
 # A name, and the maps that have it or are about to get it.
 Named = tuple[str, Sequence[Path]]
-
-
-class Known(NamedTuple):
-    """Whose results have a name: the paths of the maps, and their SHA-256 where they were read."""
-
-    paths: tuple[str, ...]
-    sha256: tuple[str | None, ...] = ()
-
-    def is_of(self, paths: Sequence[Path]) -> bool:
-        """Whether these are maps of the same patient: at least one of them lies where it lay."""
-        if not set(self.paths).isdisjoint(map(str, paths)):  # as nearly always, and quickly
-            return True
-        return not {absolute_text(path) for path in self.paths}.isdisjoint(map(absolute_text, paths))
-
-    def was_moved_to(self, paths: Sequence[Path]) -> bool:
-        """Whether all maps hold what was counted, in other places. One equal map proves nothing: many are empty."""
-        try:
-            return None not in self.sha256 and self.sha256 == tuple(map(fingerprint, paths))
-        except OSError:
-            return False
 
 
 class AnyRun(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -22,42 +22,12 @@ from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import Within
 from lesioncount.runs.count_warnings import UNENCRYPTED, warnings_of
 from lesioncount.runs.region_settings import RegionSettings, region_settings
+from lesioncount.runs.scan_count import COMPONENT_THRESHOLD, Mask, ScanCount
 from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
 from lesioncount.streaming import StreamingCounter
 
-# The threshold of the count that everyone reports, kept beside ours in every table.
-COMPONENT_THRESHOLD = 0.5
-
 # Of maps with more voxels no copy is held for pictures: with its labels it would take a gigabyte.
 MOST_SHADES = 1 << 27
-
-Mask = str | os.PathLike[str] | None
-
-
-@dataclass(frozen=True, eq=False)
-class ScanCount:
-    """The count of one file.
-
-    Attributes
-    ----------
-    source : MapSource
-    result : LesionCount
-    component_count : int
-        Number of connected components above 0.5 of the same connectivity and smallest size: the usual count.
-    warnings : tuple of str
-        What to think of before using the count.
-    counts_at : tuple of int
-        The usual count at the thresholds that were asked for.
-    shades : ndarray of uint8, or None
-        The map with 255 for a probability of 1, if it was to be kept and is not too large.
-    """
-
-    source: MapSource
-    result: LesionCount
-    component_count: int
-    warnings: tuple[str, ...]
-    counts_at: tuple[int, ...] = ()
-    shades: NDArray[np.uint8] | None = field(default=None, repr=False)
 
 
 def count_file(  # noqa: PLR0913 - as many as a count of a file has options

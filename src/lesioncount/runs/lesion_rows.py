@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.runs.file_counts import ScanCount
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.trust.calibration import Calibration
 
 

@@ -7,14 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, Protocol
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import scan_name
 from lesioncount.runs.bids_names import MAP_SUFFIX, MASK_SUFFIXES, BidsName
 from lesioncount.runs.inputs import maps_in, without_results
 from lesioncount.runs.patterns import PathPattern, is_pattern
-from lesioncount.runs.records import ScanSummary
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.whose import Whose
 
@@ -58,6 +57,18 @@ class PairedScan:
         """What tells it from other scans, other than what was computed."""
         entities = ((key, value) for key, value in self.whose.entities.items() if key not in _OF_CONTENT)
         return (*self.whose.key, frozenset(entities))
+
+
+class Recorded(Protocol):
+    """What is recorded of a scan: its name, and its files if they were found."""
+
+    @property
+    def name(self) -> str:
+        """Of the scan."""
+
+    @property
+    def files(self) -> FileFacts | None:
+        """Its files."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +289,7 @@ def _shown(paths: Iterable[Path]) -> str:
     return ", ".join(map(str, paths[:_SHOWN])) + (" …" if len(paths) > _SHOWN else "")
 
 
-def without_partner(scans: Iterable[ScanSummary], where: Path, *, role: Role, suffix: str = "") -> list[str]:
+def without_partner(scans: Iterable[Recorded], where: Path, *, role: Role, suffix: str = "") -> list[str]:
     """The names of scans that nothing belongs to."""
     asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
     found = pair(asked, where, role=role, suffix=suffix, none_is_error=False)

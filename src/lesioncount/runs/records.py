@@ -18,11 +18,11 @@ from lesioncount.files.certified import is_certified_text
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.runs.answers import Answer, answers
 from lesioncount.runs.count_warnings import in_general
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
 from lesioncount.runs.plain import cells, decoded_as, present, to_json
 from lesioncount.runs.record_files import record_in
 from lesioncount.runs.region_numbers import RegionCount, RegionNumbers, read_region_counts, region_counts
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import (
     CONFIDENCE,

@@ -14,8 +14,8 @@ import numpy as np
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import combined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.plain import typed
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scan_numbers import CONFIDENCE, WHOSE_COLUMNS
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.regional_count import RegionalCount

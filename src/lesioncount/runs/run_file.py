@@ -12,10 +12,10 @@ from typing import Any, Literal, Self
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.remote_path import without_secrets
-from lesioncount.runs.earlier import RUN_FILE, WAITING, Known
+from lesioncount.runs.earlier import RUN_FILE, WAITING
 from lesioncount.runs.plain import read_json, to_json, typed
 from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.scan_files import FileFacts, Known, ScanFiles
 from lesioncount.runs.settings import CountedWith
 
 Status = Literal["running", "finished", "interrupted"]

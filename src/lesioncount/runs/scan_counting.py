@@ -10,9 +10,10 @@ from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import without_secrets
 from lesioncount.runs.bids_output import remove_scan
-from lesioncount.runs.file_counts import ScanCount, count_file
+from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.record_files import record_in
 from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
 from lesioncount.runs.scan_outputs import expected_names, output_names, remove_outputs, write_outputs
 from lesioncount.runs.settings import Settings

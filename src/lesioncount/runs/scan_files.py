@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of, is_large_volume
-from lesioncount.files.remote_path import RemotePath
+from lesioncount.files.remote_path import RemotePath, absolute_text
 from lesioncount.files.remote_version import version_of
 from lesioncount.runs.plain import cells, present
 from lesioncount.runs.sent import Sent
@@ -218,3 +218,23 @@ def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
             while block := stream.read(_HASHED_AT_ONCE):
                 digest.update(block)
     return digest.hexdigest()
+
+
+class Known(NamedTuple):
+    """Whose results have a name: the paths of the maps, and their SHA-256 where they were read."""
+
+    paths: tuple[str, ...]
+    sha256: tuple[str | None, ...] = ()
+
+    def is_of(self, paths: Sequence[Path]) -> bool:
+        """Whether these are maps of the same patient: at least one of them lies where it lay."""
+        if not set(self.paths).isdisjoint(map(str, paths)):  # as nearly always, and quickly
+            return True
+        return not {absolute_text(path) for path in self.paths}.isdisjoint(map(absolute_text, paths))
+
+    def was_moved_to(self, paths: Sequence[Path]) -> bool:
+        """Whether all maps hold what was counted, in other places. One equal map proves nothing: many are empty."""
+        try:
+            return None not in self.sha256 and self.sha256 == tuple(map(fingerprint, paths))
+        except OSError:
+            return False

@@ -11,8 +11,8 @@ import numpy as np
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.plain import cells, field_names, typed
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.sent import Sent
 
 # Of the intervals in all tables.

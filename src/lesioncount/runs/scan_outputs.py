@@ -21,9 +21,9 @@ from lesioncount.files.zarr_store import level_shapes, ome_version
 from lesioncount.runs.bids_output import BidsPlace, write_scan
 from lesioncount.runs.colours import COLOUR_TABLES
 from lesioncount.runs.dicom import dicom_names, write_dicom
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.record_files import shard_of
 from lesioncount.runs.records import ScanRecord
+from lesioncount.runs.scan_count import ScanCount
 from lesioncount.runs.scan_files import ScanFiles
 from lesioncount.runs.settings import CountedWith, Settings
 

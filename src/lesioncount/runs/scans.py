@@ -9,12 +9,11 @@ from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.remote_path import absolute_text, to_path
-from lesioncount.runs.earlier import Known
 from lesioncount.runs.inputs import FoundMap, below, find_maps, root_of
 from lesioncount.runs.members import match_members
 from lesioncount.runs.names import check_apart, name_of
 from lesioncount.runs.pairing import PairedScan, pair, paired_scan
-from lesioncount.runs.scan_files import FileFacts, ScanFiles
+from lesioncount.runs.scan_files import FileFacts, Known, ScanFiles
 from lesioncount.runs.whose import Whose, check_found, checked_pattern
 
 

@@ -17,12 +17,13 @@ from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.remote_path import why_gone
 from lesioncount.runs.earlier import RUN_FILE
-from lesioncount.runs.file_counts import ScanCount, count_file
+from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.lesion_rows import LesionRow, lesion_rows
 from lesioncount.runs.record_files import folder_of
 from lesioncount.runs.records import ScanRecord, read_record
 from lesioncount.runs.results import read_counted
 from lesioncount.runs.run_file import find_run
+from lesioncount.runs.scan_count import ScanCount
 
 
 @dataclass(frozen=True, eq=False)

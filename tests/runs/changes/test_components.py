@@ -9,7 +9,7 @@ from oracles import plain
 from lesioncount.counted_map import CountedMap
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.changes.components import components_changed
-from lesioncount.runs.comparison import THRESHOLDS
+from lesioncount.runs.scan_count import THRESHOLDS
 
 NEIGHBOURS = {"faces": 1, "edges": 2, "corners": 3}
 

@@ -10,8 +10,9 @@ from two_visits import a_map, write_visits
 
 from lesioncount.cli import main
 from lesioncount.errors import GroupError, MapFileError
-from lesioncount.runs import count_batch, summarize
+from lesioncount.runs import count_batch
 from lesioncount.runs.changes import ChangeSettings, compare_batch
+from lesioncount.runs.groups import summarize
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
 

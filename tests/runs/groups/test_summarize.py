@@ -11,7 +11,8 @@ from small_trial import ARMS, PLACEBO, TREATED, a_map, counted, write_table
 
 from lesioncount.cli import main
 from lesioncount.errors import GroupError, MapFileError
-from lesioncount.runs import Settings, count_batch, summarize
+from lesioncount.runs import Settings, count_batch
+from lesioncount.runs.groups import summarize
 from lesioncount.runs.results import read_results
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit

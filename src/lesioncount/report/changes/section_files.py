@@ -17,7 +17,7 @@ from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.images import session_images
 from lesioncount.runs.changes.outputs import SECTIONS
 from lesioncount.runs.changes.records import CourseRecord
-from lesioncount.runs.changes.session_maps import CourseMaps
+from lesioncount.runs.scan_count import CourseMaps
 from lesioncount.runs.scan_files import FileFacts
 
 # What a section looks like is decided by these.

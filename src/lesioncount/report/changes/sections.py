@@ -12,8 +12,8 @@ from lesioncount.report.changes.slices import BothTimes, ChangeSlices, Pictured,
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import size, template
 from lesioncount.runs.changes.records import CourseRecord, PairRecord, SessionRecord
-from lesioncount.runs.changes.session_maps import CourseMaps
 from lesioncount.runs.changes.settings import KINDS
+from lesioncount.runs.scan_count import CourseMaps
 from lesioncount.trust.candidate_table import Counted
 
 # Pictured of a pair: the lesions that are most probably new, gone and persisting. Both scans take six pictures each.

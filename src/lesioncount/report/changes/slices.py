@@ -21,10 +21,11 @@ from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, window_of
 from lesioncount.resampling import resampled
 from lesioncount.runs.changes.records import CourseRecord
-from lesioncount.runs.changes.session_maps import CourseMaps, SessionMap, read_maps
+from lesioncount.runs.changes.session_maps import read_maps
 from lesioncount.runs.changes.settings import ChangeSettings, ComparedWith
 from lesioncount.runs.file_counts import MOST_SHADES
 from lesioncount.runs.lesion_rows import LesionRow
+from lesioncount.runs.scan_count import CourseMaps, SessionMap
 from lesioncount.runs.scan_files import FileFacts, ScanFiles
 from lesioncount.trust.candidate_table import Counted
 

@@ -16,13 +16,11 @@ from lesioncount.runs.changes.answers import answers_of, table_of
 from lesioncount.runs.changes.components import components_changed
 from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.records import ChangeCount, CourseRecord, PairRecord, SessionRecord
-from lesioncount.runs.changes.session_maps import CourseMaps, SessionMap
 from lesioncount.runs.changes.session_rows import Neighbour, followed
 from lesioncount.runs.changes.settings import KINDS, ChangeSettings
-from lesioncount.runs.comparison import THRESHOLDS
-from lesioncount.runs.file_counts import COMPONENT_THRESHOLD
 from lesioncount.runs.lesion_rows import lesion_rows
 from lesioncount.runs.records import MapFacts
+from lesioncount.runs.scan_count import COMPONENT_THRESHOLD, THRESHOLDS, CourseMaps, SessionMap
 from lesioncount.runs.scan_files import FileFacts
 from lesioncount.runs.scan_numbers import CONFIDENCE, CandidateNumbers, CountNumbers, ScanNumbers
 from lesioncount.trust.candidate_table import Counted

@@ -13,9 +13,10 @@ from lesioncount.runs.changes.comparing import compared
 from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.outputs import label_names, names_of_record, write_labels
 from lesioncount.runs.changes.records import CourseRecord, read_course
-from lesioncount.runs.changes.session_maps import CourseMaps, read_maps
+from lesioncount.runs.changes.session_maps import read_maps
 from lesioncount.runs.changes.settings import ChangeSettings
 from lesioncount.runs.record_files import record_name
+from lesioncount.runs.scan_count import CourseMaps
 from lesioncount.runs.scan_files import FileFacts, check_states, file_states
 
 # Shows a course that has just been compared, while its maps are at hand.

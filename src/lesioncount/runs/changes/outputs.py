@@ -11,8 +11,8 @@ from lesioncount.files.nifti_writing import nifti_bytes
 from lesioncount.files.output import OutputFolder
 from lesioncount.runs.changes.courses import Course, session_name
 from lesioncount.runs.changes.records import CourseRecord, PairRecord
-from lesioncount.runs.changes.session_maps import CourseMaps
 from lesioncount.runs.changes.session_rows import FollowedLesion
+from lesioncount.runs.scan_count import CourseMaps
 
 # Values of the map of changes.
 NEW, PERSISTING, GONE = 1, 2, 3

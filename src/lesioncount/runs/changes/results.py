@@ -19,10 +19,11 @@ from lesioncount.runs.changes.courses import Course
 from lesioncount.runs.changes.records import KIND, CourseRecord, read_course
 from lesioncount.runs.changes.settings import ComparedWith
 from lesioncount.runs.changes.tables import change_rows, lineage_rows
-from lesioncount.runs.earlier import RUN_FILE, WAITING, Known
+from lesioncount.runs.earlier import RUN_FILE, WAITING
 from lesioncount.runs.plain import read_json, to_json, typed
 from lesioncount.runs.record_files import no_record
 from lesioncount.runs.run_file import Status, time_now, versions_now
+from lesioncount.runs.scan_files import Known
 from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:

@@ -18,41 +18,11 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.resampling import resampled, same_place
 from lesioncount.runs.changes.settings import ChangeSettings
 from lesioncount.runs.count_warnings import warnings_of
-from lesioncount.runs.file_counts import COMPONENT_THRESHOLD, ScanCount
+from lesioncount.runs.scan_count import COMPONENT_THRESHOLD, CourseMaps, ScanCount, SessionMap
 from lesioncount.runs.scan_files import ScanFiles
 
 # Below this share of the grid, that one map does not cover another one is worth a word.
 _NEARLY_ALL = 0.999
-
-
-@dataclass(frozen=True, eq=False)
-class SessionMap:
-    """One map of a course.
-
-    Attributes
-    ----------
-    counted : CountedMap
-    count : ScanCount
-        The same for tables, with the grid of the course.
-    is_resampled : bool
-    """
-
-    counted: CountedMap
-    count: ScanCount
-    is_resampled: bool
-
-
-@dataclass(frozen=True, eq=False)
-class CourseMaps:
-    """All maps of a course, and what a reader must know of them."""
-
-    sessions: tuple[SessionMap, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def grid(self) -> VoxelGrid:
-        """The grid of all."""
-        return self.sessions[-1].count.source.grid
 
 
 def read_maps(scans: Sequence[ScanFiles], settings: ChangeSettings, sessions: Sequence[str]) -> CourseMaps:

@@ -11,9 +11,9 @@ from lesioncount.runs.dicom.measurement_report import report_of
 from lesioncount.runs.dicom.reference import DicomReference
 from lesioncount.runs.dicom.segments import segmentation_of
 from lesioncount.runs.dicom.tracking import Tracked
-from lesioncount.runs.file_counts import ScanCount
 from lesioncount.runs.plain import plain_text
 from lesioncount.runs.records import ScanRecord
+from lesioncount.runs.scan_count import ScanCount
 
 
 def dicom_names(name: str) -> tuple[str, str]:

@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from lesioncount.runs.comparison import THRESHOLDS, Compared
+from lesioncount.runs.comparison import Compared
 from lesioncount.runs.evaluation.compared_methods import cc_table, true_counts
 from lesioncount.runs.plain import number_of, typed
+from lesioncount.runs.scan_count import THRESHOLDS
 from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.selective import certainty_curve
 
