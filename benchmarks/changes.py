@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from lesioncount import compare, connected_component_count, count_lesions
-from lesioncount.changes import LesionChanges
-from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.changes.coupling import DEFAULT_COUPLING
+from lesioncount.changes.lesion_changes import LesionChanges
 from lesioncount.runs.changes.answers import table_of
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 from lesioncount import errors
 from lesioncount.baselines import connected_component_count
-from lesioncount.candidate import Candidate
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counting import LesionCount, count_lesions
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
 from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
+from lesioncount.sweep.candidate import Candidate
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
-    from lesioncount.changes import LesionChanges, compare
+    from lesioncount.changes.lesion_changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
     from lesioncount.regions import Regions
     from lesioncount.runs import CountTable, ScanCount, count_file, count_files, count_volume, read_results
@@ -66,12 +66,12 @@ _NAMES = {
     "CandidateTable": "lesioncount.trust.candidate_table",
     "ConformalCounts": "lesioncount.trust.conformal",
     "CountTable": "lesioncount.runs",
-    "LesionChanges": "lesioncount.changes",
+    "LesionChanges": "lesioncount.changes.lesion_changes",
     "MixtureOfCounts": "lesioncount.distributions.mixture",
     "Regions": "lesioncount.regions",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
-    "compare": "lesioncount.changes",
+    "compare": "lesioncount.changes.lesion_changes",
     "compare_files": "lesioncount.runs.changes",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lesioncount.candidate import Candidate
 from lesioncount.checks import checked_map, checked_mask, checked_spacing, checked_threads, defined
 from lesioncount.errors import (
     BinaryMapWarning,
@@ -25,13 +24,14 @@ from lesioncount.errors import (
 )
 from lesioncount.images import image_of
 from lesioncount.optional import optional
-from lesioncount.peaks import Found, SlabSum, join_small_peaks
 from lesioncount.protocol import CountingProtocol, ProtocolFields
-from lesioncount.sizes import SmallestSize, equivalent_diameter
-from lesioncount.slabs import SweepPlan, sweep_map
-from lesioncount.voxel_runs import VoxelRuns
-from lesioncount.voxel_size import VoxelSize
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.candidate import Candidate
+from lesioncount.sweep.peaks import Found, SlabSum, join_small_peaks
+from lesioncount.sweep.sizes import SmallestSize, equivalent_diameter
+from lesioncount.sweep.slabs import SweepPlan, sweep_map
+from lesioncount.sweep.voxel_runs import VoxelRuns
+from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.voxels import encoding_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,8 +21,8 @@ from lesioncount.errors import (
 )
 from lesioncount.images import image_of
 from lesioncount.protocol import CountingProtocol
-from lesioncount.voxel_size import VoxelSize
-from lesioncount.voxels import is_inside
+from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.voxels import is_inside
 
 # Columns are counted in 32 bits.
 _LONGEST_AXIS = 2**31 - 1

@@ -164,7 +164,7 @@ class LesionCount:
 
     def __str__(self) -> str:
         """A few readable lines."""
-        from lesioncount.text_view import text_of_count  # not at the top: only some print it
+        from lesioncount.views.text import text_of_count  # not at the top: only some print it
 
         regions = None if self.places is None else self.regions
         return text_of_count(self.headline, self.distribution, self.candidates, self.existence, regions)
@@ -172,7 +172,7 @@ class LesionCount:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from lesioncount.notebook_view import html_of_count  # not at the top: for notebooks only
+        from lesioncount.views.notebook import html_of_count  # not at the top: for notebooks only
 
         return html_of_count(self.headline, self.distribution, self.candidates)
 

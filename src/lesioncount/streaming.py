@@ -20,10 +20,10 @@ from lesioncount.checks import (
 )
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError, VoxelTypeError
-from lesioncount.peaks import SlabSum
 from lesioncount.protocol import CountingProtocol, ProtocolFields
-from lesioncount.slabs import BadVoxels, SweepPlan
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.peaks import SlabSum
+from lesioncount.sweep.slabs import BadVoxels, SweepPlan
+from lesioncount.sweep.voxels import encoding_of
 
 # Stands in for the unknown number of planes when positions are put in C order: more planes than there will ever be.
 _MANY_PLANES = 1 << 31

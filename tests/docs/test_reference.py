@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.changes.coupling import DEFAULT_COUPLING
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -7,7 +7,7 @@ from lesioncount.errors import ChannelError, MapError, MapFileError, NonFiniteEr
 from lesioncount.files import volumes
 from lesioncount.runs import volume_sweep
 from lesioncount.runs.scan_files import fingerprint
-from lesioncount.voxel_runs import middle_voxels
+from lesioncount.sweep.voxel_runs import middle_voxels
 
 zarr = pytest.importorskip("zarr")
 

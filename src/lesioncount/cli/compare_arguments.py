@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from lesioncount.changes.coupling import DEFAULT_COUPLING
 from lesioncount.cli.arguments import add_run, named_path
 from lesioncount.cli.map_arguments import SUFFIX, add_definition, add_reading, add_whose
 from lesioncount.cli.region_arguments import add_ask
-from lesioncount.coupling import DEFAULT_COUPLING
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.nearby import Ball, voxel_size_of
+from lesioncount.regions.nearby import Ball, voxel_size_of
 
 # Up to so many labels, comparing with each is quicker than looking them up.
 _FEW = 8

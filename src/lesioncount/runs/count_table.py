@@ -194,7 +194,7 @@ class CountTable:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from lesioncount.notebook_view import table_of  # not at the top: for notebooks only
+        from lesioncount.views.notebook import table_of  # not at the top: for notebooks only
 
         return f"<div>{table_of(*self._cells())}<small>{self._summary()}</small></div>"
 

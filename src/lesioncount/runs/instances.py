@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.checks import checked_spacing
 from lesioncount.protocol import CountingProtocol
-from lesioncount.sizes import large_enough
+from lesioncount.sweep.sizes import large_enough
 
 
 @dataclass(frozen=True, eq=False)

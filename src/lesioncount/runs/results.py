@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.changes.coupling import DEFAULT_COUPLING
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import combined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.counted_map import CountedMap
+from lesioncount.changes.counted_map import CountedMap
 from lesioncount.counting import LesionCount
 from lesioncount.files import MapSource
 from lesioncount.files.geometry import VoxelGrid

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.bricks import BrickSum
 from lesioncount.candidates import Candidates, candidates_of
 from lesioncount.checks import checked_mask, checked_spacing, defined
 from lesioncount.counting import LesionCount
@@ -26,9 +25,10 @@ from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.files.zarr_store import level_shapes, source_of_array
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.volume_sweep import Swept, VolumeSweep, sum_here, sum_on_cluster
-from lesioncount.slabs import SweepPlan
-from lesioncount.voxel_size import VoxelSize
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.bricks import BrickSum
+from lesioncount.sweep.slabs import SweepPlan
+from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.voxels import encoding_of
 
 if TYPE_CHECKING:
     import zarr

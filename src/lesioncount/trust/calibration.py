@@ -10,7 +10,7 @@ from typing import Any, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
+from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial

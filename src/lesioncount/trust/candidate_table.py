@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.changes.coupling import DEFAULT_COUPLING, only_now
 from lesioncount.errors import CalibrationError
 
 # What is counted: all lesions of a scan; or of two scans of a patient, those that are new, gone or still there.

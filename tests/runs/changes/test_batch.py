@@ -10,7 +10,7 @@ import pytest
 from nifti_files import save
 from runs.changes.small_cohort import PATIENTS, dataset, die_of_p2, folders, lesions
 
-from lesioncount.changes import compare
+from lesioncount.changes.lesion_changes import compare
 from lesioncount.errors import CalibrationError, MapError, MapFileError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import Selection, Settings, count_batch

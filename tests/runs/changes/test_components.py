@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import plain
 
-from lesioncount.counted_map import CountedMap
+from lesioncount.changes.counted_map import CountedMap
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs.changes.components import components_changed
 from lesioncount.runs.scan_count import THRESHOLDS

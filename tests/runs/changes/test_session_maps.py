@@ -5,9 +5,9 @@ import pytest
 from nifti_files import save
 from runs.changes.small_cohort import SHAPE, lesions
 
-from lesioncount.changes import compare
+from lesioncount.changes.lesion_changes import compare
+from lesioncount.changes.resampling import resampled
 from lesioncount.errors import MapError, MapFileError, NonFiniteError, ShapeError
-from lesioncount.resampling import resampled
 from lesioncount.runs.changes import compare_batch, compare_files
 from lesioncount.runs.changes.session_maps import read_maps
 from lesioncount.runs.changes.settings import ChangeSettings

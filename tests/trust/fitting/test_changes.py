@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lesioncount as lc
-from lesioncount.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.changes.coupling import DEFAULT_COUPLING, only_now
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.candidate_table import CandidateTable

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.changes.resampling import resampled
 from lesioncount.errors import MapFileError, ShapeError
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
@@ -19,7 +20,6 @@ from lesioncount.report.backgrounds import UNREADABLE, Background, behind, image
 from lesioncount.report.changes.lineages import LineageChange
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, window_of
-from lesioncount.resampling import resampled
 from lesioncount.runs.changes.records import CourseRecord
 from lesioncount.runs.changes.session_maps import read_maps
 from lesioncount.runs.changes.settings import ChangeSettings, ComparedWith

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lesioncount.changes import LesionChanges
+from lesioncount.changes.lesion_changes import LesionChanges
 from lesioncount.questions import Question, probability_of
 from lesioncount.questions.over_time import changes_asked_for
 from lesioncount.runs.answers import Answer

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.changes import LesionChanges, changes_between
-from lesioncount.counted_map import CountedMap
+from lesioncount.changes.counted_map import CountedMap
+from lesioncount.changes.lesion_changes import LesionChanges, changes_between
+from lesioncount.changes.lineages import Lineages
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.lineages import Lineages
 from lesioncount.runs.changes.answers import answers_of, table_of
 from lesioncount.runs.changes.components import components_changed
 from lesioncount.runs.changes.courses import Course

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
-from lesioncount.counted_map import CountedMap
-from lesioncount.nearby import axes_in_memory
+from lesioncount.changes.counted_map import CountedMap
 from lesioncount.protocol import CountingProtocol
+from lesioncount.regions.nearby import axes_in_memory
 from lesioncount.trust.candidate_table import Counted
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Unpack
 
-from lesioncount.changes import LesionChanges, changes_between
+from lesioncount.changes.coupling import DEFAULT_COUPLING
+from lesioncount.changes.lesion_changes import LesionChanges, changes_between
 from lesioncount.checks import defined
-from lesioncount.coupling import DEFAULT_COUPLING
 from lesioncount.files.remote_path import to_path
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.changes.session_maps import read_maps

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import find_candidates
-from lesioncount.counted_map import CountedMap
+from lesioncount.changes.counted_map import CountedMap
+from lesioncount.changes.resampling import resampled, same_place
 from lesioncount.errors import ShapeError
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.mask_grid import mask_on
 from lesioncount.protocol import CountingProtocol
-from lesioncount.resampling import resampled, same_place
 from lesioncount.runs.changes.settings import ChangeSettings
 from lesioncount.runs.count_warnings import warnings_of
 from lesioncount.runs.scan_count import COMPONENT_THRESHOLD, CourseMaps, ScanCount, SessionMap

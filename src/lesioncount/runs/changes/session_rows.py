@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.changes import LesionChanges
-from lesioncount.rises import Rises
+from lesioncount.changes.lesion_changes import LesionChanges
+from lesioncount.changes.rises import Rises
 from lesioncount.runs.lesion_rows import LesionRow
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
+from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
 from lesioncount.distributions.count_distribution import is_between
 from lesioncount.errors import CalibrationError, MapError
 from lesioncount.protocol import CountingProtocol
@@ -112,7 +112,7 @@ class ChangeSettings:
     tolerance_mm : float, optional
         How far around the voxels of a candidate the other map is searched. Default: 2 mm, or a voxel if that is larger.
     coupling : float
-        How the doubt about a place belongs together at both times, see `lesioncount.coupling.only_now`.
+        How the doubt about a place belongs together at both times, see `lesioncount.changes.coupling.only_now`.
     calibrations : tuple of CalibrationFit
         At most one for each of new, gone and persisting lesions.
     conformal : bool

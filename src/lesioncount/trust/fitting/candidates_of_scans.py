@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.coupling import margin_of
+from lesioncount.changes.coupling import margin_of
 from lesioncount.trust.calibration import logit
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting.corrected import Height, only_now

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.changes.coupling import DEFAULT_COUPLING
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration

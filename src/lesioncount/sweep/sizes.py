@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.protocol import CountingProtocol
-from lesioncount.voxel_size import VoxelSize
+from lesioncount.sweep.voxel_size import VoxelSize
 
 # Voxel sizes come from files as single precision: a candidate of exactly the smallest size must not be dropped for it.
 _SIZE_ROUNDING = 1e-6

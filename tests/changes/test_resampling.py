@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage
 
+from lesioncount.changes.resampling import resampled, same_place
 from lesioncount.errors import ShapeError
-from lesioncount.resampling import resampled, same_place
 
 
 def rotation(degrees):

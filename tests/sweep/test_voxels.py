@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import BinaryMapWarning
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.voxels import encoding_of
 
 BASE, LOW, HIGH, _, _, ZERO, HALF, ONE = range(8)
 

@@ -11,11 +11,11 @@ from html import escape
 
 import numpy as np
 
-from lesioncount.candidate import Candidate
 from lesioncount.candidates import Candidates
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.shown_counts import grouped
 from lesioncount.existence import existence_probabilities
+from lesioncount.sweep.candidate import Candidate
 
 # How many candidates are listed.
 _LISTED = 5

@@ -126,7 +126,7 @@ def test_label_map_of_a_stream_needs_its_runs():
 
 
 def test_stream_forgets_the_voxels_of_complete_regions(rng, monkeypatch):
-    monkeypatch.setattr("lesioncount.peaks._ENOUGH_VOXELS", 1000)
+    monkeypatch.setattr("lesioncount.sweep.peaks._ENOUGH_VOXELS", 1000)
     probabilities = np.where(rng.random((400, 30)) < 0.2, rng.random((400, 30)), 0)
     counter = lc.StreamingCounter((30,), np.float64, "peaks")
     kept = []
@@ -142,8 +142,8 @@ def test_stream_forgets_the_voxels_of_complete_regions(rng, monkeypatch):
 def test_large_maps_are_split_slab_by_slab(rng, monkeypatch):
     probabilities = np.where(rng.random((30, 20, 20)) < 0.1, rng.random((30, 20, 20)), 0)
     expected = lc.find_candidates(probabilities, protocol="peaks")
-    monkeypatch.setattr("lesioncount.slabs.SLAB_VOXELS", 1000)
-    monkeypatch.setattr("lesioncount.peaks._ENOUGH_VOXELS", 100)
+    monkeypatch.setattr("lesioncount.sweep.slabs.SLAB_VOXELS", 1000)
+    monkeypatch.setattr("lesioncount.sweep.peaks._ENOUGH_VOXELS", 100)
     for threads in (1, 2):
         found = lc.find_candidates(probabilities, protocol="peaks", threads=threads)
         np.testing.assert_array_equal(found.label_map(), expected.label_map())
@@ -151,8 +151,8 @@ def test_large_maps_are_split_slab_by_slab(rng, monkeypatch):
 
 
 def test_slabs_with_and_without_voxels_do_not_add():
-    from lesioncount.slabs import SweepPlan
-    from lesioncount.voxels import encoding_of
+    from lesioncount.sweep.slabs import SweepPlan
+    from lesioncount.sweep.voxels import encoding_of
 
     encoding = encoding_of(np.dtype(float), None, 0.0, False)
     one, other = (SweepPlan((0, 1), (2, 9), encoding, lc.CountingProtocol.named(name)) for name in ("paper", "peaks"))

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from lesioncount._kernels.seam import join_regions
 from lesioncount._kernels.slab import Slab, slab_of
-from lesioncount.boxes import Box
-from lesioncount.diagnosis import explain_bad_voxels
-from lesioncount.faces import FACE, faces_of, is_in_face, touching
-from lesioncount.peaks import Found, joined, split_into_peaks
-from lesioncount.slabs import REGION, RUN, BadVoxels, SweepPlan
+from lesioncount.sweep.boxes import Box
+from lesioncount.sweep.diagnosis import explain_bad_voxels
+from lesioncount.sweep.faces import FACE, faces_of, is_in_face, touching
+from lesioncount.sweep.peaks import Found, joined, split_into_peaks
+from lesioncount.sweep.slabs import REGION, RUN, BadVoxels, SweepPlan
 
 
 @dataclass(frozen=True, eq=False)

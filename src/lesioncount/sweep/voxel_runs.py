@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount._kernels.slab import paint
-from lesioncount.slabs import SweepPlan
+from lesioncount.sweep.slabs import SweepPlan
 
 
 @dataclass(frozen=True, eq=False, repr=False)

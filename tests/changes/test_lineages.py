@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from strategies import maps
 
 from lesioncount.candidates import find_candidates
-from lesioncount.lineages import Lineages
+from lesioncount.changes.lineages import Lineages
 
 
 def found(*boxes, shape=(20, 20, 20), candidates="regions", **options):

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from lesioncount._kernels.slab import REGION_FIELDS, RUN_FIELDS, Slab
 from lesioncount._kernels.sweep import sweep
-from lesioncount.diagnosis import explain_bad_voxels
 from lesioncount.protocol import CountingProtocol
-from lesioncount.voxels import VoxelEncoding
+from lesioncount.sweep.diagnosis import explain_bad_voxels
+from lesioncount.sweep.voxels import VoxelEncoding
 
 # A sweep keeps 16 bytes per run until its slab is done, so that a large map is swept in slabs of this many voxels:
 # enough to make the seams negligible, and few enough to bound the memory when every second voxel is a run.

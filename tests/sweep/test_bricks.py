@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from strategies import NAMES, cuts, maps
 
 import lesioncount as lc
-from lesioncount.boxes import Box
-from lesioncount.bricks import BrickSum
 from lesioncount.candidates import candidates_of
 from lesioncount.checks import checked_spacing
 from lesioncount.errors import NonFiniteError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.slabs import SweepPlan
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.boxes import Box
+from lesioncount.sweep.bricks import BrickSum
+from lesioncount.sweep.slabs import SweepPlan
+from lesioncount.sweep.voxels import encoding_of
 
 
 def sum_of(array, protocol, *, scale=None, logits=False, keep_runs=False):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import NonFiniteError, ProbabilityRangeError
-from lesioncount.voxels import VoxelEncoding
+from lesioncount.sweep.voxels import VoxelEncoding
 
 # Splines overshoot by less than this; logits go further.
 _OVERSHOOT = 0.5

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lesioncount.coupling import STRONGEST_COUPLING, margin_of, only_now, raised
+from lesioncount.changes.coupling import STRONGEST_COUPLING, margin_of, only_now, raised
 
 P = st.floats(0, 1)
 COUPLING = st.floats(0, STRONGEST_COUPLING)

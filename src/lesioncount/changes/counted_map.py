@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import find_candidates
 from lesioncount.counting import LesionCount
-from lesioncount.nearby import Ball, highest_near
 from lesioncount.protocol import CountingProtocol
-from lesioncount.voxels import sigmoid
+from lesioncount.regions.nearby import Ball, highest_near
+from lesioncount.sweep.voxels import sigmoid
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from scipy import ndimage
 from strategies import maps
 
 from lesioncount.candidates import find_candidates
-from lesioncount.changes import changes_between, compare, default_tolerance_mm
-from lesioncount.counted_map import CountedMap
-from lesioncount.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.changes.counted_map import CountedMap
+from lesioncount.changes.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.changes.lesion_changes import changes_between, compare, default_tolerance_mm
+from lesioncount.changes.resampling import resampled
 from lesioncount.errors import MapError, NonFiniteError, ProbabilityRangeError, ShapeError, UnknownOptionError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.resampling import resampled
 
 COUPLINGS = st.sampled_from([0.0, 0.3, 1.0, 2.0, 5.0])
 STRONG = st.sampled_from([1.0, 2.0, 5.0])

@@ -20,8 +20,8 @@ from lesioncount._kernels.cut import SADDLE_FIELDS, cut_at_saddles
 from lesioncount._kernels.merge_tree import PEAK_FIELDS, MergeTree
 from lesioncount._kernels.slab import Slab
 from lesioncount._kernels.small_peaks import join_small
-from lesioncount.sizes import SmallestSize
-from lesioncount.slabs import REGION, RUN, SweepPlan
+from lesioncount.sweep.sizes import SmallestSize
+from lesioncount.sweep.slabs import REGION, RUN, SweepPlan
 
 PEAK: np.dtype[Any] = np.dtype(PEAK_FIELDS)
 SADDLE: np.dtype[Any] = np.dtype(SADDLE_FIELDS)

@@ -28,9 +28,9 @@ from lesioncount.errors import (
     UnknownOptionError,
     VoxelTypeError,
 )
-from lesioncount.notebook_view import html_of_count, picture, table_of
 from lesioncount.protocol import ComponentFields, ProtocolFields
 from lesioncount.runs.scan_numbers import CountNumbers
+from lesioncount.views.notebook import html_of_count, picture, table_of
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from scipy import ndimage
 from strategies import maps
 
-from lesioncount.changes import compare
-from lesioncount.counted_map import CountedMap
-from lesioncount.coupling import raised
+from lesioncount.changes.counted_map import CountedMap
+from lesioncount.changes.coupling import raised
+from lesioncount.changes.lesion_changes import compare
+from lesioncount.changes.rises import Rises
 from lesioncount.protocol import CountingProtocol
-from lesioncount.rises import Rises
 
 
 @given(

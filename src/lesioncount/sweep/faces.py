@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.boxes import Box
+from lesioncount.sweep.boxes import Box
 
 # Plane, row and column in the map, and the row of its region in the table of the brick.
 FACE: np.dtype[Any] = np.dtype([("at", "i4", 3), ("region", "i4")])

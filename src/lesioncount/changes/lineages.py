@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.nearby import Ball, axes_in_memory, voxel_size_of
+from lesioncount.regions.nearby import Ball, axes_in_memory, voxel_size_of
 
 
 @dataclass(frozen=True, eq=False)

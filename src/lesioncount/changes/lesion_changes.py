@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.changes.counted_map import CountedMap
+from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
+from lesioncount.changes.lineages import Lineages
+from lesioncount.changes.resampling import resampled, same_place
+from lesioncount.changes.rises import Rises
 from lesioncount.checks import checked_map, checked_mask, defined
-from lesioncount.counted_map import CountedMap
 from lesioncount.counting import LesionCount
-from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
 from lesioncount.distributions.count_distribution import is_between
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.errors import MapError, ShapeError
 from lesioncount.images import ImageOfMap, image_of
-from lesioncount.lineages import Lineages
-from lesioncount.nearby import voxel_size_of
 from lesioncount.protocol import CountingProtocol, ProtocolFields
-from lesioncount.resampling import resampled, same_place
-from lesioncount.rises import Rises
-from lesioncount.voxels import sigmoid
+from lesioncount.regions.nearby import voxel_size_of
+from lesioncount.sweep.voxels import sigmoid
 
 if TYPE_CHECKING:
     from lesioncount.questions import Question
@@ -196,8 +196,8 @@ def compare(
 
     Notes
     -----
-    See `lesioncount.coupling.only_now` for the probability that a candidate is new, and docs/over_time.md for what
-    that assumes.
+    See `lesioncount.changes.coupling.only_now` for the probability that a candidate is new, and docs/over_time.md for
+    what that assumes.
 
     Examples
     --------

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.counted_map import CountedMap
-from lesioncount.coupling import raised
-from lesioncount.nearby import Ball, voxel_size_of
+from lesioncount.changes.counted_map import CountedMap
+from lesioncount.changes.coupling import raised
+from lesioncount.regions.nearby import Ball, voxel_size_of
 
 
 @dataclass(frozen=True, eq=False)
