@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.beside_truth import TruthOptions, compare
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import CalibrationError
-from lesioncount.runs.comparison import TruthOptions, compare
-from lesioncount.runs.results import read_counted
+from lesioncount.results.results import read_counted
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit

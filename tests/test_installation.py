@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import lesioncount
-from lesioncount import installation as module
+from lesioncount.cli import installation as module
 from lesioncount.cli import main
-from lesioncount.installation import Installation, Package, installation
+from lesioncount.cli.installation import Installation, Package, installation
 
 ROOT = Path(__file__).resolve().parents[1]
 

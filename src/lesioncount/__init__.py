@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from lesioncount.changes.lesion_changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
     from lesioncount.regions import Regions
-    from lesioncount.runs import CountTable, ScanCount, count_file, count_files, count_volume, read_results
-    from lesioncount.runs.changes import compare_files, read_changes
+    from lesioncount.runs import (
+        CountTable,
+        ScanCount,
+        compare_files,
+        count_file,
+        count_files,
+        count_volume,
+        read_changes,
+        read_results,
+    )
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
     from lesioncount.trust.calibration import Calibration
@@ -72,11 +80,11 @@ _NAMES = {
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
     "compare": "lesioncount.changes.lesion_changes",
-    "compare_files": "lesioncount.runs.changes",
+    "compare_files": "lesioncount.runs",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
     "count_volume": "lesioncount.runs",
-    "read_changes": "lesioncount.runs.changes",
+    "read_changes": "lesioncount.runs",
     "read_results": "lesioncount.runs",
 }
 _MODULES = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nifti_files import save
-from runs.changes.small_cohort import PATIENTS, dataset, folders, lesions
+from runs.small_cohort import PATIENTS, dataset, folders, lesions
 
 from lesioncount.cli import main
 from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.changes import read_changes
+from lesioncount.runs import read_changes
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth

@@ -13,9 +13,9 @@ from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.cli import main
-from lesioncount.runs.count_warnings import SPECKS
-from lesioncount.runs.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
-from lesioncount.runs.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS
+from lesioncount.results.count_warnings import SPECKS
+from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
+from lesioncount.results.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS
 
 
 def rows(path):
@@ -408,7 +408,7 @@ def test_an_interrupt_anywhere_is_130(cohort, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out")]) == 130
     assert "--resume goes on from here" in capsys.readouterr().err
-    monkeypatch.setattr("lesioncount.runs.scans.find_maps", interrupt)
+    monkeypatch.setattr("lesioncount.cohort.scans.find_maps", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "other")]) == 130
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import lesioncount as lc
+from lesioncount.assess.beside_truth import TruthOptions
+from lesioncount.assess.evaluation import known_truth
 from lesioncount.cli import main
-from lesioncount.files.certified import certified
-from lesioncount.runs.comparison import TruthOptions
-from lesioncount.runs.evaluation import known_truth
+from lesioncount.folder.certified import certified
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "results_0_2"
 MADE_IN = "/tmp/lesioncount-fixture"  # noqa: S108 - where records say that their maps are; nothing is there

@@ -11,8 +11,7 @@ from two_kinds import COUNT, KINDS, SHAPE, die_of_p1, files, history, records
 from lesioncount.cli import main
 from lesioncount.errors import LesionCountError
 from lesioncount.files import formats
-from lesioncount.runs import count_batch
-from lesioncount.runs.changes import compare_batch
+from lesioncount.runs import compare_batch, count_batch
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
 

@@ -16,11 +16,11 @@ import pytest
 from nifti_files import save
 
 from lesioncount.cli import main
+from lesioncount.cohort.item import ScanFiles
 from lesioncount.errors import MapFileError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount.runs import Settings, count_batch, count_file
 from lesioncount.runs.scan_counting import count_scan
-from lesioncount.runs.scan_files import ScanFiles
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals, locks and pipes of POSIX")
 

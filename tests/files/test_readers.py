@@ -269,7 +269,7 @@ def test_two_dimensional_vector_images(tmp_path, probabilities):
 
 def test_fingerprints_cover_the_files_that_belong_to_a_header(tmp_path, probabilities):
     sitk = pytest.importorskip("SimpleITK")
-    from lesioncount.runs.scan_files import fingerprint
+    from lesioncount.cohort.item import fingerprint
 
     sitk.WriteImage(sitk.GetImageFromArray(probabilities), str(tmp_path / "map.mhd"))
     before = fingerprint(tmp_path / "map.mhd")

@@ -5,18 +5,17 @@ import json
 import numpy as np
 import pytest
 from nifti_files import save
-from runs.changes.small_cohort import folders
+from runs.small_cohort import folders
 
 import lesioncount as lc
+from lesioncount.assess.as_counts import counts_of
+from lesioncount.assess.reviews.scan_review import ScanReview, reviewed_count, untouched_count
 from lesioncount.cli import main
 from lesioncount.errors import CalibrationError
 from lesioncount.questions import Question
-from lesioncount.runs import Settings, count_batch
-from lesioncount.runs.changes import ChangeSettings, compare_batch
-from lesioncount.runs.changes.as_counts import counts_of
-from lesioncount.runs.changes.results import read_changes
-from lesioncount.runs.results import read_results
-from lesioncount.runs.reviews.scan_review import ScanReview, reviewed_count, untouched_count
+from lesioncount.results.course_results import read_changes
+from lesioncount.results.results import read_results
+from lesioncount.runs import ChangeSettings, Settings, compare_batch, count_batch
 from lesioncount.trust.candidate_table import FEATURES
 from lesioncount.trust.fitting import CalibrationFit
 

@@ -13,11 +13,11 @@ import zarr
 from local_servers import KEY, KEY_ID, SIGNATURE, local_bucket, local_server
 
 from lesioncount.cli import main
+from lesioncount.cohort.inputs import find_maps, root_of
 from lesioncount.errors import MapFileError
 from lesioncount.files import remote_objects
 from lesioncount.files.remote_path import to_path
 from lesioncount.runs import Selection, Settings, count_batch, count_files
-from lesioncount.runs.inputs import find_maps, root_of
 
 
 @pytest.fixture

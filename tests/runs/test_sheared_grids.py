@@ -9,9 +9,9 @@ import pytest
 from nifti_files import save
 
 import lesioncount as lc
+from lesioncount.assess.truth import true_lesions
 from lesioncount.cli import main
 from lesioncount.files import open_map
-from lesioncount.runs.truth import true_lesions
 
 # The edges of a voxel are 1, 1 and 2.19 mm long; its volume is 2 mm³, not 2.19.
 TILTED = np.array([[1, 0, 0, 0], [0, 1, 0.9, 0], [0, 0, 2, 0], [0, 0, 0, 1.0]])

@@ -29,7 +29,7 @@ from lesioncount.errors import (
     VoxelTypeError,
 )
 from lesioncount.protocol import ComponentFields, ProtocolFields
-from lesioncount.runs.scan_numbers import CountNumbers
+from lesioncount.results.scan_numbers import CountNumbers
 from lesioncount.views.notebook import html_of_count, picture, table_of
 
 

@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, write, and print how much it helps."""
-    from lesioncount.files.output import OutputFolder
+    from lesioncount.folder.output import OutputFolder
 
     if options.output.is_dir():
         raise CalibrationError(f"{options.output} is a folder. Name the file: {options.output / 'calibration.json'}.")
@@ -105,7 +105,7 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     if options.results is None:
         raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
-    from lesioncount.runs.evaluation import known_truth
+    from lesioncount.assess.evaluation import known_truth
 
     truth, compared = known_truth(
         options.results,

@@ -15,8 +15,8 @@ from lesioncount.cli.signals import ended_by_signals
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lesioncount.runs.changes import ChangeResults
-    from lesioncount.runs.changes.records import CourseRecord, PairRecord
+    from lesioncount.results.course_record import CourseRecord, PairRecord
+    from lesioncount.runs import ChangeResults
 
 # How many pairs and failures are listed at the end; all of them are in changes.tsv.
 _SHOWN = 20
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare, and print what happened."""
     from lesioncount.cli.progress import progress_on
-    from lesioncount.runs.changes import compare_batch
+    from lesioncount.runs import compare_batch
 
     show = None
     if options.report:
@@ -100,7 +100,7 @@ def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> Any:
-    from lesioncount.runs.changes import ChangeSettings
+    from lesioncount.runs import ChangeSettings
 
     fits = []
     if options.calibration:
@@ -122,8 +122,7 @@ def _settings(options: argparse.Namespace) -> Any:
 
 
 def _selection(options: argparse.Namespace) -> Any:
-    from lesioncount.runs import Selection
-    from lesioncount.runs.changes import CourseSelection
+    from lesioncount.runs import CourseSelection, Selection
 
     return CourseSelection(
         Selection(

@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what is installed; exit code 1 when the kernels do not work."""
     import json
 
-    from lesioncount.installation import installation
+    from lesioncount.cli.installation import installation
 
     here = installation()
     print(json.dumps(here.to_dict(), indent=2) if options.json else here)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lesioncount.cli.arguments import at_least_one, at_least_zero, named_path
 
 if TYPE_CHECKING:
-    from lesioncount.runs.groups import TrialSummary
+    from lesioncount.assess.groups import TrialSummary
 
 # What is printed is as wide as this, and names of groups leave room for numbers.
 _WIDTH, _LONGEST_NAME = 80, 22
@@ -76,9 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Summarize, and print a short table."""
+    from lesioncount.assess.groups import summarize
     from lesioncount.cli.evaluate import why_no_page
     from lesioncount.report.groups import write_summary_page
-    from lesioncount.runs.groups import summarize
 
     no_page = why_no_page() if options.output else ""
     if no_page and not options.quiet:

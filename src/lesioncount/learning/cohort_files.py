@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError, MapFileError
-from lesioncount.files.atomic import replacing, write_text
+from lesioncount.folder.atomic import replacing, write_text
+from lesioncount.folder.tables import to_tsv
 from lesioncount.learning import layout
 from lesioncount.learning.cohort import SEQUENCES, Cohort, Visit, count_of
-from lesioncount.runs.tables import to_tsv
 from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
 

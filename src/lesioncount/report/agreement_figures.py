@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.evaluation.evaluation import Evaluation
+from lesioncount.assess.evaluation.scan_row import ScanRow
 from lesioncount.report.charts import Look, draw_differences, draw_scatter
 from lesioncount.report.drawing import Figure, svg
-from lesioncount.runs.evaluation.evaluation import Evaluation
-from lesioncount.runs.evaluation.scan_row import ScanRow
 from lesioncount.trust.scores.agreement import BlandAltman
 
 # More points than this hide each other, and make the page large.

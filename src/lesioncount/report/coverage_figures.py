@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lesioncount.assess.evaluation.evaluation import Evaluation
 from lesioncount.report.charts import Look, draw_coverage, draw_pit
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.report.reliability_figures import WIDTH_INCH
-from lesioncount.runs.evaluation.evaluation import Evaluation
 
 
 def pit(evaluation: Evaluation) -> Figure | None:

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.assess.evaluation import Evaluation, read_evaluation
+from lesioncount.assess.evaluation.scan_row import ScanRow
+from lesioncount.assess.evaluation.systematic import systematically_off
+from lesioncount.folder.output import OutputFolder
 from lesioncount.report.agreement_figures import shown_scans
 from lesioncount.report.charts import THIN
 from lesioncount.report.drawing import COLOURS, Figure
@@ -15,9 +18,6 @@ from lesioncount.report.evaluation_figures import figures_of
 from lesioncount.report.evaluation_scores import SCORES
 from lesioncount.report.evaluation_words import comparisons, conclusion, headline
 from lesioncount.report.templates import check_can_report, template
-from lesioncount.runs.evaluation import Evaluation, read_evaluation
-from lesioncount.runs.evaluation.scan_row import ScanRow
-from lesioncount.runs.evaluation.systematic import systematically_off
 from lesioncount.version import __version__
 
 # Scans listed as the most wrong: enough to learn from, few enough to look at.

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from lesioncount.assess.evaluation.evaluation import Evaluation
+from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.report.agreement_figures import bland_altman, scatter
 from lesioncount.report.charts import Look, draw_certainty, draw_confusion
 from lesioncount.report.coverage_figures import coverage, pit
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.report.reliability_figures import WIDTH_INCH, existence, reliability
-from lesioncount.runs.evaluation.evaluation import Evaluation
-from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.trust.scores.classification import Confusion
 
 # Letters of a name that fit over a matrix.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lesioncount.assess.evaluation.evaluation import Evaluation
+from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.report.evaluation_scores import SCORES
-from lesioncount.runs.evaluation.evaluation import Evaluation
-from lesioncount.runs.evaluation.method import EvaluatedMethod
 from lesioncount.trust.scores.estimate import Estimate
 
 # A number stays on the line of its unit.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lesioncount.report.bars import BarChart, Bars
 from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, USUAL, drawn, whole_numbers
-from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.scan_numbers import CountNumbers, ScanNumbers
+from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.scan_numbers import CountNumbers, ScanNumbers
 
 # Bars lower than this part of the highest are not visible at the height of the figure.
 _VISIBLE = 0.004

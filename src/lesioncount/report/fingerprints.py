@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount.report.templates import looks
 from lesioncount.version import __version__
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from lesioncount.runs.groups.group_row import RatioRow
-from lesioncount.runs.groups.trial_summary import TrialSummary
+from lesioncount.assess.groups.group_row import RatioRow
+from lesioncount.assess.groups.trial_summary import TrialSummary
 from lesioncount.trust.scores.estimate import Estimate
 
 # Smaller p-values are said to be smaller: their digits mean nothing.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.assess.groups import TrialSummary
+from lesioncount.folder.output import OutputFolder
 from lesioncount.report.drawing import Figure
 from lesioncount.report.group_figures import figures_of
 from lesioncount.report.group_words import explained, number, per, percent, ratio_words, verdict, with_interval
 from lesioncount.report.templates import check_can_report, template
-from lesioncount.runs.groups import TrialSummary
 from lesioncount.version import __version__
 
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
-from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import to_path
+from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.label_maps import REPORT
 from lesioncount.report.figures import histogram, overview
 from lesioncount.report.fingerprints import fingerprint_of, is_written
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
@@ -17,12 +19,10 @@ from lesioncount.report.section_folder import Progress
 from lesioncount.report.sections import SectionText
 from lesioncount.report.table_parts import anchors_of, has_rows, n_parts, shards_of, write_rows
 from lesioncount.report.templates import check_can_report, template
-from lesioncount.runs.pairing import pair, paired_scan
-from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.results import RunResults, read_results
-from lesioncount.runs.run_file import Run, RunScan, find_run
-from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
-from lesioncount.runs.scan_outputs import REPORT
+from lesioncount.results.record import ScanSummary
+from lesioncount.results.results import RunResults, read_results
+from lesioncount.results.run_file import Run, RunScan, find_run
+from lesioncount.results.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
 from lesioncount.version import __version__
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from lesioncount.assess.evaluation.evaluation import Evaluation
 from lesioncount.report.charts import Look, draw_reliability
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
-from lesioncount.runs.evaluation.evaluation import Evaluation
 from lesioncount.trust.scores.reliability import Reliability
 
 # Narrower than figures of the report: these have more to read on a phone.

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.files.remote_version import version_of
+from lesioncount.folder.output import OutputFolder
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import looks
-from lesioncount.runs.record_files import SHARDS, is_sharded, record_in, shard_of
+from lesioncount.results.record_files import SHARDS, is_sharded, record_in, shard_of
 from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
 

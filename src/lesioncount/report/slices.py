@@ -21,11 +21,11 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast, image_on, reason, shaded, unusable
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import ScanSummary
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.settings import CountedWith
 from lesioncount.runs.file_counts import MOST_SHADES, count_file
-from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.scan_count import ScanCount
-from lesioncount.runs.settings import CountedWith
 
 # A peak of another probability than the record has is a sign of another map; files round to about this.
 _SAME_PROBABILITY = 1e-3

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount.report.templates import template
+from lesioncount.results.record_files import is_sharded, shard_of
+from lesioncount.results.results import RunResults
 from lesioncount.runs.batch import TABLE
-from lesioncount.runs.record_files import is_sharded, shard_of
-from lesioncount.runs.results import RunResults
 
 # Up to so many scans, all rows are part of the page: some megabytes, which a browser shows within a second.
 PAGED_FROM = 2000

@@ -12,29 +12,29 @@ from itertools import compress
 from operator import not_
 from pathlib import Path, PurePosixPath
 
+from lesioncount.cohort.item import ScanFiles
+from lesioncount.cohort.names import check_case
+from lesioncount.cohort.scans import Selection
 from lesioncount.errors import WorkerDiedError
 from lesioncount.files.formats import is_large_volume, map_ending
-from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import to_path
-from lesioncount.runs.answers import check_questions
-from lesioncount.runs.bids_dataset import DATASET_FILES, write_dataset
-from lesioncount.runs.bids_output import check_places, scan_files_in
-from lesioncount.runs.earlier import RUN_FILE, earlier_run, names_before
-from lesioncount.runs.history import History
-from lesioncount.runs.names import check_case
-from lesioncount.runs.parquet import check_can_write_parquet
-from lesioncount.runs.record_files import make_shards, record_in, records_in
-from lesioncount.runs.records import ScanSummary, read_record
-from lesioncount.runs.region_settings import region_settings
-from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_file import Run, Status, find_run
+from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.bids import check_places, scan_files_in
+from lesioncount.outputs.bids_dataset import DATASET_FILES, write_dataset
+from lesioncount.outputs.dicom.scan_series import with_series
+from lesioncount.outputs.label_maps import REPORT, output_names, remove_outputs
+from lesioncount.outputs.parquet import check_can_write_parquet
+from lesioncount.results.answers import check_questions
+from lesioncount.results.earlier import RUN_FILE, earlier_run, names_before
+from lesioncount.results.history import History
+from lesioncount.results.record import ScanSummary, read_record
+from lesioncount.results.record_files import make_shards, record_in, records_in
+from lesioncount.results.region_settings import region_settings
+from lesioncount.results.results import RunResults
+from lesioncount.results.run_file import Run, Status, find_run
+from lesioncount.results.settings import Settings
+from lesioncount.runs.lots import CountedLot, Lot, count_lot, lots_of
 from lesioncount.runs.scan_counting import Show, failed
-from lesioncount.runs.scan_files import ScanFiles
-from lesioncount.runs.scan_lots import CountedLot, Lot, count_lot, lots_of
-from lesioncount.runs.scan_outputs import REPORT, output_names, remove_outputs
-from lesioncount.runs.scan_series import with_series
-from lesioncount.runs.scans import Selection
-from lesioncount.runs.settings import Settings
 from lesioncount.runs.table_files import are_there, table_names, write_tables
 from lesioncount.runs.workers import check_reachable, connected, few_collections, results_of
 

@@ -13,23 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.checks import defined
+from lesioncount.cohort.item import FileFacts, ScanFiles
+from lesioncount.cohort.scans import Selection
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import LesionCountError, WorkerDiedError
 from lesioncount.files.remote_path import to_path
+from lesioncount.folder.plain import to_json
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import RegionCounts, Within
+from lesioncount.results.frames import counts_frame, lesions_frame, regions_frame
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.region_settings import region_settings
+from lesioncount.results.scan_numbers import CountNumbers
+from lesioncount.results.settings import Settings
 from lesioncount.runs.file_counts import count_file, error_in_words
-from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
-from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.plain import to_json
-from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.region_settings import region_settings
-from lesioncount.runs.scan_files import FileFacts, ScanFiles
-from lesioncount.runs.scan_numbers import CountNumbers
-from lesioncount.runs.scans import Selection
-from lesioncount.runs.settings import Settings
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.calibration import Calibration
 

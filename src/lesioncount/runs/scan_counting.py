@@ -6,17 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import without_secrets
-from lesioncount.runs.bids_output import remove_scan
+from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.bids import remove_scan
+from lesioncount.outputs.label_maps import expected_names, output_names, remove_outputs, write_outputs
+from lesioncount.results.record import ScanRecord, ScanSummary, read_record
+from lesioncount.results.record_files import record_in
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.settings import Settings
 from lesioncount.runs.file_counts import count_file
-from lesioncount.runs.record_files import record_in
-from lesioncount.runs.records import ScanRecord, ScanSummary, read_record
-from lesioncount.runs.scan_count import ScanCount
-from lesioncount.runs.scan_files import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.runs.scan_outputs import expected_names, output_names, remove_outputs, write_outputs
-from lesioncount.runs.settings import Settings
 
 # Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
 # map (of an ensemble, that of its first member), with shades and runs. What goes wrong with it is its own affair.

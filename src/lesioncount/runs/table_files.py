@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lesioncount.files.output import OutputFolder
-from lesioncount.runs.parquet import parquet_name, write_parquet
-from lesioncount.runs.results import RunResults
-from lesioncount.runs.run_tables import TABLES, RunTable, tables_of
-from lesioncount.runs.tables import write_tsv
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.tables import write_tsv
+from lesioncount.outputs.parquet import parquet_name, write_parquet
+from lesioncount.results.results import RunResults
+from lesioncount.results.tables import TABLES, RunTable, tables_of
 
 
 def table_names(*, parquet: bool) -> tuple[str, ...]:

@@ -16,13 +16,13 @@ from lesioncount.checks import checked_mask, checked_spacing, defined
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError
 from lesioncount.files import open_map, open_mask
-from lesioncount.files.label_volumes import check_new_volume, label_files, write_label_volume
 from lesioncount.files.mask_grid import mask_on
-from lesioncount.files.ome_labels import list_label, ome_label_files
 from lesioncount.files.remote_path import check_local
 from lesioncount.files.source import MapSource
 from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.files.zarr_store import level_shapes, source_of_array
+from lesioncount.outputs.label_volumes import check_new_volume, label_files, write_label_volume
+from lesioncount.outputs.ome_labels import list_label, ome_label_files
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.volume_sweep import Swept, VolumeSweep, sum_here, sum_on_cluster
 from lesioncount.sweep.bricks import BrickSum

@@ -9,7 +9,7 @@ from simulated_trials import arm
 from lesioncount import PoissonBinomial
 from lesioncount.errors import MissingExtraError, ScoreError
 from lesioncount.trust.groups import negative_binomial
-from lesioncount.trust.groups.imputations import drawn_counts
+from lesioncount.trust.groups.imputation import drawn_counts
 from lesioncount.trust.groups.rate_ratios import rate_ratios
 
 models = pytest.importorskip("statsmodels.discrete.discrete_model", reason="needs the extra [stats]")

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     for module, extra in _NEEDED:
         if options.report is None or extra == "report":
             optional(module, extra, "Reproducing the paper")
-    from lesioncount.files.output import OutputFolder
+    from lesioncount.folder.output import OutputFolder
 
     out = _folder(options) if options.report is None else options.report
     files = OutputFolder(out)

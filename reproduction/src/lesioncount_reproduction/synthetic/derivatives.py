@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lesioncount.files.atomic import write_text
+from lesioncount.folder.atomic import write_text
+from lesioncount.folder.tables import to_tsv
 from lesioncount.learning import layout
 from lesioncount.learning.cohort import bids_name
 from lesioncount.learning.cohort_files import Progress, save_volume, write_cohort, write_description
-from lesioncount.runs.tables import to_tsv
 from lesioncount.runs.workers import results_of
 from lesioncount_reproduction.synthetic.ageing import AgeingCohort
 from lesioncount_reproduction.synthetic.areas import AREAS, area_counts, area_of

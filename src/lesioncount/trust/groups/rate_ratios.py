@@ -89,7 +89,7 @@ def rate_ratios(
     Examples
     --------
     >>> from lesioncount import PoissonBinomial
-    >>> from lesioncount.trust.groups.imputations import drawn_counts
+    >>> from lesioncount.trust.groups.imputation import drawn_counts
     >>> scans = [[PoissonBinomial([0.9] * n)] for n in (4, 9, 2, 7, 2, 5, 1, 3)]
     >>> found = rate_ratios(drawn_counts(scans), [0] * 4 + [1] * 4, range(8))
     >>> round(float(np.exp(found.ratios[0].log_ratio.value)), 1)
