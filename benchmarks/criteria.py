@@ -37,9 +37,9 @@ from lesioncount.questions import ExtraLesions, Question, Trials, probability_of
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount.trust.regional_count import RegionalCount
-from lesioncount.trust.regional_trials import trials_of
 from lesioncount.trust.scores.bootstrap import interval_of, resampled_weights
 from lesioncount.trust.scores.reliability import bin_of, reliability
+from lesioncount.trust.trials import trials_of
 from lesioncount_reproduction.synthetic import AgeingCohort
 from lesioncount_reproduction.synthetic.areas import AREAS, area_of
 

@@ -29,7 +29,7 @@ def _pick(rng: Rng, of: Any) -> Any:
 
 def _changed_json(rng: Rng, path: Path) -> None:
     """Change a JSON file; half of the time with a check sum that is right for what it says now."""
-    from lesioncount.folder.certified import certified
+    from lesioncount.folder.atomic import certified
 
     content = json.loads(path.read_text("utf-8"))
     had = isinstance(content, dict) and content.pop("checksum", None) is not None

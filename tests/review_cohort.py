@@ -3,8 +3,7 @@
 import nibabel as nib
 import numpy as np
 
-from lesioncount.assess.reviews.events import ReviewEvent
-from lesioncount.assess.reviews.journals import ReaderJournal
+from lesioncount.assess.reviews.journals import ReaderJournal, ReviewEvent
 from lesioncount.assess.reviews.scan_review import counting_of, reviewed_lesions
 from lesioncount.results.results import read_counted
 from lesioncount.runs import count_batch

@@ -9,10 +9,15 @@ import pytest
 from review_cohort import SimulatedReader, counted, write_map
 
 from lesioncount.assess.beside_truth import TruthOptions, compare
-from lesioncount.assess.reviews.applied import apply_reviews
-from lesioncount.assess.reviews.events import ReviewEvent, event_of
-from lesioncount.assess.reviews.export import export_reviews
-from lesioncount.assess.reviews.journals import checked_reader, file_name, read_journal, readers_of
+from lesioncount.assess.reviews.export import apply_reviews, export_reviews
+from lesioncount.assess.reviews.journals import (
+    ReviewEvent,
+    checked_reader,
+    event_of,
+    file_name,
+    read_journal,
+    readers_of,
+)
 from lesioncount.assess.reviews.progress import ScanProgress, left_in_cohort, order_of
 from lesioncount.assess.reviews.reviews import Reviews, the_reader
 from lesioncount.cli import main

@@ -7,8 +7,7 @@ import pytest
 
 import lesioncount as lc
 from lesioncount.assess.beside_truth import TruthOptions
-from lesioncount.assess.instances import Instances
-from lesioncount.assess.truth import read_truth_table, true_lesions
+from lesioncount.assess.truth import Instances, read_truth_table, true_lesions
 from lesioncount.cli import main
 from lesioncount.errors import SpacingError, TruthError
 from lesioncount.files.geometry import VoxelGrid

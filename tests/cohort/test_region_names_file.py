@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lesioncount.cohort.region_names_file import read_region_names
+from lesioncount.cohort.tables import read_region_names
 from lesioncount.errors import RegionError
 
 

@@ -13,7 +13,7 @@ import lesioncount as lc
 from lesioncount.assess.beside_truth import TruthOptions
 from lesioncount.assess.evaluation import known_truth
 from lesioncount.cli import main
-from lesioncount.folder.certified import certified
+from lesioncount.folder.atomic import certified
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "results_0_2"
 MADE_IN = "/tmp/lesioncount-fixture"  # noqa: S108 - where records say that their maps are; nothing is there

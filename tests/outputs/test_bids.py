@@ -16,7 +16,7 @@ from lesioncount.cli import main
 from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.files.nifti import nifti_bytes
 from lesioncount.outputs.bids import BidsPlace
 from lesioncount.runs import Selection, Settings, count_batch
 

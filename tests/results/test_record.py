@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from nifti_files import save
 
-from lesioncount.folder.certified import certified, is_certified_text
+from lesioncount.folder.atomic import certified, is_certified_text
 from lesioncount.folder.plain import read_json
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.record import ScanRecord, read_record

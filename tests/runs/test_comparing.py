@@ -9,7 +9,7 @@ from oracles import plain
 from lesioncount.changes.counted_map import CountedMap
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.scan_count import THRESHOLDS
-from lesioncount.runs.components import components_changed
+from lesioncount.runs.comparing import components_changed
 
 NEIGHBOURS = {"faces": 1, "edges": 2, "corners": 3}
 

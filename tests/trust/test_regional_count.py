@@ -10,7 +10,7 @@ from lesioncount.questions import Question, probability_of
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.regional_count import RegionalCount
-from lesioncount.trust.regional_trials import trials_of
+from lesioncount.trust.trials import trials_of
 
 CALIBRATIONS = {
     "none": Calibration(),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lesioncount as lc
 from lesioncount.demo import example_maps
-from lesioncount.distributions.shown_counts import grouped
+from lesioncount.distributions.plotting import grouped
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.errors import (

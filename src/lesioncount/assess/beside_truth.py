@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from lesioncount.assess.instances import Instances
-from lesioncount.assess.reviews.truth import ReviewedTruth
-from lesioncount.assess.truth import check_none_missing, read_truth_table, true_lesions
+from lesioncount.assess.reviews.reviews import ReviewedTruth
+from lesioncount.assess.truth import Instances, check_none_missing, read_truth_table, true_lesions
 from lesioncount.candidates import Candidates
 from lesioncount.cohort.inputs import maps_in
 from lesioncount.cohort.pairing import pair, paired_scan

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import at_least_zero, named_path, processes
+from lesioncount.cli.map_arguments import at_least_zero, named_path, processes
 from lesioncount.cli.truth import add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.candidate_table import FEATURES

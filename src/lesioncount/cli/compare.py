@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli import compare_arguments
+from lesioncount.cli.batch_arguments import add_compare_arguments
 from lesioncount.cli.count import shortened
 from lesioncount.cli.map_arguments import protocol_of
 from lesioncount.cli.region_arguments import questions_of
@@ -34,7 +34,7 @@ _NO_LIMIT = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.set_defaults(run=run)
-    compare_arguments.add_to(parser)
+    add_compare_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

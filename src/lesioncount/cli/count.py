@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lesioncount.cli import batch_arguments, region_arguments
+from lesioncount.cli import region_arguments
+from lesioncount.cli.batch_arguments import add_count_arguments
 from lesioncount.cli.map_arguments import protocol_of
 from lesioncount.cli.signals import ended_by_signals
 
@@ -33,7 +34,7 @@ _NO_LIMIT = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.set_defaults(run=run)
-    batch_arguments.add_to(parser)
+    add_count_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -136,7 +137,7 @@ def _check_reviews(options: argparse.Namespace) -> None:
 
 def _apply_reviews(result: RunResults, options: argparse.Namespace) -> None:
     if options.reviews is not None:
-        from lesioncount.assess.reviews.applied import apply_reviews
+        from lesioncount.assess.reviews.export import apply_reviews
 
         reviewed = apply_reviews(result, options.reviews, options.reader)
         if not options.quiet:

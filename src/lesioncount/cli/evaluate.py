@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import at_least_zero, named_path, processes
+from lesioncount.cli.map_arguments import at_least_zero, named_path, processes
 from lesioncount.cli.truth import add_truth_arguments, truth_options
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def last_class(text: str) -> int:
 
 def _print(evaluation: Evaluation, page: str, out: Path) -> None:
     """Print plain lines: they look the same in a terminal, a pipe and a file."""
-    from lesioncount.assess.evaluation.systematic import systematically_off
-    from lesioncount.report.evaluation_words import headline
+    from lesioncount.assess.evaluation.evaluation import systematically_off
+    from lesioncount.report.evaluation import headline
 
     wrong = systematically_off(evaluation)
     lines = [] if wrong is None else [f"WARNING: {wrong}"]

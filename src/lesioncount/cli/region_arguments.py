@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli.arguments import named_path
+from lesioncount.cli.map_arguments import named_path
 
 if TYPE_CHECKING:
     from lesioncount.questions import Question

@@ -6,7 +6,7 @@ import argparse
 import sys
 from contextlib import suppress
 
-from lesioncount.cli.arguments import named_path
+from lesioncount.cli.map_arguments import named_path
 from lesioncount.optional import optional
 
 # Of scans; what each means is in `assess.reviews.progress`.

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import named_path
+from lesioncount.cli.map_arguments import named_path
 
 if TYPE_CHECKING:
     from lesioncount.assess.beside_truth import TruthOptions

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts, ScanFiles
 from lesioncount.cohort.names import name_of
-from lesioncount.cohort.pair_table import read_pairs
 from lesioncount.cohort.scans import Selection
+from lesioncount.cohort.tables import read_pairs
 from lesioncount.cohort.whose import label_of
 from lesioncount.errors import MapFileError
 from lesioncount.files.remote_path import absolute_text, to_path

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
-from lesioncount.cohort.bids_names import DATATYPES, MAP_SUFFIX, BidsName
+from lesioncount.cohort.whose import DATATYPES, MAP_SUFFIX, BidsName
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import file_ending, folder_ending, map_ending, scan_name
-from lesioncount.files.globs import matches
+from lesioncount.files.remote_listing import matches
 from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
 from lesioncount.folder.output import OutputFolder, listed_in
 

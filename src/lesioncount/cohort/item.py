@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Self
 from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
-from lesioncount.files.formats import files_of, is_large_volume
+from lesioncount.files.formats import files_of, is_large_volume, version_of
 from lesioncount.files.remote_path import RemotePath, absolute_text
-from lesioncount.files.remote_version import version_of
 from lesioncount.folder.plain import cells, present
 from lesioncount.folder.sent import Sent
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote_to_bytes
 
-from lesioncount.cohort.bids_names import DATATYPES, BidsName
+from lesioncount.cohort.whose import DATATYPES, BidsName
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import scan_name
 

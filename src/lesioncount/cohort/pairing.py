@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
-from lesioncount.cohort.bids_names import MAP_SUFFIX, MASK_SUFFIXES, BidsName
 from lesioncount.cohort.inputs import maps_in, without_results
 from lesioncount.cohort.item import FileFacts
 from lesioncount.cohort.patterns import PathPattern, is_pattern
-from lesioncount.cohort.whose import Whose
+from lesioncount.cohort.whose import MAP_SUFFIX, MASK_SUFFIXES, BidsName, Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import scan_name
 

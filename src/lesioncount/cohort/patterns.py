@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lesioncount.cohort.whose import label_of
 from lesioncount.errors import MapFileError
-from lesioncount.files.globs import matches
+from lesioncount.files.remote_listing import matches
 from lesioncount.files.remote_path import absolute_text
 
 # What a participant or a session may begin with, or not, in names of files.

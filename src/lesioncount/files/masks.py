@@ -1,4 +1,4 @@
-"""Label maps of regions in files: whole numbers, read once, on the grid of the maps that they are for."""
+"""Masks and label maps of regions in files, on the grid of the maps that they are for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import ChannelError, MapFileError
-from lesioncount.files.formats import files_of, open_mask
+from lesioncount.files.dicom import ENDINGS
+from lesioncount.files.formats import files_of, map_ending, open_mask, version_of
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.lattice import place
-from lesioncount.files.mask_grid import is_dicom_pair
 from lesioncount.files.remote_path import RemotePath
-from lesioncount.files.remote_version import version_of
 from lesioncount.files.source import MapSource
 from lesioncount.regions.regions import whole_numbers
+
+
+def is_dicom_pair(grid: VoxelGrid, other: VoxelGrid) -> bool:
+    """Whether one of two files is DICOM, so that their voxels may be the same and yet in another order."""
+    return any(map_ending(one.path) in ENDINGS for one in (grid, other))
+
+
+def mask_on(grid: VoxelGrid, mask: MapSource) -> NDArray[np.bool_]:
+    """What is inside of a mask, on the grid of a map; raise if it does not lie on the same voxels."""
+    if is_dicom_pair(grid, mask.grid):
+        return place(mask.grid, grid, "the mask").on_grid(mask.mask())
+    check_same_grid(grid, mask.grid, "the mask")
+    return mask.mask()
+
 
 # A scale in a header is of single precision: a label of 14 175 may come out a thousandth off.
 _DIGITS = 2

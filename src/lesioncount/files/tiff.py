@@ -19,8 +19,7 @@ from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel
 from lesioncount.files.stored import StoredVoxels
-from lesioncount.files.tiff_header import MOST_PLANES, count_directories
-from lesioncount.files.tiff_size import voxel_size_mm
+from lesioncount.files.tiff_header import MOST_PLANES, count_directories, voxel_size_mm
 from lesioncount.optional import how_to_install, optional
 
 ENDINGS = (".ome.tif", ".ome.tiff", ".tif", ".tiff")

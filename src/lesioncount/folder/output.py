@@ -16,8 +16,7 @@ from typing import IO
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.remote_path import check_local
-from lesioncount.folder.atomic import remove_left_overs, replacing, write_quickly
-from lesioncount.folder.certified import certified, is_certified
+from lesioncount.folder.atomic import certified, is_certified, remove_left_overs, replacing, write_quickly
 from lesioncount.folder.journal import Journal
 
 fcntl: ModuleType | None

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from lesioncount.folder.certified import is_certified_text
+from lesioncount.folder.atomic import is_certified_text
 from lesioncount.trust.scores.estimate import Estimate
 
 if TYPE_CHECKING:

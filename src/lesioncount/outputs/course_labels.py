@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.cohort.courses import Course, session_name
-from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.files.nifti import nifti_bytes
 from lesioncount.folder.output import OutputFolder
 from lesioncount.results.course_record import CourseRecord, PairRecord
 from lesioncount.results.scan_count import CourseMaps

@@ -13,7 +13,7 @@ from lesioncount.cohort.item import ScanFiles
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.files.nifti import nifti_bytes
 from lesioncount.files.ome_zarr import VERSIONS
 from lesioncount.files.zarr_store import level_shapes, ome_version
 from lesioncount.folder.output import OutputFolder

@@ -12,8 +12,7 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.course_labels import SECTIONS
 from lesioncount.report.change_section_files import images_of, make_sections, sections_in
-from lesioncount.report.fingerprints import fingerprint_of, is_written
-from lesioncount.report.section_folder import Progress
+from lesioncount.report.section_folder import Progress, fingerprint_of, is_written
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import check_can_report, template
 from lesioncount.results.count_warnings import in_general

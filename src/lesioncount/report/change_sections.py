@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount.report.change_figures import chart, through_time
 from lesioncount.report.change_slices import BothTimes, ChangeSlices, Pictured, cut_changes
+from lesioncount.report.figures import chart, through_time
 from lesioncount.report.lineages import LesionCourse, LineageChange, changes_of, courses_of, pictured
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import size, template

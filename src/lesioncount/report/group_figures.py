@@ -10,7 +10,7 @@ import numpy as np
 
 from lesioncount.assess.groups import TrialSummary
 from lesioncount.assess.groups.group_row import GroupRow, RatioRow
-from lesioncount.distributions.shown_counts import grouped
+from lesioncount.distributions.plotting import grouped
 from lesioncount.report.drawing import MARK, OURS, USUAL, Figure, count_axis, legend, ratio_axis, svg, whole_numbers
 
 # Letters of the name of a group that fit beside its row, and its rows.

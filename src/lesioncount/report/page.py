@@ -12,10 +12,9 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.label_maps import REPORT
 from lesioncount.report.figures import histogram, overview
-from lesioncount.report.fingerprints import fingerprint_of, is_written
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
 from lesioncount.report.section_files import image_or_why, make_sections, sections_in
-from lesioncount.report.section_folder import Progress
+from lesioncount.report.section_folder import Progress, fingerprint_of, is_written
 from lesioncount.report.sections import SectionText
 from lesioncount.report.table_parts import anchors_of, has_rows, n_parts, shards_of, write_rows
 from lesioncount.report.templates import check_can_report, template

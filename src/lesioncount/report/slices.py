@@ -16,7 +16,7 @@ from lesioncount.candidates import find_candidates
 from lesioncount.errors import MapFileError
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import check_same_grid
-from lesioncount.files.mask_grid import mask_on
+from lesioncount.files.masks import mask_on
 from lesioncount.protocol import CountingProtocol
 from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast, image_on, reason, shaded, unusable
 from lesioncount.report.planes import Plane, View, planes_through

@@ -17,7 +17,7 @@ from lesioncount.results.region_settings import RegionSettings
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.scan_numbers import WHOSE_COLUMNS
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.regional_trials import COUNT, trials_of
+from lesioncount.trust.trials import COUNT, trials_of
 
 
 @dataclass(frozen=True, kw_only=True)

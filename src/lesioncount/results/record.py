@@ -16,7 +16,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts, combined
 from lesioncount.errors import LesionCountError
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.folder.certified import is_certified_text
+from lesioncount.folder.atomic import is_certified_text
 from lesioncount.folder.plain import cells, decoded_as, present, to_json
 from lesioncount.folder.sent import Sent
 from lesioncount.results.answers import Answer, answers

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from lesioncount.cohort.region_names_file import read_region_names
+from lesioncount.cohort.tables import read_region_names
 from lesioncount.errors import RegionError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.masks import read_label_map

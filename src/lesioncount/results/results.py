@@ -1,12 +1,13 @@
-"""A folder of results → what is known of all its scans together."""
+"""A folder of results → what is known of all its scans together, also as ``pandas.DataFrame``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,18 +17,48 @@ from lesioncount.distributions.mixture import combined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
+from lesioncount.folder.tables import filled_columns
+from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.count_warnings import in_general
 from lesioncount.results.earlier import WAITING
-from lesioncount.results.frames import counts_frame, lesions_frame, regions_frame
+from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
 from lesioncount.results.record import ScanRecord, ScanSummary, read_record
 from lesioncount.results.record_files import check_records, no_record
+from lesioncount.results.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
 from lesioncount.results.run_file import Run, RunScan, read_run
+from lesioncount.results.scan_numbers import COUNT_COLUMNS, OPTIONAL_COUNT_COLUMNS, WHOSE_COLUMNS
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def counts_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
+    """A row for each scan; those that failed say why."""
+    rows = [scan.row() for scan in scans]
+    return _frame(rows, filled_columns(COUNT_COLUMNS, rows, optional=OPTIONAL_COUNT_COLUMNS))
+
+
+def lesions_frame(records: Iterable[ScanRecord]) -> pd.DataFrame:
+    """A row for each candidate of each scan."""
+    rows = [{"scan": one.name, **one.summary.whose, **lesion.row()} for one in records for lesion in one.lesions]
+    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
+    return _frame(rows, filled_columns(columns, rows, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS)))
+
+
+def regions_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
+    """A row for each region of each scan."""
+    rows = [row for scan in scans for row in scan.region_rows()]
+    return _frame(rows, filled_columns(REGION_COLUMNS, rows, optional=OPTIONAL_REGION_COLUMNS))
+
+
+def _frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """As pandas reads the tables that are written: NaN for what is unknown."""
+    rows = [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
+    frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(rows, columns=list(columns))
+    return frame
 
 
 @dataclass(frozen=True, eq=False)

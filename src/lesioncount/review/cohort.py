@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.reviews.candidates_again import candidates_again, existing_map
+from lesioncount.assess.reviews.accepted_maps import candidates_again, existing_map
 from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
-from lesioncount.files.nifti_writing import nifti_bytes
+from lesioncount.files.nifti import nifti_bytes
 from lesioncount.results.record import ScanRecord, ScanSummary
 from lesioncount.results.results import RunResults, read_counted
 

@@ -7,8 +7,7 @@ from threading import RLock
 from typing import Any, Literal
 from zlib import crc32
 
-from lesioncount.assess.reviews.events import ReviewEvent
-from lesioncount.assess.reviews.journals import ReaderJournal
+from lesioncount.assess.reviews.journals import ReaderJournal, ReviewEvent
 from lesioncount.assess.reviews.progress import Order, ScanProgress, left_in_cohort, left_in_scan, order_of
 from lesioncount.assess.reviews.scan_review import (
     ScanReview,

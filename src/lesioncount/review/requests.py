@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from lesioncount.assess.reviews.events import Verdict
+from lesioncount.assess.reviews.journals import Verdict
 from lesioncount.errors import ReviewError
 from lesioncount.folder.plain import typed, whole_number
 

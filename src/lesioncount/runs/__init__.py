@@ -10,8 +10,7 @@ from lesioncount.results.settings import DicomOutput, Settings
 from lesioncount.runs.batch import count_batch
 from lesioncount.runs.count_table import CountTable, FileCount, count_files
 from lesioncount.runs.course_batch import compare_batch
-from lesioncount.runs.file_counts import count_file
-from lesioncount.runs.files import compare_files
+from lesioncount.runs.file_counts import compare_files, count_file
 from lesioncount.runs.volume_counts import count_volume
 
 __all__ = [

@@ -19,9 +19,8 @@ from lesioncount.errors import WorkerDiedError
 from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.bids import check_places, scan_files_in
-from lesioncount.outputs.bids_dataset import DATASET_FILES, write_dataset
-from lesioncount.outputs.dicom.scan_series import with_series
+from lesioncount.outputs.bids import DATASET_FILES, check_places, scan_files_in, write_dataset
+from lesioncount.outputs.dicom.writing import with_series
 from lesioncount.outputs.label_maps import REPORT, output_names, remove_outputs
 from lesioncount.outputs.parquet import check_can_write_parquet
 from lesioncount.results.answers import check_questions

@@ -23,10 +23,10 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.folder.plain import to_json
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import RegionCounts, Within
-from lesioncount.results.frames import counts_frame, lesions_frame, regions_frame
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import ScanRecord, ScanSummary
 from lesioncount.results.region_settings import region_settings
+from lesioncount.results.results import counts_frame, lesions_frame, regions_frame
 from lesioncount.results.scan_numbers import CountNumbers
 from lesioncount.results.settings import Settings
 from lesioncount.runs.file_counts import count_file, error_in_words

@@ -15,7 +15,7 @@ from lesioncount.cohort.item import ScanFiles
 from lesioncount.errors import ShapeError
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
-from lesioncount.files.mask_grid import mask_on
+from lesioncount.files.masks import mask_on
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.count_warnings import warnings_of
 from lesioncount.results.course_settings import ChangeSettings

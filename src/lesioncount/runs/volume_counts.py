@@ -16,7 +16,7 @@ from lesioncount.checks import checked_mask, checked_spacing, defined
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError
 from lesioncount.files import open_map, open_mask
-from lesioncount.files.mask_grid import mask_on
+from lesioncount.files.masks import mask_on
 from lesioncount.files.remote_path import check_local
 from lesioncount.files.source import MapSource
 from lesioncount.files.volumes import ChunkedVolume

@@ -1,17 +1,19 @@
-"""What maps of two scans say of candidates, and calibrations → what questions are asked of."""
+"""What maps of two scans or regions say of candidates, and calibrations → what questions are asked of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.questions import Trials
+from lesioncount.questions import ExtraLesions, Trials
 from lesioncount.questions.over_time import changes_asked_for, trials_over_time
+from lesioncount.regions import OUTSIDE
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable, Counted
+from lesioncount.trust.regional_count import RegionalCount
 
 # Combinations of what each kind of change shares; of more, every other node is left out. Three kinds have 20 each.
 _MOST_NODES = 10_000
@@ -75,3 +77,31 @@ def _exclusive(probability: Mapping[str, NDArray[np.float64]]) -> dict[str, NDAr
         return {}
     total = np.maximum(probability["new"] + probability["persisting"], 1.0)
     return {"new": probability["new"] / total, "persisting": probability["persisting"] / total}
+
+
+# All lesions, wherever they lie.
+COUNT = "count"
+
+
+def trials_of(count: RegionalCount, names: Iterable[str]) -> Trials:
+    """Candidates as trials at each node of the calibration, with extra lesions where candidates are.
+
+    Parameters
+    ----------
+    count : RegionalCount
+    names : iterable of str
+        What is asked for: regions, and ``count``.
+    """
+    everywhere = np.ones(len(count.expected), dtype=bool)
+    adds = {name: everywhere if name == COUNT else count.members[name] for name in names}
+    extra = _extra(count, adds) if count.calibration.has_extra else None
+    return Trials(probability=count.existence, adds=adds, weights=count.weights, extra=extra)
+
+
+def _extra(count: RegionalCount, adds: dict[str, NDArray[np.bool_]]) -> ExtraLesions:
+    """As `RegionalCount` has them: each lies where one of the candidates does, or outside if there are none."""
+    if count.expected.any():
+        share = count.expected / count.expected.sum()
+    else:
+        share, adds = np.ones(1), {name: np.array([name in (COUNT, OUTSIDE)]) for name in adds}
+    return ExtraLesions(mean=count.extra, share=share, adds=adds, shape=count.calibration.extra_shape)

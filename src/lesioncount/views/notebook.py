@@ -13,7 +13,7 @@ import numpy as np
 
 from lesioncount.candidates import Candidates
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.distributions.shown_counts import grouped
+from lesioncount.distributions.plotting import grouped
 from lesioncount.existence import existence_probabilities
 from lesioncount.sweep.candidate import Candidate
 

@@ -15,9 +15,8 @@ from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
-from lesioncount.trust.fitting.candidates_of_scans import Numbers
-from lesioncount.trust.fitting.corrected import Height
-from lesioncount.trust.fitting.corrected import only_now as only_now_with_derivatives
+from lesioncount.trust.fitting.candidates_of_scans import Height, Numbers
+from lesioncount.trust.fitting.candidates_of_scans import only_now as only_now_with_derivatives
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood
 
 

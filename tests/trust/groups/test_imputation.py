@@ -5,8 +5,7 @@ import pytest
 
 from lesioncount import PoissonBinomial
 from lesioncount.errors import ScoreError
-from lesioncount.trust.groups.imputation import drawn_counts
-from lesioncount.trust.groups.pooling import pooled
+from lesioncount.trust.groups.imputation import drawn_counts, pooled
 
 
 def test_certain_counts_are_the_same_in_all_imputations():

@@ -8,7 +8,6 @@ from simulated_trials import arm
 
 from lesioncount import PoissonBinomial
 from lesioncount.errors import MissingExtraError, ScoreError
-from lesioncount.trust.groups import negative_binomial
 from lesioncount.trust.groups.imputation import drawn_counts
 from lesioncount.trust.groups.rate_ratios import rate_ratios
 
@@ -85,7 +84,7 @@ def test_of_very_few_patients_nothing_is_said():
 
 
 def test_a_search_that_does_not_converge_is_said(counts, monkeypatch):
-    monkeypatch.setattr(negative_binomial, "_MOST_STEPS", 1)
+    monkeypatch.setattr("lesioncount.trust.groups.rate_ratios._MOST_STEPS", 1)
     found = rate_ratios(twice(counts), np.repeat([0, 1], N), range(2 * N))
     assert found.ratios[0].why_unknown == "the model did not converge on 2 of 2 imputations"
 

@@ -1,7 +1,6 @@
 """Results and truth → how good the counts are."""
 
 from lesioncount.assess.evaluation.evaluate import evaluate, known_truth
-from lesioncount.assess.evaluation.evaluation import Evaluation
-from lesioncount.assess.evaluation.files import read_evaluation
+from lesioncount.assess.evaluation.evaluation import Evaluation, read_evaluation
 
 __all__ = ["Evaluation", "evaluate", "known_truth", "read_evaluation"]

@@ -1,16 +1,22 @@
-"""How good the counts of a run are: the content of ``evaluation.json``."""
+"""How good the counts of a run are: the content of ``evaluation.json``, written and read back."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.assess.evaluation.curves import ThresholdCurve
 from lesioncount.assess.evaluation.lesion_level import LesionLevel
 from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.assess.evaluation.scan_row import ScanRow
-from lesioncount.folder.plain import estimates_of, number_of, typed
+from lesioncount.errors import MapFileError
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.plain import estimates_of, number_of, to_json, typed, whole_number
+from lesioncount.folder.tables import to_tsv
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.scores.agreement import Agreement, Tercile
@@ -198,3 +204,71 @@ class Evaluation:
 def _pair(name: str) -> tuple[str, str]:
     one, _, other = name.partition(_MINUS)
     return one, other
+
+
+_NAME, _TABLES = "evaluation.json", ("scores.tsv", "scans.tsv")
+
+
+def check_folder(folder: OutputFolder, *, overwrite: bool) -> None:
+    """Raise if an evaluation would replace another one unasked, or a file that is not ours."""
+    if folder.is_ours(_NAME) and not overwrite:
+        raise MapFileError(f"{folder.path} already holds an evaluation. Choose another folder, or pass --overwrite.")
+    folder.check((_NAME, *_TABLES, "evaluation.html"))
+
+
+def write_evaluation(evaluation: Evaluation, folder: OutputFolder) -> None:
+    """Write an evaluation into a folder, which is made if it is not there."""
+    scores, scans = _TABLES
+    with folder.alone(listed_in=_NAME):
+        folder.write_text(scores, to_tsv(("method", "score", "estimate", "low", "high"), evaluation.score_rows()))
+        rows = (scan.to_dict() for scan in evaluation.scans)
+        folder.write_text(scans, to_tsv((field.name for field in fields(ScanRow)), rows))
+        folder.write_text(_NAME, to_json(evaluation.to_dict() | {"files": folder.listed()}))
+
+
+def read_evaluation(folder: Path) -> Evaluation:
+    """Read the evaluation that ``lesioncount evaluate`` has left in a folder."""
+    try:
+        return _parsed((folder / _NAME).read_text("utf-8"))
+    except OSError:
+        reason = "is not there or cannot be read"
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        missing = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"is not what this version reads ({missing})"
+    raise MapFileError(
+        f"Expected an evaluation in {folder}, but its {_NAME} {reason}. Evaluate first: "
+        f"lesioncount evaluate RESULTS --truth MASKS -o {folder}"
+    )
+
+
+def _parsed(text: str) -> Evaluation:
+    # Other programs may have written an undefined score as NaN or 1e999, neither of which is a number of JSON.
+    content = json.loads(text, parse_constant=lambda _: None, parse_float=_finite, parse_int=whole_number)
+    if not isinstance(content, dict) or content.get("format") != FORMAT_VERSION:
+        raise TypeError(f'expected an object with "format": {FORMAT_VERSION}')
+    return Evaluation.from_dict(content)
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+# A bias of less than this share of the lesions is not what a reader must know first.
+_NOTABLE = 0.1
+
+
+def systematically_off(evaluation: Evaluation) -> str | None:
+    """In words, if the interval of the bias excludes 0 and the bias is more than 10 % of the lesions; else None."""
+    bias, relative = evaluation.ours.score("bias"), evaluation.ours.score("relative_bias")
+    if not bias.has_interval or bias.low <= 0 <= bias.high or not abs(relative.value) > _NOTABLE:
+        return None
+    is_low = bias.value < 0
+    true = sum(scan.truth for scan in evaluation.scans)
+    expected = sum(scan.expected for scan in evaluation.scans)
+    ends = sorted((abs(relative.low), abs(relative.high)))
+    return (
+        f"The counts are systematically too {'low' if is_low else 'high'}: {expected:.0f} lesions are expected, but "
+        f"there are {true}. That is {100 * abs(relative.value):.0f} % too {'few' if is_low else 'many'} (95 % interval "
+        f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} %), or {abs(bias.value):.3g} lesions per scan."
+    )

@@ -11,9 +11,8 @@ import numpy as np
 
 from lesioncount.assess.groups.grouping import Grouped
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.trust.groups.means import GroupMean, group_mean, once_per_patient
+from lesioncount.trust.groups.means import GroupMean, group_mean, once_per_patient, total_count
 from lesioncount.trust.groups.rate_ratios import RateRatio
-from lesioncount.trust.groups.totals import total_count
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
 from lesioncount.trust.scores.estimate import Estimate
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lesioncount.assess.groups.files import check_folder, write_summary
 from lesioncount.assess.groups.group_row import GroupRow, RatioRow
 from lesioncount.assess.groups.grouping import Grouped, GroupOptions, grouped
 from lesioncount.assess.groups.notes import notes_on
 from lesioncount.assess.groups.subjects import CountedCohort, read_cohort
-from lesioncount.assess.groups.trial_summary import TrialSummary
+from lesioncount.assess.groups.trial_summary import TrialSummary, check_folder, write_summary
 from lesioncount.errors import GroupError, MissingExtraError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.trust.candidate_table import Counted

@@ -1,14 +1,17 @@
-"""What readers have decided → tables, their agreement, and label maps of what they have accepted."""
+"""What readers have decided → tables, their agreement, label maps, and a new count that keeps to it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lesioncount.assess.reviews.accepted_maps import write_accepted_maps
 from lesioncount.assess.reviews.agreement import agreements
 from lesioncount.assess.reviews.journals import REVIEWS, readers_of
-from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews
+from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews, the_reader
 from lesioncount.assess.reviews.scan_review import reviewed_lesions
 from lesioncount.errors import ReviewError
 from lesioncount.folder.output import OutputFolder
@@ -120,3 +123,50 @@ def _lesions(scan: ReviewedScan) -> Iterator[dict[str, Any]]:
 
 def _place(index: tuple[int, ...]) -> dict[str, int]:
     return dict(zip(("i", "j", "k"), index, strict=False))
+
+
+@dataclass(frozen=True)
+class AppliedReviews:
+    """What reviews made of a run.
+
+    Attributes
+    ----------
+    reader : str
+    n_begun, n_complete : int
+        Scans with any decision, and those whose count is known.
+    mean, sd : float
+        Of the total of all scans, after review.
+    """
+
+    reader: str
+    n_begun: int
+    n_complete: int
+    mean: float
+    sd: float
+
+    def __str__(self) -> str:
+        """One line in plain words."""
+        return (
+            f"Reviewed by {self.reader}: {self.n_begun} scan{'' if self.n_begun == 1 else 's'}, {self.n_complete} "
+            f"completely. Total after review: {self.mean:.1f} ± {self.sd:.1f} (mean and sd), see {REVIEWED_COUNTS}."
+        )
+
+
+def apply_reviews(results: RunResults, folder: Path, reader: str | None = None) -> AppliedReviews:
+    """Write ``reviewed_counts.tsv`` of a run with the decisions of a reader about the same maps in another folder."""
+    reviews = Reviews(results, the_reader(folder, reader), folder)
+    begun = list(reviews.begun())
+    if not begun:
+        raise ReviewError(
+            f"{reviews.reader} has reviewed none of these scans in {folder}: decisions are about maps of the same name "
+            "and content."
+        )
+    write_reviewed_counts(results, [reviews])
+    counts = [reviews.count(scan) for scan in results.counted]
+    return AppliedReviews(
+        reviews.reader,
+        len(begun),
+        sum(scan.is_complete for scan in begun),
+        math.fsum(count.mean() for count in counts),
+        math.sqrt(math.fsum(count.var() for count in counts)),
+    )

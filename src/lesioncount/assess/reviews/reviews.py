@@ -1,4 +1,4 @@
-"""A folder of results and the journals in it, or in another → what readers found in each scan."""
+"""A folder of results and journals → what readers found in each scan, and the truth where they are done."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+import numpy as np
 
 from lesioncount.assess.reviews.journals import REVIEWS, ReaderJournal, checked_reader, read_journal, readers_of
 from lesioncount.assess.reviews.scan_review import (
@@ -20,6 +22,7 @@ from lesioncount.results.record import ScanRecord, ScanSummary
 from lesioncount.results.results import RunResults
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
+from lesioncount.trust.scores.lesions import LesionMatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,3 +115,51 @@ def the_reader(folder: Path, reader: str | None) -> str:
     if name not in known:
         raise ReviewError(f"There is no review by {name} in {folder / REVIEWS}, but by {', '.join(known)}.")
     return name
+
+
+class ReviewedTruth:
+    """What a reader found in the scans that were reviewed completely: done, and each candidate decided.
+
+    Parameters
+    ----------
+    results : RunResults
+    folder : Path
+        Folder of the results that were reviewed, with the journals in it.
+    reader : str, optional
+        Whose reviews are meant. Default: the only reader there is.
+    """
+
+    def __init__(self, results: RunResults, folder: Path, reader: str | None = None) -> None:
+        reviews = Reviews(results, the_reader(folder, reader), folder)
+        begun = list(reviews.begun())
+        self.reader = reviews.reader
+        self.n_partial = sum(not scan.is_complete for scan in begun)
+        self.matches = {scan.record.name: match_of(scan) for scan in begun if scan.is_complete}
+        if not self.matches:
+            raise ReviewError(
+                f"No review by {self.reader} is complete, of {len(begun)} begun: mark a scan as done when each of its "
+                "candidates is decided."
+            )
+
+    def notes(self) -> Iterator[str]:
+        """What a reader of results must know."""
+        if self.n_partial:
+            yield (
+                f"Left out, because they are not marked as done or not all candidates are decided: {self.n_partial} of "
+                f"the {self.n_partial + len(self.matches)} scans that {self.reader} has begun."
+            )
+
+
+def match_of(scan: ReviewedScan) -> LesionMatch:
+    """Candidates beside the lesions of a complete review: each lesion is in one candidate, or in none."""
+    n = np.array(scan.decided, dtype=np.int64)
+    candidate_of = np.repeat(np.arange(len(n)), n)
+    return LesionMatch(
+        n_lesions=scan.n_lesions,
+        touches=n > 0,
+        owns=n > 0,
+        pairs=np.column_stack([candidate_of, np.arange(len(candidate_of))]),
+        n_missed=len(scan.review.added),
+        n_split=0,
+        n_merged=int((n > 1).sum()),
+    )

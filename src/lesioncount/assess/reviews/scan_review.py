@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.reviews.events import ReviewEvent
+from lesioncount.assess.reviews.journals import ReviewEvent
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import ScanRecord, ScanSummary
 from lesioncount.results.settings import CountedWith

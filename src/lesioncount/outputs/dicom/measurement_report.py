@@ -8,8 +8,7 @@ from typing import Any
 from lesioncount.folder.plain import plain_text
 from lesioncount.optional import optional
 from lesioncount.outputs.dicom.reference import DicomReference
-from lesioncount.outputs.dicom.segments import MAKER
-from lesioncount.outputs.dicom.tracking import Tracked, ascii_text
+from lesioncount.outputs.dicom.segments import MAKER, Tracked, ascii_text
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import ScanRecord
 from lesioncount.version import __version__

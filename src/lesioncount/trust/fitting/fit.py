@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import Calibration, n_nodes
 from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.descent import minimum
 from lesioncount.trust.fitting.known_truth import KnownTruth
@@ -25,7 +25,6 @@ from lesioncount.trust.fitting.prior import (
     stretch_at,
     values_of,
 )
-from lesioncount.trust.nodes import n_nodes
 
 # Of changes: how the doubt about a place belongs together at both times. The best of these is taken.
 _COUPLINGS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import lesioncount
-from lesioncount.cli import installation as module
+from lesioncount.cli import info as module
 from lesioncount.cli import main
-from lesioncount.cli.installation import Installation, Package, installation
+from lesioncount.cli.info import Installation, Package, installation
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def shown(capsys, *options):
