@@ -405,7 +405,7 @@ def test_an_interrupt_anywhere_is_130(cohort, tmp_path, monkeypatch, capsys):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", interrupt)
+    monkeypatch.setattr("lesioncount.runs.count.count_file", interrupt)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out")]) == 130
     assert "--resume goes on from here" in capsys.readouterr().err
     monkeypatch.setattr("lesioncount.cohort.scans.find_maps", interrupt)
@@ -416,7 +416,7 @@ def test_what_nobody_expected_is_a_failed_scan_too(cohort, tmp_path, monkeypatch
     def stumble(*_arguments, **_options):
         raise ZeroDivisionError("by chance")
 
-    monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", stumble)
+    monkeypatch.setattr("lesioncount.runs.count.count_file", stumble)
     assert main(["count", str(cohort), "-o", str(tmp_path / "out"), "--quiet"]) == 1
     assert {row["error"] for row in rows(tmp_path / "out" / "counts.tsv")} == {
         "unexpected ZeroDivisionError: by chance"

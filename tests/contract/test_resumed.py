@@ -156,7 +156,7 @@ def test_an_unexpected_exception_of_a_reader_is_a_failed_row(kind, maps, out, mo
             raise OddError("the header is odd")
         return open_map(path, **options)
 
-    for name in ("file_counts", "changes.session_maps"):
+    for name in ("file_counts", "session_maps"):
         monkeypatch.setattr(f"lesioncount.runs.{name}.open_map", opened)
     assert kind.run(maps, out) == 1
     rows = (out / kind.table).read_text().splitlines()[1:]
@@ -200,8 +200,7 @@ class TestManyWaysToRun:
     def test_what_is_unchanged_is_looked_at_where_the_work_is_done(self, kind, maps, out, monkeypatch):
         """Workers hash maps, not the process that waits for them."""
         assert kind.run(maps, out) == 0
-        for module in ("scan_files", "earlier"):
-            monkeypatch.setattr(f"lesioncount.runs.{module}.fingerprint", _not_here)
+        monkeypatch.setattr("lesioncount.cohort.item.fingerprint", _not_here)
         assert kind.run(maps, out, "--resume", "-j", 2) == 0
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count import count_batch
 
 N_SCANS = 24
 
@@ -153,7 +153,7 @@ def test_ctrl_c_stops_several_jobs_at_once(cohort, tmp_path):
 
 CRASH = """
 import os
-import lesioncount.runs.scan_counting as counting
+import lesioncount.runs.count as counting
 count_file = counting.count_file
 def crash(path, **options):
     if "scan05" in str(path):

@@ -21,7 +21,7 @@ def sent(value):
     "one",
     [
         Whose("sub-01", "ses-02", {"run": "1"}),
-        ScanFiles("a", Path("a.nii.gz"), relative=PurePosixPath("a.nii.gz"), whose=Whose("sub-01"), was_counted=True),
+        ScanFiles("a", Path("a.nii.gz"), relative=PurePosixPath("a.nii.gz"), whose=Whose("sub-01"), was_known=True),
         FileFacts("/a.nii.gz", "0" * 64, members=("/b", "/c"), session_id="ses-02"),
         MapFacts("NIfTI", (4, 5, 6), "float32", (1.0, 1.0, 2.0), None, "no affine"),
     ],

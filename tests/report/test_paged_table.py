@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from html_page import Page
 
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -13,7 +13,7 @@ from html_page import Page
 from lesioncount import CountingProtocol
 from lesioncount.errors import MapFileError, MissingExtraError
 from lesioncount.results.record import Settings
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

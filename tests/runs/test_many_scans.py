@@ -17,7 +17,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.results.record_files import folder_of, is_sharded, record_in, records_in, shard_of
 from lesioncount.runs import count_batch, read_results
-from lesioncount.runs.lots import lots_of
+from lesioncount.runs.engine import lots_of
 
 N_SCANS = 40
 
@@ -79,7 +79,7 @@ class TestLots:
     def test_results_are_the_same_in_lots_and_alone(self, maps, out, tmp_path, monkeypatch, jobs):
         break_one(maps)
         together = count_batch([maps], out, jobs=jobs)
-        monkeypatch.setattr("lesioncount.runs.lots._MOST_SCANS", 1)
+        monkeypatch.setattr("lesioncount.runs.engine._MOST_ITEMS", 1)
         alone = count_batch([maps], tmp_path / "alone", jobs=1)
         assert [scan.name for scan in together.failed] == [scan.name for scan in alone.failed] == ["s13"]
         assert tables(out) == tables(tmp_path / "alone")
@@ -121,7 +121,7 @@ class TestLots:
 
 CRASH = """
 import os
-import lesioncount.runs.scan_counting as counting
+import lesioncount.runs.count as counting
 count_file = counting.count_file
 def crash(path, **options):
     if "s05" in str(path):

@@ -33,14 +33,14 @@ class Course:
         Two or more.
     sessions : tuple of str
         What each is called in tables: its session, or the number of its time point.
-    was_compared : bool
+    was_known : bool
         Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
     """
 
     name: str
     scans: tuple[ScanFiles, ...]
     sessions: tuple[str, ...]
-    was_compared: bool = False
+    was_known: bool = False
 
     @property
     def problem(self) -> str | None:

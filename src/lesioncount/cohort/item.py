@@ -40,7 +40,7 @@ class ScanFiles(Sent):
         Several maps of the same scan, of which ``path`` is the first.
     series : Path or None
         Folder of the DICOM images that the map was made from.
-    was_counted : bool
+    was_known : bool
         Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
     relative : PurePosixPath or None
         Where the map lies below the folder that was given; None if that is not known.
@@ -57,12 +57,17 @@ class ScanFiles(Sent):
     mask: Path | None = None
     problem: str | None = None
     members: tuple[Path, ...] = ()
-    was_counted: bool = False
+    was_known: bool = False
     relative: PurePosixPath | None = None
     whose: Whose = field(default_factory=Whose)
     series: Path | None = None
     image: Path | None = None
     regions: Path | None = None
+
+    @property
+    def scans(self) -> tuple[ScanFiles, ...]:
+        """Itself: a course of one session."""
+        return (self,)
 
     @property
     def maps(self) -> tuple[Path, ...]:

@@ -11,6 +11,7 @@ from lesioncount.cohort.courses import Course, session_name
 from lesioncount.files.nifti import nifti_bytes
 from lesioncount.folder.output import OutputFolder
 from lesioncount.results.course_record import CourseRecord, PairRecord
+from lesioncount.results.record_files import shard_of
 from lesioncount.results.scan_count import CourseMaps
 from lesioncount.results.session_rows import FollowedLesion
 
@@ -35,6 +36,7 @@ def names_of_record(record: CourseRecord) -> tuple[str, ...]:
     sessions = (session_name(record.name, one.session) for one in record.sessions)
     return (
         f"{SECTIONS}/{record.name}.js",
+        f"{SECTIONS}/{shard_of(record.name)}/{record.name}.js",
         *(f"{one}{_LINEAGES}" for one in sessions),
         *(f"{pair.name}{_CHANGES}" for pair in record.pairs),
     )

@@ -19,7 +19,7 @@ from lesioncount.results.count_warnings import in_general
 from lesioncount.results.course_record import CourseRecord
 from lesioncount.results.course_settings import KINDS
 from lesioncount.runs import ChangeResults, read_changes
-from lesioncount.runs.course_batch import PAGE
+from lesioncount.runs.compare import Comparing
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.version import __version__
 
@@ -74,7 +74,7 @@ def write_changes_page(
     shown = images_of(results, None if images is None else to_path(images), suffix=images_suffix)
     keys = files.keys(shown)
     there, fingerprint = files.noted(keys), _fingerprint(results, keys)
-    if not is_written(folder, PAGE, fingerprint) or (in_folder and len(there) < len(keys)):
+    if not is_written(folder, Comparing.page, fingerprint) or (in_folder and len(there) < len(keys)):
         missing = [name for name in keys if name not in there]
         made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
         if in_folder:
@@ -83,9 +83,9 @@ def write_changes_page(
         else:
             sections = {name: files.read(name) for name in there} | dict(made)
             text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
-        folder.write_text(PAGE, text)
+        folder.write_text(Comparing.page, text)
     files.remove(but=keys if in_folder else None)
-    return results.out / PAGE
+    return results.out / Comparing.page
 
 
 def _fingerprint(results: ChangeResults, keys: Mapping[str, str]) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.cohort.item import FileFacts
+from lesioncount.folder.atomic import is_certified
 from lesioncount.folder.plain import present, read_json, to_json, typed
 from lesioncount.results.answers import Answer
 from lesioncount.results.course_settings import KINDS, ComparedWith
 from lesioncount.results.record import MapFacts
+from lesioncount.results.record_files import record_in
 from lesioncount.results.scan_numbers import ScanNumbers
 from lesioncount.results.session_rows import FollowedLesion
 from lesioncount.trust.candidate_table import CandidateTable, Counted
@@ -202,6 +204,11 @@ class CourseRecord:
         return "ok" if self.is_compared else "failed"
 
     @property
+    def hashes(self) -> list[dict[str, Any]]:
+        """The SHA-256 of all files that were read, by session."""
+        return [session.files.hashes for session in self.sessions]
+
+    @property
     def without_lesions(self) -> Self:
         """What a run keeps at hand: everything but the single candidates."""
         return replace(self, sessions=tuple(replace(one, lesions=()) for one in self.sessions))
@@ -265,10 +272,13 @@ class CourseRecord:
                 raise ValueError("expected candidates inside of the map, with lineages and probabilities")
 
 
-def read_course(out: Path, name: str) -> CourseRecord | None:
-    """The record of a course; None when there is none, or it is not one."""
+def read_course(out: Path, name: str, *, unchanged: bool = False) -> CourseRecord | None:
+    """The record of a course; None when there is none, or it is not one; or not ``unchanged``, if it must be."""
+    path = out / record_in(out, name)
+    if unchanged and not is_certified(path):
+        return None
     try:
-        record = CourseRecord.from_plain(read_json(out / f"{name}.json"))
+        record = CourseRecord.from_plain(read_json(path))
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None
     return record if record.name == name else None

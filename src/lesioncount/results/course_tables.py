@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from lesioncount.results.course_record import ChangeCount, CourseRecord, PairRec
 from lesioncount.results.course_settings import KINDS
 from lesioncount.results.scan_numbers import CountNumbers
 from lesioncount.results.session_rows import FollowedLesion
+from lesioncount.results.tables import RunTable
+
+if TYPE_CHECKING:
+    from lesioncount.results.course_results import ChangeResults  # which takes rows from here
 
 _SUMMARY = ("mode", "median", "mean", "sd", "interval90_low", "interval90_high", "p_any")
 _OF_CALIBRATION = tuple(f"{name}_calibrated" for name in _SUMMARY)
@@ -34,6 +38,26 @@ OPTIONAL_LINEAGE_COLUMNS = ("participant_id",)
 
 ANSWER_COLUMNS = ("pair", "patient", "participant_id", "question", "name", "probability", "probability_calibrated")
 OPTIONAL_ANSWER_COLUMNS = ("participant_id", "name", "probability_calibrated")
+
+
+TABLES = ("changes.tsv", "lineages.tsv", "answers.tsv")
+
+
+def tables_of(results: ChangeResults) -> tuple[RunTable, ...]:
+    """The tables that a comparison may have."""
+
+    def lineages() -> Iterator[dict[str, Any]]:
+        return (row for record in results.records() for row in lineage_rows(record))
+
+    def rows(of: Callable[[CourseRecord], Iterable[dict[str, Any]]]) -> Callable[[], Iterator[dict[str, Any]]]:
+        return lambda: (row for course in results.courses for row in of(course))
+
+    changes, lineage, answers = TABLES
+    return (
+        RunTable(changes, CHANGE_COLUMNS, OPTIONAL_CHANGE_COLUMNS, rows(change_rows), may_be_empty=True),
+        RunTable(lineage, LINEAGE_COLUMNS, OPTIONAL_LINEAGE_COLUMNS, lineages, may_be_empty=True),
+        RunTable(answers, ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS, rows(answer_rows)),
+    )
 
 
 def change_rows(record: CourseRecord) -> Iterator[dict[str, Any]]:

@@ -134,6 +134,11 @@ class ScanSummary(Sent):
         return "ok" if self.is_counted else "failed"
 
     @property
+    def hashes(self) -> list[dict[str, Any]]:
+        """The SHA-256 of all files that were read."""
+        return [] if self.files is None else [self.files.hashes]
+
+    @property
     def counted(self) -> ScanNumbers:
         """The numbers of a scan that is known to have been counted."""
         if self.numbers is None:

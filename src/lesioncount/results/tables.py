@@ -36,6 +36,11 @@ class RunTable:
     rows: Rows
     may_be_empty: bool = False
 
+    @property
+    def is_written(self) -> bool:
+        """Whether it has rows, or is written without."""
+        return self.may_be_empty or next(iter(self.rows()), None) is not None
+
 
 def tables_of(results: RunResults) -> tuple[RunTable, ...]:
     """The tables that a run may have."""

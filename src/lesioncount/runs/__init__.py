@@ -7,9 +7,9 @@ from lesioncount.results.course_settings import ChangeSettings
 from lesioncount.results.results import RunResults, read_results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.settings import DicomOutput, Settings
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.compare import compare_batch
+from lesioncount.runs.count import count_batch
 from lesioncount.runs.count_table import CountTable, FileCount, count_files
-from lesioncount.runs.course_batch import compare_batch
 from lesioncount.runs.file_counts import compare_files, count_file
 from lesioncount.runs.volume_counts import count_volume
 
