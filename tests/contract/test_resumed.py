@@ -209,6 +209,24 @@ def _not_here(path):
 
 
 @both
+def test_tables_are_written_as_parquet_too(kind, maps, out):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert kind.run(maps, out, "--parquet") == 0
+    for table in out.glob("*.tsv"):
+        typed = parquet.read_table(table.with_suffix(".parquet"))
+        assert typed.column_names == table.read_text().split("\n", 1)[0].split("\t")
+        mean = "count_mean" if kind is COUNT else "new_mean"
+        if mean in typed.column_names:
+            assert str(typed.schema.field(mean).type) == "double"
+            assert str(typed.schema.field(mean.replace("mean", "mode")).type) == "int64"
+    before = files(out)
+    assert kind.run(maps, out, "--parquet", "--resume") == 0
+    assert files(out) == before
+    assert kind.run(maps, out, "--overwrite") == 0
+    assert not list(out.glob("*.parquet"))
+
+
+@both
 class TestHistory:
     def test_each_run_adds_a_line_with_what_has_changed(self, kind, maps, out):
         assert kind.run(maps, out) == 0

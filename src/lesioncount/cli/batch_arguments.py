@@ -70,11 +70,6 @@ def add_count_arguments(parser: argparse.ArgumentParser) -> None:
         "of OME-Zarr images also SCAN_lesions.ome.zarr)",
     )
     work.add_argument(
-        "--parquet",
-        action="store_true",
-        help="also write each table as Parquet, for millions of rows: lesions.parquet beside lesions.tsv",
-    )
-    work.add_argument(
         "--save-existence",
         action="store_true",
         help="also write maps in which each candidate has its existence, SCAN_existence.nii.gz",

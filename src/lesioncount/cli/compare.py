@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
             show=show,
             command=options.typed,
             cluster=options.cluster,
+            parquet=options.parquet,
         )
     shown = len(results.courses) if options.verbose else _SHOWN
     if not options.quiet:

@@ -79,6 +79,9 @@ def add_run(parser: argparse.ArgumentParser, verb: str, *, workers: str) -> argp
         help=f"continue an earlier run with the same settings: keep results that are still valid, {verb} the rest",
     )
     again.add_argument("--overwrite", action="store_true", help=f"{verb} everything again and replace earlier results")
+    work.add_argument(
+        "--parquet", action="store_true", help="also write each table as Parquet, beside it, for millions of rows"
+    )
     return work
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
 from lesioncount.results.answers import Answer
-from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.course_settings import KINDS
 from lesioncount.results.region_numbers import RegionalNumbers
 from lesioncount.results.scan_numbers import CandidateNumbers, CountNumbers, EnsembleNumbers
+from lesioncount.results.session_rows import FollowedLesion
 
 # Bytes of text that are read at once, from which a block of rows is made.
 _BLOCK = 1 << 24
@@ -20,7 +21,14 @@ _BLOCK = 1 << 24
 _UNKNOWN = "n/a"
 
 # Whose fields are columns of numbers. All others are text, whatever is in them: a participant called 01 stays 01.
-_NUMBERS = (CandidateNumbers, CountNumbers, EnsembleNumbers, RegionalNumbers, LesionRow, Answer)
+_NUMBERS = (CandidateNumbers, CountNumbers, EnsembleNumbers, RegionalNumbers, FollowedLesion, Answer)
+
+# Those that only tables have; of changes, after what they are of: new_mean.
+_FURTHER = {
+    "member": "int", "mode": "int", "median": "int", "mean": "float", "sd": "float", "p_any": "float",
+    "components": "int", "n_candidates_before": "int", "n_candidates_after": "int", "tolerance_mm": "float",
+    "expected": "float",
+}  # fmt: skip
 
 
 def check_can_write_parquet() -> None:
@@ -66,10 +74,11 @@ def _schema(columns: list[str]) -> Any:
 def _kind(column: str) -> str:
     """The type of a column: int, float, or something else, which is text."""
     plain = column.removesuffix("_calibrated").removesuffix("_conformal")
-    return _kinds().get(plain, "str")
+    of, _, rest = plain.partition("_")
+    return _kinds().get(plain) or (_kinds().get(rest, "str") if of in KINDS else "str")
 
 
 @cache
 def _kinds() -> dict[str, str]:
-    named = {one.name: str(one.type) for kind in _NUMBERS for one in fields(kind)} | {"member": "int"}
+    named = {one.name: str(one.type) for kind in _NUMBERS for one in fields(kind)} | _FURTHER
     return {name: kind.removesuffix(" | None") for name, kind in named.items()}
