@@ -337,16 +337,10 @@ def test_files_of_others_are_never_written_over(tmp_path, capsys):
 
 def test_overwriting_leaves_nothing_of_the_run_before(cohort, tmp_path):
     out = tmp_path / "out"
+    assert main(["count", str(cohort), "-o", str(out), "--quiet", "--save-labels"]) == 0
+    assert main(["count", str(cohort / "scan0.nii.gz"), "-o", str(out), "--quiet", "--overwrite"]) == 0
     left = {path.name for path in out.iterdir()}
     assert left == {"counts.tsv", "lesions.tsv", "run.json", "runs.jsonl", "scan0.json"}
-    assert main(["count", str(cohort / "scan0.nii.gz"), "-o", str(out), "--quiet", "--overwrite"]) == 0
-    assert {path.name for path in out.iterdir()} == {
-        "counts.tsv",
-        "lesions.tsv",
-        "run.json",
-        "runs.jsonl",
-        "scan0.json",
-    }
 
 
 @pytest.mark.parametrize("names", [("s 1", "s_1"), ("run", "ran"), ("A", "a"), ("é", "è")])

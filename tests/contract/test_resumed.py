@@ -184,7 +184,7 @@ class TestManyWaysToRun:
         assert kind.run(maps, tmp_path / "one", "--save-labels") == 0
         assert kind.run(maps, tmp_path / "two", "--save-labels", "-j", 2) == 0
         with distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, host="127.0.0.1",
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", host="127.0.0.1",
             protocol="tcp://",
         ) as cluster:  # fmt: skip
             assert kind.run(maps, tmp_path / "many", "--save-labels", "--cluster", cluster.scheduler_address) == 0

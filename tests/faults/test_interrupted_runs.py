@@ -112,7 +112,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_no_half_file(cohort, tmp_path, 
 def test_a_dask_worker_that_dies_does_not_stop_the_run(cohort, tmp_path):
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
     )
     try:
         killed = []

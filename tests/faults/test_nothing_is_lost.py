@@ -293,7 +293,7 @@ class TestClusters:
         distributed = pytest.importorskip("distributed")
         monkeypatch.setattr("lesioncount.runs.workers._SECONDS_TO_CONNECT", 1)
         with distributed.LocalCluster(
-            n_workers=0, dashboard_address=None, protocol="tcp://", host="127.0.0.1"
+            n_workers=0, dashboard_address="127.0.0.1:0", protocol="tcp://", host="127.0.0.1"
         ) as cluster:
             address = cluster.scheduler_address
             assert main(["count", str(maps), "-o", str(tmp_path / "out"), "--cluster", address, "--quiet"]) == 2
