@@ -1,1 +1,1 @@
-"""Compiled loops: the region sweep and the Poisson-binomial recursion."""
+"""Compiled loops: the region sweep, the merge tree of peaks, and the Poisson-binomial recursion."""

@@ -1,1 +1,1 @@
-"""What a distribution of a count can say: of candidates, of an ensemble, with lesions that left no candidate."""
+"""Step 3: existence probabilities → the distribution of the count; mixtures, extra lesions, totals, tilting."""

@@ -1,4 +1,4 @@
-"""A folder of results: what is counted, and how it is recorded."""
+"""Files → a folder of results: one engine, which counts or compares, here, in processes or on a cluster."""
 
 from lesioncount.cohort.courses import CourseSelection
 from lesioncount.cohort.scans import Selection
