@@ -90,3 +90,14 @@ def test_what_is_equal_is_held_once():
     assert arrived.peak.tolist() == one.peak.tolist()
     changing = CandidateTable.of([0.5], other=[0.1])
     assert changing["risen"] is changing.peak
+
+
+def test_a_table_neither_changes_nor_is_changed_by_the_arrays_that_it_was_made_of():
+    given = np.array([0.5, 0.4])
+    table = CandidateTable.of(given, volume=given)
+    given[0] = 0.1
+    assert table.peak.tolist() == table["volume"].tolist() == [0.5, 0.4]
+    with pytest.raises(ValueError, match="read-only"):
+        table.existence()[0] = 0.1
+    lc.Calibration().existence(given)[0] = 0.2
+    assert given.tolist() == [0.1, 0.4]

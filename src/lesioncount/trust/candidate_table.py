@@ -50,10 +50,10 @@ class CandidateTable:
     Attributes
     ----------
     names : tuple of str
-        Of the columns: ``peak``, always the first; ``saddle`` where candidates touch; of changes between two scans
-        ``other`` and ``risen``; and any further ones.
+        The columns: ``peak``, always the first; ``saddle`` where candidates touch; ``other`` and ``risen`` for changes
+        between two scans; and any further ones.
     values : tuple of array of float64
-        The columns, in the same order, all of the same length.
+        Their values, read-only and all of the same length.
 
     Examples
     --------
@@ -89,9 +89,9 @@ class CandidateTable:
         saddle : array_like of float, optional
             Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
         other : array_like of float, optional
-            Of changes: the probability at the other time where each candidate rises most above it.
+            For changes: the probability at the other time where each candidate rises most above it.
         risen : array_like of float, optional
-            Of changes: the probability of the candidate there. Default: that of its peak.
+            For changes: the probability of the candidate there. Default: the peak.
         **further
             More columns, by name.
         """
@@ -112,7 +112,7 @@ class CandidateTable:
         other: NDArray[np.float64] | None = None,
         risen: NDArray[np.float64] | None = None,
     ) -> Self:
-        """From the candidates of a map, with some of `FEATURES`; of changes, with what the other map says."""
+        """From the candidates of a map, with some of `FEATURES`; for changes, with what the other map says."""
         further = {name: np.asarray(FEATURES[name].of(candidates), dtype=np.float64) for name in _known(features)}
         return cls._of_columns(candidates.peak_probability, candidates.saddle_probability, other, risen, **further)
 
@@ -157,6 +157,8 @@ class CandidateTable:
             columns["other"] = other
             columns["risen"] = peak if risen is None else np.maximum(risen, columns.get("saddle", 0.0))
         columns |= further
+        for column in columns.values():
+            column.flags.writeable = False  # what is computed from a table may be one of its columns
         return cls(tuple(columns), tuple(columns.values()))
 
     def __len__(self) -> int:
@@ -218,7 +220,7 @@ class CandidateTable:
         return found
 
     def existence(self, counted: Counted = "lesions", coupling: float = DEFAULT_COUPLING) -> NDArray[np.float64]:
-        """The probability of each candidate as the maps have it: to be a lesion; or of changes, to be one of those."""
+        """The uncorrected probability of each candidate: that it is a lesion, or a change of this kind."""
         own = self.peak - self.saddle if self.touches else self.peak
         if not self.is_of_changes:
             return own
