@@ -13,8 +13,8 @@ from lesioncount.runs import compare_batch
 pytest.importorskip("matplotlib", reason="needs the extra [report]")
 pytest.importorskip("jinja2", reason="needs the extra [report]")
 
-from lesioncount.report import CourseSectionWriter, write_changes_page
-from lesioncount.report.change_page import FEW_PATIENTS
+from lesioncount.report import SectionWriter, write_report
+from lesioncount.report.page import FEW
 
 N_PATIENTS = 4
 
@@ -22,7 +22,7 @@ N_PATIENTS = 4
 @pytest.fixture
 def many(monkeypatch):
     """Three patients are many, so that tests take no time."""
-    monkeypatch.setattr("lesioncount.report.change_page.FEW_PATIENTS", 3)
+    monkeypatch.setattr("lesioncount.report.page.FEW", 3)
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ def section(out, patient):
 
 def drawn_by(results):
     drawn = []
-    write_changes_page(results, progress=lambda done, total: drawn.append((done, total)))
+    write_report(results, progress=lambda done, total: drawn.append((done, total)))
     return drawn
 
 
 def test_up_to_forty_patients_are_one_file():
-    assert FEW_PATIENTS == 40
+    assert FEW == 40
 
 
 @pytest.mark.usefixtures("many")
 def test_every_patient_has_a_section_of_its_own(maps, out):
-    page = Page(write_changes_page(compared(maps, out)).read_text("utf-8"))
+    page = Page(write_report(compared(maps, out)).read_text("utf-8"))
     assert {path.name for path in (out / "changes").iterdir()} == {f"p{i}.js" for i in range(N_PATIENTS)}
     assert not page.all("details")
     assert "files in the folder changes beside this page" in page.text
@@ -72,7 +72,7 @@ def test_every_patient_has_a_section_of_its_own(maps, out):
 
 @pytest.mark.usefixtures("many")
 def test_pictures_are_made_while_maps_are_compared(maps, out):
-    results = compared(maps, out, show=CourseSectionWriter(), jobs=2)
+    results = compared(maps, out, show=SectionWriter(), jobs=2)
     for path in maps.glob("*/*.nii.gz"):
         path.unlink()
     assert drawn_by(results) == []
@@ -80,11 +80,11 @@ def test_pictures_are_made_while_maps_are_compared(maps, out):
 
 
 def test_one_page_takes_the_pictures_that_were_made_while_comparing(maps, out):
-    results = compared(maps, out, show=CourseSectionWriter())
+    results = compared(maps, out, show=SectionWriter())
     assert (out / "changes").is_dir()
     for path in maps.glob("*/*.nii.gz"):
         path.unlink()
-    page = Page(write_changes_page(results).read_text("utf-8"))
+    page = Page(write_report(results).read_text("utf-8"))
     assert len(page.all("article")) == 2 * N_PATIENTS
     assert not (out / "changes").exists()
 
@@ -99,12 +99,32 @@ def test_only_what_changed_is_drawn_again(maps, out):
 
 
 @pytest.mark.usefixtures("many")
+def test_page_of_a_folder_in_which_nothing_changed_stays_as_it_is(maps, out):
+    page = write_report(compared(maps, out))
+    before = page.stat().st_mtime_ns
+    assert write_report(out) == page
+    assert page.stat().st_mtime_ns == before
+    (out / "changes" / "p1.js").unlink()
+    write_report(out)
+    assert section(out, "p1")["scan"] == "p1"
+
+
+@pytest.mark.usefixtures("many")
+def test_rows_say_in_which_folder_their_sections_are(maps, out, monkeypatch):
+    monkeypatch.setattr("lesioncount.results.record_files.MANY_SCANS", 3)
+    page = Page(write_report(compared(maps, out, show=SectionWriter())).read_text("utf-8"))
+    rows = [row for row in page.all("tr") if "data-name" in row]
+    assert len(rows) == N_PATIENTS
+    assert all((out / "changes" / row["data-shard"] / f"{row['data-name']}.js").is_file() for row in rows)
+
+
+@pytest.mark.usefixtures("many")
 def test_pictures_of_another_run_are_never_shown(maps, out):
     """Of a run that was stopped, sections may be left: those that do not belong to the records are made again."""
-    compared(maps, out, show=CourseSectionWriter())
+    compared(maps, out, show=SectionWriter())
     stale = (out / "changes" / "p1.js").read_bytes()
     save_pair(maps, "p1", {}, {NEW: 0.99})
-    results = compared(maps, out, resume=True, show=CourseSectionWriter())
+    results = compared(maps, out, resume=True, show=SectionWriter())
     right = (out / "changes" / "p1.js").read_bytes()
     assert right != stale
     (out / "changes" / "p1.js").write_bytes(stale)
@@ -113,7 +133,7 @@ def test_pictures_of_another_run_are_never_shown(maps, out):
 
 
 def test_overwriting_removes_a_page_that_is_not_made_again(maps, out):
-    write_changes_page(compared(maps, out))
+    write_report(compared(maps, out))
     assert (out / "changes.html").exists()
     compared(maps, out, overwrite=True)
     assert not (out / "changes.html").exists()
@@ -121,7 +141,7 @@ def test_overwriting_removes_a_page_that_is_not_made_again(maps, out):
 
 @pytest.mark.usefixtures("many")
 def test_overwriting_removes_the_page_also_if_it_is_interrupted(maps, out):
-    write_changes_page(compared(maps, out))
+    write_report(compared(maps, out))
     (out / "changes" / "mine.js").write_text("// a script of my own\n")
 
     def stop(*_):
@@ -135,10 +155,10 @@ def test_overwriting_removes_the_page_also_if_it_is_interrupted(maps, out):
 @pytest.mark.usefixtures("many")
 def test_sections_of_patients_that_are_no_longer_there_go(maps, out):
     save_pair(maps, "p9", {}, {NEW: 0.9})
-    write_changes_page(compared(maps, out))
+    write_report(compared(maps, out))
     for path in maps.glob("*/p9.nii.gz"):
         path.unlink()
-    write_changes_page(compared(maps, out, overwrite=True))
+    write_report(compared(maps, out, overwrite=True))
     assert {path.stem for path in (out / "changes").iterdir()} == {f"p{i}" for i in range(N_PATIENTS)}
 
 
@@ -146,9 +166,9 @@ def test_sections_of_patients_that_are_no_longer_there_go(maps, out):
 def test_section_that_somebody_changed_is_not_replaced(maps, out):
     (out / "changes").mkdir(parents=True)
     (out / "changes" / "p0.js").write_text("mine")
-    results = compared(maps, out, show=CourseSectionWriter())
+    results = compared(maps, out, show=SectionWriter())
     with pytest.raises(MapFileError, match=r"p0\.js is not a result of an earlier run"):
-        write_changes_page(results)
+        write_report(results)
     assert (out / "changes" / "p0.js").read_text() == "mine"
 
 
@@ -156,4 +176,4 @@ def test_record_that_is_gone_while_the_page_is_made(maps, out):
     results = compared(maps, out)
     (out / "p1.json").unlink()
     with pytest.raises(MapFileError, match=r"p1\.json is not there"):
-        write_changes_page(results)
+        write_report(results)

@@ -8,7 +8,7 @@ from lesioncount.runs import compare_batch
 pytest.importorskip("matplotlib", reason="needs the extra [report]")
 pytest.importorskip("jinja2", reason="needs the extra [report]")
 
-from lesioncount.report import CourseSectionWriter, write_changes_page
+from lesioncount.report import SectionWriter, write_report
 
 N_PATIENTS = 55
 
@@ -24,9 +24,7 @@ def pages(tmp_path_factory):
             save_course(maps, f"{patient:03}", {OLD: 0.9, GONE: peak}, {OLD: 0.9, NEW: peak}, {OLD: 0.9, NEW: peak})
         save_course(maps, "999", {}, {})
         (maps / "sub-999_ses-02_probseg.nii.gz").write_bytes(b"no map")
-        found[kind] = write_changes_page(
-            compare_batch([maps], folder / f"{kind}-out", show=CourseSectionWriter())
-        ).as_uri()
+        found[kind] = write_report(compare_batch([maps], folder / f"{kind}-out", show=SectionWriter())).as_uri()
     return found
 
 

@@ -21,7 +21,7 @@ from lesioncount.trust.fitting.evidence import ConformalFit
 pytest.importorskip("matplotlib", reason="needs the extra [report]")
 pytest.importorskip("jinja2", reason="needs the extra [report]")
 
-from lesioncount.report import CourseSectionWriter, write_changes_page
+from lesioncount.report import SectionWriter, write_report
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def compared(maps, out, *, show=None, mask=None, **settings):
 
 
 def page_of(maps, out, *, images=None, **options):
-    return Page(write_changes_page(compared(maps, out, **options), images=images).read_text("utf-8"))
+    return Page(write_report(compared(maps, out, **options), images=images).read_text("utf-8"))
 
 
 def cards(page):
@@ -221,7 +221,7 @@ def test_notes_and_warnings_are_at_the_top_at_the_pair_and_in_the_table(tmp_path
 
 def test_three_sessions_are_shown_through_time(tmp_path, out):
     save_course(tmp_path / "maps", "01", {OLD: 0.9}, {OLD: 0.8, NEW: 0.7}, {NEW: 0.9})
-    page = Page(write_changes_page(compare_batch([tmp_path / "maps"], out)).read_text("utf-8"))
+    page = Page(write_report(compare_batch([tmp_path / "maps"], out)).read_text("utf-8"))
     assert [row["data-name"] for row in page.all("tr") if "data-name" in row] == ["sub-01", "sub-01"]
     assert "From ses-01 to ses-02" in page.text
     assert "From ses-02 to ses-03" in page.text
@@ -242,7 +242,7 @@ def test_three_folders_are_three_times(tmp_path, out):
     for time in ("one", "two", "three"):
         save(tmp_path / time / "a.nii.gz", bumps({OLD: 0.9}))
     results = compare_batch([tmp_path / "one", tmp_path / "two", tmp_path / "three"], out)
-    assert "From time 2 to time 3" in Page(write_changes_page(results).read_text("utf-8")).text
+    assert "From time 2 to time 3" in Page(write_report(results).read_text("utf-8")).text
 
 
 def test_map_without_place_has_no_sides_and_no_volumes(tmp_path, out):
@@ -250,7 +250,7 @@ def test_map_without_place_has_no_sides_and_no_volumes(tmp_path, out):
         (tmp_path / time).mkdir()
         np.save(tmp_path / time / "a.npy", bumps(peaks, (40, 36)))
     results = compare_batch([tmp_path / time for time in ("before", "after", "later")], out)
-    page = Page(write_changes_page(results).read_text("utf-8"))
+    page = Page(write_report(results).read_text("utf-8"))
     assert "patient's right" not in page.text
     assert "RAS mm 33" not in page.text
     assert "It is not known which side is which" in page.text
@@ -327,11 +327,11 @@ def test_pictures_made_while_comparing_are_those_made_later(maps, out, tmp_path,
     selection = CourseSelection()
     selection = replace(selection, selection=replace(selection.selection, images=images))
     inputs, drawn = [maps / "before", maps / "after"], []
-    results = compare_batch(inputs, out, selection=selection, show=CourseSectionWriter(images))
-    now = write_changes_page(results, images=images, progress=lambda done, _: drawn.append(done)).read_text("utf-8")
+    results = compare_batch(inputs, out, selection=selection, show=SectionWriter(images))
+    now = write_report(results, images=images, progress=lambda done, _: drawn.append(done)).read_text("utf-8")
     assert drawn == []
     compare_batch(inputs, tmp_path / "later")
-    later = write_changes_page(tmp_path / "later", images=images).read_text("utf-8")
+    later = write_report(tmp_path / "later", images=images).read_text("utf-8")
     body = re.compile("<main>.*</main>", re.DOTALL)
     assert body.search(now)[0] == body.search(later)[0]
 
@@ -339,7 +339,7 @@ def test_pictures_made_while_comparing_are_those_made_later(maps, out, tmp_path,
 def test_map_that_is_gone_leaves_the_numbers(maps, out):
     results = compared(maps, out)
     (maps / "before" / "a.nii.gz").unlink()
-    page = Page(write_changes_page(results).read_text("utf-8"))
+    page = Page(write_report(results).read_text("utf-8"))
     assert "No pictures, because the maps can no longer be read as they were compared" in page.text
     assert "1 patient could not be shown as requested" in page.text
     assert cards(page) == ["Lesion 1"]  # of the other patient
@@ -350,11 +350,11 @@ def test_map_or_mask_that_changed_is_not_shown(maps, out):
     mask = save(maps.parent / "mask.nii.gz", np.ones(SHAPE, np.uint8))
     results = compared(maps, out, mask=mask)
     save(maps / "after" / "a.nii.gz", bumps({OLD: 0.9, NEW: 0.7}))
-    page = Page(write_changes_page(results).read_text("utf-8"))
+    page = Page(write_report(results).read_text("utf-8"))
     assert page.text.count("No pictures, because") == 1
     save(mask, np.ones(SHAPE, np.float32))
     (out / "changes.html").unlink()
-    page = Page(write_changes_page(results).read_text("utf-8"))
+    page = Page(write_report(results).read_text("utf-8"))
     assert page.text.count("or its mask has changed. Compare again.") == 2
 
 
@@ -371,7 +371,7 @@ def test_lesions_beyond_a_few_hundred_are_left_to_the_table(tmp_path, out):
     for time in ("before", "after", "later"):
         save(tmp_path / time / "a.nii.gz", probabilities if time == "after" else 0 * probabilities, np.eye(4))
     results = compare_batch([tmp_path / time for time in ("before", "after", "later")], out)
-    page = Page(write_changes_page(results).read_text("utf-8"))
+    page = Page(write_report(results).read_text("utf-8"))
     assert page.text.count("184 more lesions, less probably new or gone than these, are not shown") == 2
     assert "184 more are in lineages.tsv" in page.text
     assert len(page.all("article")) == 10
@@ -388,7 +388,7 @@ def test_names_notes_and_errors_cannot_become_markup(maps, out):
     run["patients"][1]["error"] = "<img src=e>"
     run["alone"] = ["<i id=alone>"]
     (out / "run.json").write_text(json.dumps(run), "utf-8")
-    page = Page(write_changes_page(out).read_text("utf-8"))
+    page = Page(write_report(out).read_text("utf-8"))
     assert len(page.all("script")) == 1  # ours
     assert not page.all("img")
     assert not page.all("b", id="w")
@@ -406,7 +406,7 @@ def test_name_that_leads_out_of_the_folder_is_refused(maps, out):
     run["patients"][0]["patient"] = "../a"
     (out / "run.json").write_text(json.dumps(run), "utf-8")
     with pytest.raises(MapFileError, match=r"leads out of .* Compare again"):
-        write_changes_page(out)
+        write_report(out)
 
 
 def test_footer_says_that_it_is_no_diagnosis(maps, out):
@@ -449,8 +449,8 @@ def test_report_without_the_extra_fails_before_anything_is_compared(maps, out):
 
 def test_same_results_give_the_same_page_which_is_not_written_again(maps, out):
     results = compared(maps, out)
-    first = write_changes_page(results).stat().st_mtime_ns
-    assert write_changes_page(read_changes(out)).stat().st_mtime_ns == first
+    first = write_report(results).stat().st_mtime_ns
+    assert write_report(read_changes(out)).stat().st_mtime_ns == first
 
 
 def test_interrupted_run_says_so(maps, out):
@@ -458,4 +458,4 @@ def test_interrupted_run_says_so(maps, out):
     run = json.loads((out / "run.json").read_text("utf-8"))
     run["run"]["status"] = "interrupted"
     (out / "run.json").write_text(json.dumps(run), "utf-8")
-    assert "The run was interrupted" in write_changes_page(out).read_text("utf-8")
+    assert "The run was interrupted" in write_report(out).read_text("utf-8")

@@ -14,7 +14,7 @@ pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: 
 
 from lesioncount.assess.beside_truth import TruthOptions
 from lesioncount.assess.evaluation import evaluate
-from lesioncount.report import write_changes_page, write_report
+from lesioncount.report import write_report
 from lesioncount.report.evaluation import write_evaluation_page
 from lesioncount.runs import compare_batch, count_batch
 from lesioncount_reproduction.experiments.results_page import write_page
@@ -34,7 +34,7 @@ def pages(tmp_path_factory):
     evaluate(folder / "out", folder / "evaluated", TruthOptions(table=folder / "truth.csv"), counts_only=True)
     changes = compare_batch([folder / "maps", folder / "maps"], folder / "changed")
     paths = [
-        write_changes_page(changes),
+        write_report(changes),
         write_report(results),
         write_evaluation_page(folder / "evaluated"),
         write_page(folder, []),

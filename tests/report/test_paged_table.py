@@ -91,7 +91,7 @@ def test_rows_go_when_scans_are_few(out, tmp_path, monkeypatch):
     (tmp_path / "out" / "report.html").unlink()
     write_report(tmp_path / "out")
     assert not list((tmp_path / "out" / "report" / "table").iterdir())
-    monkeypatch.setattr("lesioncount.report.page.FEW_SCANS", 1000)
+    monkeypatch.setattr("lesioncount.report.page.FEW", 1000)
     (tmp_path / "out" / "report.html").unlink()
     write_report(tmp_path / "out")
     assert not (tmp_path / "out" / "report").exists()

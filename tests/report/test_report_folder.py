@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from lesioncount.report import SectionWriter, write_report
-from lesioncount.report.page import FEW_SCANS
+from lesioncount.report.page import FEW
 
 N_SCANS = 5
 
@@ -24,7 +24,7 @@ N_SCANS = 5
 @pytest.fixture
 def many(monkeypatch):
     """Three scans are many, so that tests take no time."""
-    monkeypatch.setattr("lesioncount.report.page.FEW_SCANS", 3)
+    monkeypatch.setattr("lesioncount.report.page.FEW", 3)
 
 
 @pytest.fixture
@@ -56,15 +56,15 @@ def times(out):
 
 
 def test_up_to_forty_scans_are_one_file(maps, out):
-    for scan in range(N_SCANS, FEW_SCANS):
+    for scan in range(N_SCANS, FEW):
         save(maps / f"sub-{scan}.nii.gz", 0.5)
     assert main(["count", str(maps), "-o", str(out), "--report", "--quiet"]) == 0
     page = Page((out / "report.html").read_text("utf-8"))
-    assert len(page.all("details")) == FEW_SCANS == 40
+    assert len(page.all("details")) == FEW == 40
     assert not (out / "report").exists()
     save(maps / "one-more.nii.gz", 0.5)
     assert main(["count", str(maps), "-o", str(out), "--report", "--resume", "--quiet"]) == 0
-    assert len(list((out / "report").iterdir())) == FEW_SCANS + 1
+    assert len(list((out / "report").iterdir())) == FEW + 1
 
 
 @pytest.mark.usefixtures("many")

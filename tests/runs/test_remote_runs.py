@@ -141,9 +141,9 @@ def test_images_of_a_page_of_changes_may_live_elsewhere(bucket, scan, tmp_path, 
     assert main([*command, *images, "--resume"]) == 0
     assert (tmp_path / "out" / "changes.html").read_text("utf-8") == page
     if maps == "here":  # else they are fetched only while they are compared
-        from lesioncount.report import write_changes_page
+        from lesioncount.report import write_report
 
-        again = write_changes_page(out, images="s3://scans/images/{folder}/sub-1_FLAIR.nii.gz")
+        again = write_report(out, images="s3://scans/images/{folder}/sub-1_FLAIR.nii.gz")
         assert "Shown on the images." in again.read_text("utf-8")
 
 

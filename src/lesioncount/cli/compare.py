@@ -44,10 +44,10 @@ def run(options: argparse.Namespace) -> int:
 
     show = None
     if options.report:
-        from lesioncount.report import CourseSectionWriter, check_can_report
+        from lesioncount.report import SectionWriter, check_can_report
 
         check_can_report()  # before anything is compared
-        show = CourseSectionWriter(options.images)
+        show = SectionWriter(options.images)
     with (
         ended_by_signals(),
         progress_on(
@@ -86,10 +86,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
     from lesioncount.cli.progress import report_progress_on
-    from lesioncount.report import write_changes_page
+    from lesioncount.report import write_report
 
     with report_progress_on(sys.stderr, quiet=options.quiet) as sections:
-        page = write_changes_page(
+        page = write_report(
             results,
             images=options.images,
             images_suffix=options.images_suffix,

@@ -1,135 +1,65 @@
-"""A folder of comparisons → ``changes.html``: one file that needs nothing else, or of many a folder beside it."""
+"""The page of comparisons, ``changes.html``: all pairs, each patient, and single lesions at both times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from lesioncount.cohort.images import session_images
+from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
-from lesioncount.files.remote_path import to_path
-from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.course_labels import SECTIONS
-from lesioncount.report.change_section_files import images_of, make_sections, sections_in
-from lesioncount.report.section_folder import Progress, fingerprint_of, is_written
+from lesioncount.report.change_sections import section_text
+from lesioncount.report.page_kind import Image, PageKind
 from lesioncount.report.sections import SectionText
-from lesioncount.report.templates import check_can_report, template
 from lesioncount.results.count_warnings import in_general
-from lesioncount.results.course_record import CourseRecord
+from lesioncount.results.course_record import CourseRecord, read_course
+from lesioncount.results.course_results import ChangeResults, ChangeRun, find_change_run, read_changes
 from lesioncount.results.course_settings import KINDS
-from lesioncount.runs import ChangeResults, read_changes
-from lesioncount.runs.compare import Comparing
+from lesioncount.results.run_file import RunScan
+from lesioncount.results.scan_count import CourseMaps
 from lesioncount.trust.candidate_table import Counted
-from lesioncount.version import __version__
-
-# Up to so many patients, everything is one page, which can be sent by mail. With more, a browser would be slow to open
-# it, so that sections are files of their own, loaded when they are opened.
-FEW_PATIENTS = 40
-
-# From so many patients on, sections are closed until they are asked for, but for the first ones.
-_MANY_PATIENTS, _OPEN_OF_MANY = 6, 3
-
-# Rows of the table that are laid out at first: a few screens. The others are there, to be searched and sorted.
-_ROWS_AT_ONCE = 100
 
 
-def write_changes_page(
-    results: ChangeResults | str | Path,
-    *,
-    images: str | Path | None = None,
-    images_suffix: str = "",
-    jobs: int = 1,
-    progress: Progress | None = None,
-) -> Path:
-    """Write a page that shows what has changed: all pairs, each patient, and single lesions at both times.
-
-    Of more than `FEW_PATIENTS` patients, sections are files in the folder ``changes``, beside the page. What is there
-    and right is kept: sections that `CourseSectionWriter` made while comparing, and everything if nothing has changed.
-
-    Parameters
-    ----------
-    results : ChangeResults or path
-        What `compare_batch` returned, or the folder it wrote to.
-    images : path, optional
-        What to show behind the candidates: a folder with an image for each map, of the same name or the same BIDS
-        entities; a pattern such as ``flair/{participant}_{session}_FLAIR.nii.gz``; or one image for all. It must lie
-        on the grid of its map, or of the last map of the patient. Default: the maps themselves.
-    images_suffix : str
-        What the name of an image adds to that of its map, or has in place of its last part.
-    jobs : int, default 1
-        Number of processes that make sections.
-    progress : callable, optional
-        Called with the number of sections made, and of those that must be.
-
-    Returns
-    -------
-    Path
-        Of the page, ``changes.html`` in the folder of the results.
-    """
-    check_can_report()
-    results = results if isinstance(results, ChangeResults) else read_changes(results)
-    folder, in_folder = OutputFolder(results.out), len(results.courses) > FEW_PATIENTS
-    files = sections_in(folder)
-    shown = images_of(results, None if images is None else to_path(images), suffix=images_suffix)
-    keys = files.keys(shown)
-    there, fingerprint = files.noted(keys), _fingerprint(results, keys)
-    if not is_written(folder, Comparing.page, fingerprint) or (in_folder and len(there) < len(keys)):
-        missing = [name for name in keys if name not in there]
-        made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
-        if in_folder:
-            files.write(made, keys)
-            text = _rendered(results, None, fingerprint, files.noted(keys))
-        else:
-            sections = {name: files.read(name) for name in there} | dict(made)
-            text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
-        folder.write_text(Comparing.page, text)
-    files.remove(but=keys if in_folder else None)
-    return results.out / Comparing.page
+def _listed_in(run: ChangeRun) -> list[RunScan]:
+    """All patients of a run."""
+    compared = frozenset(run.compared)
+    return [RunScan(name, "ok" if name in compared else "failed", error) for name, error in run.courses.items()]
 
 
-def _fingerprint(results: ChangeResults, keys: Mapping[str, str]) -> str:
-    """What the page depends on: the run, what became of its patients, and their sections."""
-    run = results.run
-    of_run = (run.started[:10], run.status, dict(run.versions), run.compared_with.to_dict(), run.alone)
-    return fingerprint_of(of_run, [(one.name, one.error, keys.get(one.name)) for one in results.courses])
+def _images(results: ChangeResults, where: Path, suffix: str) -> dict[str, tuple[Path | None, ...]]:
+    """The image of each session of each patient who was compared."""
+    # Those that failed belong to the folders in which images are looked for, too.
+    courses = (*results.compared, *results.failed)
+    files = [[one.files for one in own.sessions] or [FileFacts(path) for path in own.paths] for own in courses]
+    found = session_images(files, where, suffix=suffix)
+    return {one.name: own for one, own in zip(courses, found, strict=True) if one.is_compared}
 
 
-def _rendered(
-    results: ChangeResults, sections: Mapping[str, SectionText] | None, fingerprint: str, has_note: Mapping[str, bool]
-) -> str:
-    """The page, with its sections, or without them if they are files of their own."""
-    courses = sorted(results.compared, key=lambda one: -_to_tell(one))
-    anchors = {course.name: f"patient-{number}" for number, course in enumerate(results.courses, start=1)}
-    in_folder, n_pairs = sections is None, sum(len(course.pairs) for course in courses)
-    text: str = template("changes.html.j2").render(
-        results=results,
-        kinds=KINDS,
-        with_=results.run.compared_with,
-        anchors=anchors,
-        fingerprint=fingerprint,
-        in_folder=in_folder,
-        folder=SECTIONS,
-        rows_at_once=_ROWS_AT_ONCE if in_folder else n_pairs + len(results.failed),
-        n_pairs=n_pairs,
-        shown=[(course, None if sections is None else sections[course.name]) for course in courses],
-        without_pictures=[course for course in courses if has_note[course.name]],
-        notes=_about(results.compared, lambda course: course.notes),
-        warnings=_about(results.compared, _warnings),
-        guaranteed={kind for kind in KINDS if _is_guaranteed(results, kind)},
-        tolerances=_tolerances(results),
-        totals=_totals(results),
-        n_open=len(courses) if len(courses) <= _MANY_PATIENTS else _OPEN_OF_MANY,
-        version=__version__,
-        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
-    )
-    return text
+def _section(record: CourseRecord, images: Sequence[Image], maps: CourseMaps | None) -> SectionText:
+    return section_text(record, images or (None,) * len(record.sessions), maps)
 
 
 def _to_tell(course: CourseRecord) -> float:
     """How many lesions are expected to have come or gone: patients with more of them come first."""
     numbers = [pair.counts[kind].numbers.best for pair in course.pairs for kind in ("new", "gone")]
     return sum(one.count_mean for one in numbers)
+
+
+def _content(results: ChangeResults, courses: Sequence[CourseRecord], anchors: Mapping[str, str]) -> dict[str, Any]:
+    """All pairs together."""
+    return {
+        "first": anchors[courses[0].name] if courses else None,
+        "kinds": KINDS,
+        "with_": results.run.compared_with,
+        "n_pairs": sum(len(course.pairs) for course in courses),
+        "warnings": _about(results.compared, lambda course: course.notes) | _about(results.compared, _warnings),
+        "guaranteed": {kind for kind in KINDS if _is_guaranteed(results, kind)},
+        "tolerances": _tolerances(results),
+        "totals": _totals(results),
+    }
 
 
 def _about(
@@ -162,3 +92,27 @@ def _totals(results: ChangeResults) -> dict[Counted, CountDistribution]:
     """The number of new, gone and persisting lesions of all pairs together; none without pairs."""
     found = {kind: list(results.distributions(kind).values()) for kind in KINDS}
     return {kind: SumOfCounts(members) for kind, members in found.items() if members}
+
+
+# The page of ``lesioncount compare``.
+CHANGES = PageKind(
+    folder=SECTIONS,
+    template="change_page.html.j2",
+    section_templates=("change_section.html.j2", "change_summary.html.j2", "numbers.html.j2"),
+    what="patient",
+    again="Compare again.",
+    no_image="shown on the map, because there is no image of it",
+    many=6,
+    has_parts=False,
+    takes=(ChangeResults, CourseRecord),
+    find_run=find_change_run,
+    read=read_changes,
+    listed_in=_listed_in,
+    listed=lambda results: results.courses,
+    about=lambda run: (run.compared_with.to_dict(), run.alone),
+    images=_images,
+    record=read_course,
+    section=_section,
+    interest=_to_tell,
+    content=_content,
+)

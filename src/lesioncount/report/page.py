@@ -1,70 +1,69 @@
-"""A folder of results → ``report.html``: one file that needs nothing else, or of many scans a folder beside it."""
+"""A folder of results → ``report.html`` or ``changes.html``: one file that needs nothing else, or with a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
-from lesioncount.cohort.pairing import pair, paired_scan
-from lesioncount.errors import MapFileError
+from lesioncount.cohort.courses import Course
+from lesioncount.cohort.item import ScanFiles
+from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.label_maps import REPORT
-from lesioncount.report.figures import histogram, overview
-from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
-from lesioncount.report.section_files import image_or_why, make_sections, sections_in
-from lesioncount.report.section_folder import Progress, fingerprint_of, is_written
+from lesioncount.report.change_page import CHANGES
+from lesioncount.report.count_page import COUNTS
+from lesioncount.report.page_kind import Image, PageKind
+from lesioncount.report.section_folder import SectionFolder, fingerprint_of, is_written
 from lesioncount.report.sections import SectionText
-from lesioncount.report.table_parts import anchors_of, has_rows, n_parts, shards_of, write_rows
+from lesioncount.report.table_parts import ROWS_AT_ONCE, has_rows, write_rows
 from lesioncount.report.templates import check_can_report, template
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.results import RunResults, read_results
-from lesioncount.results.run_file import Run, RunScan, find_run
-from lesioncount.results.scan_numbers import MIN_BETWEEN_VARIANCE
-from lesioncount.trust.calibration import Calibration
+from lesioncount.results.course_record import CourseRecord
+from lesioncount.results.record import ScanRecord
+from lesioncount.results.record_files import is_sharded, no_record, shard_of
+from lesioncount.results.scan_count import CourseMaps, ScanCount
+from lesioncount.runs import ChangeResults, RunResults
+from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
 
-# Probabilities whose correction says what a calibration does: an open question, and one that a map takes as settled.
-_OPEN, _SETTLED = 0.5, 0.9
+# Up to so many scans or patients, everything is one page, which can be sent by mail: some megabytes. With more, a
+# browser would be slow to open it, so that sections are files of their own, loaded when they are opened.
+FEW = 40
 
-# A rate of extra lesions that a fit leaves where there are none.
-_NEXT_TO_NONE = 0.05
+# Sections that are open where there are many.
+_OPEN_OF_MANY = 3
 
-# Up to so many scans, everything is one page, which can be sent by mail: some megabytes, an overview with all names.
-# With more, a browser would be slow to open it, so that sections are files of their own, loaded when they are opened.
-FEW_SCANS = 40
+Progress = Callable[[int, int], None]
 
-# From so many scans on, sections are closed until they are asked for, but for the first ones.
-_MANY_SCANS, _OPEN_OF_MANY = 12, 3
-
-# Rows of the table that are laid out at first: a few screens. The others are there, to be searched and sorted.
-_ROWS_AT_ONCE = 100
-
-_PAGE = f"{REPORT}.html"
+_KINDS: tuple[PageKind, ...] = (COUNTS, CHANGES)
 
 
 def write_report(
-    results: RunResults | str | Path,
+    results: RunResults | ChangeResults | str | Path,
     *,
     images: str | Path | None = None,
     images_suffix: str = "",
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Path:
-    """Write a page that shows the results of a run: the cohort, each scan, and its candidates in their places.
+    """Write a page that shows the results of a run: the whole cohort, each scan or patient, and single lesions.
 
-    Of more than `FEW_SCANS` scans, sections are files in the folder ``report``, beside the page. What is there and
-    right is kept: sections that `SectionWriter` made while counting, and everything if nothing has changed.
+    Of more than 40 scans or patients, sections are files in a folder beside the page, of the same name. What is there
+    and right is kept: sections that `SectionWriter` made during the run, and everything if nothing has changed.
 
     Parameters
     ----------
-    results : RunResults or path
-        What `count_batch` returned, or the folder it wrote to.
+    results : RunResults, ChangeResults or path
+        What `count_batch` or `compare_batch` returned, or the folder it wrote to.
     images : path, optional
         What to show behind the candidates: a folder with an image for each map, of the same name or the same BIDS
         entities; a pattern such as ``flair/{participant}_{session}_FLAIR.nii.gz``; or one image for all. It must lie
-        on the grid of the map. Default: the map itself.
+        on the grid of its map, or, where times are compared, of the last map of the patient. Default: the map itself.
     images_suffix : str
         What the name of an image adds to that of its map, or has in place of its last part.
     jobs : int, default 1
@@ -75,123 +74,210 @@ def write_report(
     Returns
     -------
     Path
-        Of the page, ``report.html`` in the folder of the results.
+        Of the page, ``report.html`` or ``changes.html`` in the folder of the results.
     """
     check_can_report()
-    out = results.out if isinstance(results, RunResults) else Path(results)
-    folder = OutputFolder(out)
-    files = sections_in(folder)
+    if not isinstance(results, str | Path):
+        return _written(results, images, images_suffix, jobs, progress)
+    out = Path(results)
+    runs = ((kind, kind.find_run(out)) for kind in _KINDS)
+    kind, run = next((one for one in runs if one[1] is not None), (_KINDS[0], None))
     # That nothing has changed is known without a look into the records, which takes seconds.
-    if images is None and (shown_run := _shown_run(folder)) is not None:
-        if len(shown_run.scans) <= FEW_SCANS:
-            files.remove()  # of scans that were counted again, with the same result
-        return out / _PAGE
-    results = results if isinstance(results, RunResults) else read_results(out)
-    shown = {} if images is None else images_of(results, to_path(images), suffix=images_suffix)
-    keys = files.keys({scan.name: [shown.get(scan.name)] for scan in results.counted})
-    in_folder = len(results.scans) > FEW_SCANS
-    there, fingerprint = files.noted(keys), _fingerprint(results.run, results.scans, keys)
-    is_whole = not in_folder or (len(there) == len(keys) and has_rows(out, len(results.scans)))
-    if not (is_whole and is_written(folder, _PAGE, fingerprint)):
-        missing = {name: key for name, key in keys.items() if name not in there}
-        made = make_sections(results, shown, missing, jobs=jobs, progress=progress)
-        if in_folder:
-            files.write(made, missing)
-            write_rows(folder, results)
-            text = _rendered(results, None, fingerprint, files.noted(keys))
+    if images is None and run is not None:
+        page = _Page(kind, OutputFolder(out), run, kind.listed_in(run))
+        with suppress(MapFileError):  # of a record that is gone
+            if page.is_right:
+                return page.tidied()
+    return _written(kind.read(out), images, images_suffix, jobs, progress)
+
+
+def _written(
+    results: RunResults | ChangeResults, images: str | Path | None, suffix: str, jobs: int, progress: Progress | None
+) -> Path:
+    kind, shown = _kind_of(results), {}
+    if images is not None:
+        where = to_path(images)
+        found = kind.images(results, where, suffix)
+        shown = {name: _or_why(own, where, kind) for name, own in found.items()}
+    page = _Page(kind, OutputFolder(results.out), results.run, kind.listed(results), shown)
+    if not page.is_right:
+        page.write(results, jobs=jobs, progress=progress)
+    return page.tidied()
+
+
+@dataclass(frozen=True)
+class SectionWriter:
+    """Writes the section of each scan or patient while maps are at hand: ``show`` of `count_batch`, `compare_batch`.
+
+    Attributes
+    ----------
+    images : Path, optional
+        Where images were looked for.
+    """
+
+    images: Path | None = None
+
+    def __call__(
+        self,
+        folder: OutputFolder,
+        item: ScanFiles | Course,
+        record: ScanRecord | CourseRecord,
+        found: ScanCount | CourseMaps,
+    ) -> None:
+        """Write a section; what goes wrong shows when the page finds none, and makes it."""
+        kind = _kind_of(record)
+        sections = SectionFolder(folder, kind)
+        own = () if self.images is None else _or_why([scan.image for scan in item.scans], self.images, kind)
+        try:
+            key = sections.key(item.name, own)
+            sections.write([(item.name, kind.section(record, own, found))], {item.name: key})
+        except (LesionCountError, OSError, MemoryError, ValueError):
+            return
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A page that shows a run.
+
+    Attributes
+    ----------
+    kind : PageKind
+    folder : OutputFolder
+    run : Run or ChangeRun
+    entries : sequence
+        All that it lists.
+    images : mapping of str to sequence of path or text
+        What each is drawn on, or why not; nothing where no images were asked for.
+    """
+
+    kind: PageKind
+    folder: OutputFolder
+    run: Any
+    entries: Sequence[Any]
+    images: Mapping[str, Sequence[Image]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its file."""
+        return f"{self.kind.folder}.html"
+
+    @property
+    def in_folder(self) -> bool:
+        """Whether sections are files of their own."""
+        return len(self.entries) > FEW
+
+    @cached_property
+    def sections(self) -> SectionFolder:
+        """Where they are then, and before."""
+        return SectionFolder(self.folder, self.kind)
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """What each section depends on."""
+        done = (one.name for one in self.entries if one.status == "ok")
+        return self.sections.keys({name: self.images.get(name, ()) for name in done})
+
+    @cached_property
+    def noted(self) -> dict[str, bool]:
+        """Of the sections that were there and right when this was first asked: whether they have a note."""
+        return self.sections.noted(self.keys)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What it depends on: the run, what became of its scans or patients, and their sections."""
+        run = self.run
+        of_run = (run.started[:10], run.status, dict(run.versions), self.kind.about(run))
+        return fingerprint_of(of_run, [(one.name, one.error, self.keys.get(one.name)) for one in self.entries])
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is there, with its sections, and shows just this."""
+        is_whole = not self.in_folder or (len(self.noted) == len(self.keys) and self._has_rows)
+        return is_whole and is_written(self.folder, self.name, self.fingerprint)
+
+    @property
+    def _has_rows(self) -> bool:
+        return not self.kind.has_parts or has_rows(self.folder.path, len(self.entries))
+
+    def tidied(self) -> Path:
+        """Its path, after sections that it does not load are removed."""
+        self.sections.remove(but=self.keys if self.in_folder else None)
+        return self.folder.path / self.name
+
+    def write(self, results: RunResults | ChangeResults, *, jobs: int, progress: Progress | None) -> None:
+        """Make what is missing, and write the page."""
+        made = self._made(jobs, progress)
+        anchors = {one.name: f"{self.kind.what}-{number}" for number, one in enumerate(self.entries, start=1)}
+        if self.in_folder:
+            self.sections.write(made, self.keys)
+            if isinstance(results, RunResults):
+                write_rows(self.folder, results, anchors)
+            text = self._rendered(results, anchors, None, self.sections.noted(self.keys))
         else:
-            sections = {name: files.read(name) for name in there} | dict(made)
-            text = _rendered(results, sections, fingerprint, {name: one.has_note for name, one in sections.items()})
-        folder.write_text(_PAGE, text)
-    files.remove(but=keys if in_folder else None)
-    return out / _PAGE
+            sections = {name: self.sections.read(name) for name in self.noted} | dict(made)
+            noted = {name: one.has_note for name, one in sections.items()}
+            text = self._rendered(results, anchors, sections, noted)
+        self.folder.write_text(self.name, text)
+
+    def _made(self, jobs: int, progress: Progress | None) -> Iterator[tuple[str, SectionText]]:
+        """Sections that are missing, from records and maps, which are read once more."""
+        missing = [(name, self.images.get(name, ())) for name in self.keys if name not in self.noted]
+        make = partial(_made, self.kind.record, self.kind.section, self.folder.path)
+        for done, (place, future) in enumerate(results_of(make, missing, jobs=jobs), start=1):
+            yield missing[place][0], future.result()
+            if progress is not None:
+                progress(done, len(missing))
+
+    def _rendered(
+        self,
+        results: RunResults | ChangeResults,
+        anchors: Mapping[str, str],
+        sections: Mapping[str, SectionText] | None,
+        noted: Mapping[str, bool],
+    ) -> str:
+        """The page, with its sections, or without them if they are files of their own."""
+        # Those of equal interest come in the order of the run.
+        entries = sorted(
+            (one for one in self.entries if one.name in self.keys), key=lambda one: -self.kind.interest(one)
+        )
+        has_shards = is_sharded(self.folder.path)
+        text: str = template(self.kind.template).render(
+            results=results,
+            what=self.kind.what,
+            anchors=anchors,
+            fingerprint=self.fingerprint,
+            in_folder=self.in_folder,
+            folder=self.kind.folder,
+            shards={one.name: shard_of(one.name) if has_shards else "" for one in self.entries},
+            rows_at_once=ROWS_AT_ONCE if self.in_folder else math.inf,
+            shown=[(one, None if sections is None else sections[one.name]) for one in entries],
+            without_pictures=[one for one in entries if noted[one.name]],
+            n_open=len(entries) if len(entries) <= self.kind.many else _OPEN_OF_MANY,
+            version=__version__,
+            written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+            **self.kind.content(results, entries, anchors),
+        )
+        return text
 
 
-def _fingerprint(run: Run, scans: Sequence[RunScan | ScanSummary], keys: Mapping[str, str]) -> str:
-    """What the page depends on: the run, what became of its scans, and their sections."""
-    of_run = (run.started[:10], run.status, dict(run.versions), run.counted_with.to_dict())
-    return fingerprint_of(of_run, [(scan.name, scan.error, keys.get(scan.name)) for scan in scans])
+def _kind_of(shown: object) -> PageKind:
+    """The page that shows results or a record."""
+    return next(kind for kind in _KINDS if isinstance(shown, kind.takes))
 
 
-def _shown_run(folder: OutputFolder) -> Run | None:
-    """The run in a folder, if a report without images is there that shows just what the folder holds."""
-    run, files = find_run(folder.path), sections_in(folder)
-    if run is None:
-        return None
-    try:
-        keys = files.keys({scan.name: [None] for scan in run.scans if scan.status == "ok"})
-    except MapFileError:
-        return None
-    n_scans = len(run.scans)
-    is_whole = n_scans <= FEW_SCANS or (len(files.noted(keys)) == len(keys) and has_rows(folder.path, n_scans))
-    return run if is_whole and is_written(folder, _PAGE, _fingerprint(run, run.scans, keys)) else None
+def _or_why(found: Sequence[Path | None], images: Path, kind: PageKind) -> tuple[Image, ...]:
+    """Images; where there is none among those that were asked for, a text that says so."""
+    return tuple(one or f"{kind.no_image} in {images}." for one in found)
 
 
-def images_of(results: RunResults, images: Path, *, suffix: str = "") -> dict[str, Path | str]:
-    """The image of each scan that was counted; where there is none, a text that says so."""
-    scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
-    # Scans that failed may have images: then it was looked at before that there are some.
-    found = pair(scans, images, role="image", suffix=suffix, none_is_error=not results.failed)
-    return {scan.name: image_or_why(image, images) for scan, image in zip(scans, found, strict=True)}
-
-
-def _rendered(
-    results: RunResults, sections: Mapping[str, SectionText] | None, fingerprint: str, has_note: Mapping[str, bool]
-) -> str:
-    """The page, with its sections, or without them if they are files of their own."""
-    # The most uncertain scans first; those that are equally so in the order of the run.
-    scans = sorted(results.counted, key=lambda scan: -scan.counted.best.count_sd)
-    anchors = anchors_of(results)
-    in_folder, calibration = sections is None, results.calibration
-    text: str = template("page.html.j2").render(
-        results=results,
-        anchors=anchors,
-        fingerprint=fingerprint,
-        in_folder=in_folder,
-        rows_at_once=_ROWS_AT_ONCE if in_folder else len(results.scans),
-        listed=results.scans[:_ROWS_AT_ONCE] if n_parts(len(results.scans)) else results.scans,
-        n_parts=n_parts(len(results.scans)),
-        shards=shards_of(results),
-        shown=[(scan, None if sections is None else sections[scan.name]) for scan in scans],
-        without_pictures=[scan for scan in scans if has_note[scan.name]],
-        disagreeing=_disagreeing(scans),
-        overview=overview(scans, anchors, "overview") if scans and not in_folder else "",
-        histogram=histogram(scans) if scans and in_folder else "",
-        n_open=len(scans) if len(scans) <= _MANY_SCANS else _OPEN_OF_MANY,
-        regions=regions_of_cohort(scans, results.run.counted_with),
-        questions=questions_of_cohort(scans),
-        totals=[results.total()] + ([] if calibration is None else [results.total(calibration)]),
-        min_between_variance=MIN_BETWEEN_VARIANCE,
-        calibration_words=None if calibration is None else _in_plain_words(calibration),
-        version=__version__,
-        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
-    )
-    return text
-
-
-def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
-    """The scans whose members disagree, those that do so most first."""
-    ensembles = [(scan.counted.ensemble, scan) for scan in scans]
-    found = [(ensemble.variance_between, scan) for ensemble, scan in ensembles if ensemble and ensemble.disagrees]
-    return [scan for _, scan in sorted(found, key=lambda one: -one[0])]
-
-
-def _in_plain_words(calibration: Calibration) -> str:
-    """What a calibration does to a count."""
-    typical = calibration.of_typical_candidates
-    opened, settled = typical.existence([_OPEN, _SETTLED], among=calibration.typical_count)
-    of = f" and typical {' and '.join(calibration.weights)}" if calibration.weights else ""
-    changed = f"a candidate with a probability of {_OPEN} in the map{of} exists with probability {opened:.2f}"
-    return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
-
-
-def _extra_in_words(calibration: Calibration) -> str:
-    """How many lesions are expected to have no candidate of their own."""
-    rate, share = calibration.extra_rate, calibration.extra_share
-    of_each = f"{share:.2g} for each lesion that has one"
-    if not calibration.has_extra:
-        return "every lesion is assumed to have a candidate of its own"
-    if rate < _NEXT_TO_NONE and share > 0:
-        return f"lesions without a candidate of their own are expected: {of_each}"
-    also = f", and {of_each}" if share > 0 else ""
-    return f"{rate:.2g} lesions per scan are expected to have no candidate of their own{also}"
+def _made(
+    read: Callable[[Path, str], Any],
+    section: Callable[[Any, Sequence[Image], None], SectionText],
+    out: Path,
+    item: tuple[str, Sequence[Image]],
+) -> SectionText:
+    name, images = item
+    record = read(out, name)
+    if record is None:
+        raise no_record(out, name)
+    return section(record, images, None)

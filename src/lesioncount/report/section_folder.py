@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import version_of
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.folder.output import OutputFolder
+from lesioncount.report.page_kind import Image, PageKind
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import looks
 from lesioncount.results.record_files import SHARDS, is_sharded, record_in, shard_of
-from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
-
-Progress = Callable[[int, int], None]
-Item = TypeVar("Item")
-
-# What a section is drawn on: an image, a text that says why there is none, or nothing that was asked for.
-Image = Path | str | None
 
 # Opens a file; with its key, and with whether there is a note in it.
 _HEAD = "// lesioncount section "
@@ -48,30 +41,24 @@ class SectionFolder:
     ----------
     out : OutputFolder
         Of the results, with the records.
-    name : str
-        Of the folder in it.
-    templates : tuple of str
-        What a section looks like is decided by these.
-    again : str
-        What to do when a record is gone.
+    kind : PageKind
+        Of the page.
     """
 
     out: OutputFolder
-    name: str
-    templates: tuple[str, ...]
-    again: str
+    kind: PageKind
 
     def file(self, record: str) -> str:
         """The file of a section: in a folder, where records are in folders."""
         shard = f"{shard_of(record)}/" if is_sharded(self.out.path) else ""
-        return f"{self.name}/{shard}{record}.js"
+        return f"{self.kind.folder}/{shard}{record}.js"
 
     def key(self, record: str, images: Sequence[Image]) -> str:
         """What a section depends on: the record, which knows maps by their hashes, images, and how we draw.
 
         Of an image, only its size and the time of its last change are looked at: a cohort has gigabytes of them.
         """
-        digest = hashlib.sha256(f"{__version__}\n{looks(*self.templates)}\n".encode())
+        digest = hashlib.sha256(f"{__version__}\n{looks(*self.kind.section_templates)}\n".encode())
         for image in images:
             digest.update(f"{image}\n".encode("utf-8", "backslashreplace"))
             if isinstance(image, RemotePath):
@@ -88,13 +75,13 @@ class SectionFolder:
         for record, own in images.items():
             if Path(record).name != record or "\\" in record:  # a run that somebody else wrote may name anything
                 raise MapFileError(
-                    f"{record[:80]!r} is not the name of a record: it leads out of {self.out.path}. {self.again}"
+                    f"{record[:80]!r} is not the name of a record: it leads out of {self.out.path}. {self.kind.again}"
                 )
             try:
                 keys[record] = self.key(record, own)
             except (OSError, ValueError):
                 file = self.out.path / record_in(self.out.path, record)
-                raise MapFileError(f"The record {file} is not there, or its image is gone. {self.again}") from None
+                raise MapFileError(f"The record {file} is not there, or its image is gone. {self.kind.again}") from None
         return keys
 
     def noted(self, keys: Mapping[str, str]) -> dict[str, bool]:
@@ -126,36 +113,14 @@ class SectionFolder:
         """Remove all sections of ours but some; without ``but``, all that a page reads, and empty folders."""
         kept = {self.file(record) for record in but or ()}
         for pattern in ("*.js", "*/*.js" if but is None else f"{SHARDS}/*.js"):
-            for path in (self.out.path / self.name).glob(pattern):
+            for path in (self.out.path / self.kind.folder).glob(pattern):
                 file = path.relative_to(self.out.path).as_posix()
                 if file not in kept:
                     self.out.remove(file)
         if not kept:
-            for path in (self.out.path / self.name).glob("*/"):
-                self.out.remove_empty(f"{self.name}/{path.name}")
-            self.out.remove_empty(self.name)
-
-
-def make_all(
-    make: Callable[[Item], SectionText], items: Mapping[str, Item], *, jobs: int, progress: Progress | None
-) -> Iterator[tuple[str, SectionText]]:
-    """Make sections, by the names of their records, in several processes.
-
-    Parameters
-    ----------
-    make : callable
-        Makes one.
-    items : mapping of str to what ``make`` takes
-    jobs : int
-        Number of processes.
-    progress : callable, optional
-        Called with the number of sections done, and of all.
-    """
-    names = list(items)
-    for done, (place, future) in enumerate(results_of(make, list(items.values()), jobs=jobs), start=1):
-        yield names[place], future.result()
-        if progress is not None:
-            progress(done, len(names))
+            for path in (self.out.path / self.kind.folder).glob("*/"):
+                self.out.remove_empty(f"{self.kind.folder}/{path.name}")
+            self.out.remove_empty(self.kind.folder)
 
 
 def _script(record: str, key: str, text: SectionText) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lesioncount.folder.output import OutputFolder
@@ -14,6 +14,9 @@ from lesioncount.results.results import RunResults
 
 # The folder of the rows of the table of a page.
 _TABLE = f"{REPORT}/table"
+
+# Rows of the table that are laid out at first: a few screens. The others are there, to be searched and sorted.
+ROWS_AT_ONCE = 100
 
 # Up to so many scans, all rows are part of the page: some megabytes, which a browser shows within a second.
 PAGED_FROM = 2000
@@ -37,22 +40,11 @@ def part_name(part: int) -> str:
     return f"{_TABLE}/{part}.js"
 
 
-def anchors_of(results: RunResults) -> dict[str, str]:
-    """Where links to scans lead."""
-    return {scan.name: f"scan-{number}" for number, scan in enumerate(results.scans, start=1)}
-
-
-def shards_of(results: RunResults) -> dict[str, str]:
-    """The folder of the section of each scan; nothing where there are none."""
-    has_folders = is_sharded(results.out)
-    return {scan.name: shard_of(scan.name) if has_folders else "" for scan in results.scans}
-
-
-def write_rows(folder: OutputFolder, results: RunResults) -> None:
+def write_rows(folder: OutputFolder, results: RunResults, anchors: Mapping[str, str]) -> None:
     """Write the rows of the table, if they are not part of the page, and remove those of an earlier page."""
     names = set()
     if n_parts(len(results.scans)):
-        for part, script in enumerate(_scripts(results)):
+        for part, script in enumerate(_scripts(results, anchors)):
             folder.write_together({part_name(part): script})
             names.add(part_name(part))
     for path in (folder.path / _TABLE).glob("*.js"):
@@ -61,12 +53,16 @@ def write_rows(folder: OutputFolder, results: RunResults) -> None:
             folder.remove(name)
 
 
-def _scripts(results: RunResults) -> Iterator[bytes]:
+def _scripts(results: RunResults, anchors: Mapping[str, str]) -> Iterator[bytes]:
     """The parts as scripts, the only kind of file that a page which was opened from disk may load."""
     row = template("scan_row.html.j2").module.scan_row
     kinds = ["raw"] if results.calibration is None else ["raw", "calibrated"]
-    anchors, shards, is_guaranteed = anchors_of(results), shards_of(results), results.is_guaranteed
+    has_shards, is_guaranteed = is_sharded(results.out), results.is_guaranteed
     for begin in range(0, len(results.scans), _ROWS_OF_PART):
         scans = results.scans[begin : begin + _ROWS_OF_PART]
-        texts = [str(row(one, anchors[one.name], shards[one.name], kinds, is_guaranteed)).strip() for one in scans]
+        shards = [shard_of(one.name) if has_shards else "" for one in scans]
+        rows = (
+            row(one, anchors[one.name], shard, kinds, is_guaranteed) for one, shard in zip(scans, shards, strict=True)
+        )
+        texts = [str(one).strip() for one in rows]
         yield f"lesioncountRows({json.dumps(texts)});\n".encode()

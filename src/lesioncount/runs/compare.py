@@ -160,7 +160,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         Called with the record of a patient, the number of patients done, and the number of all.
     show : callable, optional
         Called, in the process that compared it, with the folder, the course, its record and its maps:
-        `lesioncount.report.CourseSectionWriter` makes pictures for the page while the maps are at hand.
+        `lesioncount.report.SectionWriter` makes pictures for the page while the maps are at hand.
     cluster : str, optional
         Address of a Dask scheduler that does the work instead. Its workers must see the same files.
     parquet : bool, default False

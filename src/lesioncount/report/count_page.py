@@ -1,0 +1,113 @@
+"""The page of counts, ``report.html``: the cohort, each scan, and its candidates in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.errors import MapFileError
+from lesioncount.outputs.label_maps import REPORT
+from lesioncount.report.figures import histogram, overview
+from lesioncount.report.page_kind import Image, PageKind
+from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
+from lesioncount.report.sections import SectionText, section_text
+from lesioncount.report.table_parts import ROWS_AT_ONCE, n_parts
+from lesioncount.results.record import ScanRecord, ScanSummary, read_record
+from lesioncount.results.results import RunResults, read_results
+from lesioncount.results.run_file import find_run
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.scan_numbers import MIN_BETWEEN_VARIANCE
+from lesioncount.trust.calibration import Calibration
+
+# Probabilities whose correction says what a calibration does: an open question, and one that a map takes as settled.
+_OPEN, _SETTLED = 0.5, 0.9
+
+# A rate of extra lesions that a fit leaves where there are none.
+_NEXT_TO_NONE = 0.05
+
+
+def _images(results: RunResults, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
+    """The image of each scan that was counted."""
+    scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
+    # Scans that failed may have images: then it was looked at before that there are some.
+    found = pair(scans, where, role="image", suffix=suffix, none_is_error=not results.failed)
+    return {scan.name: (image,) for scan, image in zip(scans, found, strict=True)}
+
+
+def _section(record: ScanRecord, images: Sequence[Image], count: ScanCount | None) -> SectionText:
+    if record.counted_with is None:
+        raise MapFileError(f"The record of {record.summary.name} does not say how it was counted. Count again.")
+    return section_text(record, record.counted_with, images[0] if images else None, count)
+
+
+def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> dict[str, Any]:
+    """The cohort as a whole."""
+    calibration, n_apart = results.calibration, n_parts(len(results.scans))
+    return {
+        "first": None,  # the script takes the most uncertain scan
+        "listed": results.scans[:ROWS_AT_ONCE] if n_apart else results.scans,
+        "n_parts": n_apart,
+        "warnings": results.warnings,
+        "disagreeing": _disagreeing(scans),
+        "overview": lambda: overview(scans, anchors, "overview"),
+        "histogram": lambda: histogram(scans),
+        "regions": regions_of_cohort(scans, results.run.counted_with),
+        "questions": questions_of_cohort(scans),
+        "totals": [results.total()] + ([] if calibration is None else [results.total(calibration)]),
+        "min_between_variance": MIN_BETWEEN_VARIANCE,
+        "calibration_words": None if calibration is None else _in_plain_words(calibration),
+    }
+
+
+def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
+    """The scans whose members disagree, those that do so most first."""
+    ensembles = [(scan.counted.ensemble, scan) for scan in scans]
+    found = [(ensemble.variance_between, scan) for ensemble, scan in ensembles if ensemble and ensemble.disagrees]
+    return [scan for _, scan in sorted(found, key=lambda one: -one[0])]
+
+
+def _in_plain_words(calibration: Calibration) -> str:
+    """What a calibration does to a count."""
+    typical = calibration.of_typical_candidates
+    opened, settled = typical.existence([_OPEN, _SETTLED], among=calibration.typical_count)
+    of = f" and typical {' and '.join(calibration.weights)}" if calibration.weights else ""
+    changed = f"a candidate with a probability of {_OPEN} in the map{of} exists with probability {opened:.2f}"
+    return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
+
+
+def _extra_in_words(calibration: Calibration) -> str:
+    """How many lesions are expected to have no candidate of their own."""
+    rate, share = calibration.extra_rate, calibration.extra_share
+    of_each = f"{share:.2g} for each lesion that has one"
+    if not calibration.has_extra:
+        return "every lesion is assumed to have a candidate of its own"
+    if rate < _NEXT_TO_NONE and share > 0:
+        return f"lesions without a candidate of their own are expected: {of_each}"
+    also = f", and {of_each}" if share > 0 else ""
+    return f"{rate:.2g} lesions per scan are expected to have no candidate of their own{also}"
+
+
+# The page of ``lesioncount count``.
+COUNTS = PageKind(
+    folder=REPORT,
+    template="count_page.html.j2",
+    section_templates=("section.html.j2", "summary.html.j2", "numbers.html.j2", "regions.html.j2"),
+    what="scan",
+    again="Count again.",
+    no_image="Shown on the map, because there is no image of this scan",
+    many=12,
+    has_parts=True,
+    takes=(RunResults, ScanRecord),
+    find_run=find_run,
+    read=read_results,
+    listed_in=lambda run: run.scans,
+    listed=lambda results: results.scans,
+    about=lambda run: run.counted_with.to_dict(),
+    images=_images,
+    record=read_record,
+    section=_section,
+    interest=lambda scan: scan.counted.best.count_sd,
+    content=_content,
+)
