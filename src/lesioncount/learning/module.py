@@ -96,7 +96,6 @@ class CountingModule(lightning.LightningModule):
         checkpoint["network_options"] = self.network.options
         checkpoint["network"] = self.network.state_dict()
         checkpoint["shape"] = list(self.config.data.shape)
-        checkpoint["normalize"] = self.config.data.normalize
         checkpoint["expects"] = Expected.of(self.config.data, self.network.options["in_channels"]).to_dict()
 
     def count_weight(self, epoch: int) -> float:

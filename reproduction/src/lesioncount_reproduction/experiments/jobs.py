@@ -38,7 +38,7 @@ from lesioncount_reproduction.experiments.kept_files import (
 )
 from lesioncount_reproduction.experiments.presets import AttackSettings
 from lesioncount_reproduction.experiments.stats import MapNumbers, ScanStats, map_numbers
-from lesioncount_reproduction.sources import sources_of
+from lesioncount_reproduction.sources import data_of, sources_of
 
 # Scans that go through a network together.
 _BATCH = 8
@@ -122,6 +122,7 @@ class Trained(Job):
             start = Trained(self.arm.before).folder(cache) / "last.ckpt"
             config = replace(config, run=replace(config.run, start=str(start)))
         parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
+        config = data_of(config).completed(config)
         if is_damaged(self.folder(cache)):
             set_aside(self.folder(cache))
         # The folder of results or data was moved after training began, so that paths differ: start again.
