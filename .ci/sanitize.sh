@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 python=$1
 shift
 tests=(
-  tests/test_kernels.py tests/test_candidates.py tests/test_peaks.py tests/test_streaming.py tests/test_voxels.py
+  tests/test_kernels.py tests/test_candidates.py tests/sweep/test_peaks.py tests/test_streaming.py tests/sweep/test_voxels.py
   tests/properties tests/distributions tests/trust/fitting/test_fit.py
 )
 compiler=$(command -v clang || command -v gcc)

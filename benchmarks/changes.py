@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from lesioncount import compare, connected_component_count, count_lesions
-from lesioncount.changes import LesionChanges
-from lesioncount.coupling import DEFAULT_COUPLING
+from lesioncount.changes.coupling import DEFAULT_COUPLING
+from lesioncount.changes.lesion_changes import LesionChanges
+from lesioncount.results.course_answers import table_of
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount.trust.scores.pit import randomised_pit
 from lesioncount.trust.scores.predictions import Predictions
@@ -61,15 +63,7 @@ class Pairs:
 
     def truth(self, found: Sequence[LesionChanges]) -> KnownTruth:
         """The same with the truth, to fit on and to judge by."""
-        candidates = [one.after.candidates for one in found]
-        return KnownTruth.of(
-            [one.peak_probability for one in candidates],
-            self.n_new,
-            saddles=[one.saddle_probability for one in candidates],
-            others=[one.risen.others for one in found],
-            risen=[one.risen.heights for one in found],
-            counted="new",
-        )
+        return KnownTruth.of([table_of(one, "new") for one in found], self.n_new, counted="new")
 
 
 def predictions(truth: KnownTruth, calibration: Calibration) -> Predictions:
@@ -176,7 +170,8 @@ def stable_patients(calibration: Calibration, *, n_patients: int = 200, n_lesion
         lesions = rng.normal(3.0, 1.0, (n_patients, n_lesions))
         now, then = (1 / (1 + np.exp(-(lesions + rng.normal(0, noise, lesions.shape)))) for _ in range(2))
         means = [
-            np.mean([way.distribution(b, 0.0 * b, u).mean() for b, u in zip(now, then, strict=True)]) for way in ways
+            np.mean([way.distribution(CandidateTable.of(b, other=u)).mean() for b, u in zip(now, then, strict=True)])
+            for way in ways
         ]
         print(f"| {noise:g} | {' | '.join(f'{mean:.2f}' for mean in means)} |")
 

@@ -37,9 +37,9 @@ from lesioncount.questions import ExtraLesions, Question, Trials, probability_of
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount.trust.regional_count import RegionalCount
-from lesioncount.trust.regional_trials import trials_of
 from lesioncount.trust.scores.bootstrap import interval_of, resampled_weights
 from lesioncount.trust.scores.reliability import bin_of, reliability
+from lesioncount.trust.trials import trials_of
 from lesioncount_reproduction.synthetic import AgeingCohort
 from lesioncount_reproduction.synthetic.areas import AREAS, area_of
 
@@ -135,14 +135,13 @@ class Scan:
 
     def at_nodes(self, calibration: Calibration) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Existence at each node of a calibration, and weights."""
-        candidates = self.found.candidates
-        return calibration.at_nodes(candidates.peak_probability, candidates.saddle_probability)
+        return calibration.at_nodes(self.found.candidates)
 
     def told(self, question: Question, calibration: Calibration) -> float:
         """The probability that the scan fulfils a question, as `lesioncount count --ask` gives it."""
-        candidates, places = self.found.candidates, self.found.places
+        places = self.found.places
         assert places is not None  # noqa: S101 - for the type checker
-        by_area = RegionalCount(calibration, candidates.peak_probability, candidates.saddle_probability, places.members)
+        by_area = RegionalCount(calibration, self.found.candidates, places.members)
         return probability_of(question, trials_of(by_area, question.names))
 
     def told_near(self, question: Question, calibration: Calibration, border_mm: float) -> float:
@@ -309,12 +308,7 @@ def main() -> None:
     given = parser.parse_args()
     scans = [Scan.read(path) for path in make(given.folder, n_scans=given.scans, seed=given.seed)]
     test, others = scans[:N_TEST], scans[N_TEST:]
-    candidates = [scan.found.candidates for scan in others]
-    truth = KnownTruth.of(
-        [one.peak_probability for one in candidates],
-        [len(scan.lesion_areas) for scan in others],
-        saddles=[one.saddle_probability for one in candidates],
-    )
+    truth = KnownTruth.of([scan.found.candidates for scan in others], [len(scan.lesion_areas) for scan in others])
     calibration = fit_calibration(truth)
     border_mm = best_border(others, calibration)
     elsewhere = sum(int(np.sum(scan.lesion_areas != scan.seen_in)) for scan in test)

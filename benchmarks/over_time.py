@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.files.atomic import replacing, write_text
+from lesioncount.folder.atomic import replacing, write_text
+from lesioncount.folder.tables import to_tsv
 from lesioncount.learning.prediction import Checkpoint, load_checkpoint, probability_maps
-from lesioncount.runs.tables import to_tsv
 from lesioncount_reproduction.synthetic import AgeingCohort
 
 # Pairs whose maps are made together.

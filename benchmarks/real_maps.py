@@ -62,10 +62,8 @@ def maps_of(
     regions = [lc.find_candidates(p, warn=False) for p in maps]
     peaks = [lc.find_candidates(p, protocol="peaks", warn=False) for p in maps]
     return Maps(
-        KnownTruth.of([c.peak_probability for c in regions], counts, groups=groups),
-        KnownTruth.of(
-            [c.peak_probability for c in peaks], counts, groups=groups, saddles=[c.saddle_probability for c in peaks]
-        ),
+        KnownTruth.of(regions, counts, groups=groups),
+        KnownTruth.of(peaks, counts, groups=groups),
         np.array([[connected_component_count(p, threshold=t) for t in THRESHOLDS] for p in maps]),
         np.array([[(p > t).sum() for t in (0.1, 0.5, 0.9)] + [p.sum()] for p in maps], dtype=np.float64),
         folds,

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.beside_truth import TruthOptions, compare
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import CalibrationError
-from lesioncount.runs.comparison import TruthOptions, compare
-from lesioncount.runs.results import read_counted
+from lesioncount.results.results import read_counted
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit
 from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
@@ -33,10 +34,14 @@ class Scan:
     """Candidates of a scan, and how many lesions each of them truly is."""
 
     name: str
-    peaks: NDArray[np.float64]
-    saddles: NDArray[np.float64]
+    candidates: CandidateTable
     lesions: NDArray[np.int64]
     count: int
+
+    @property
+    def peaks(self) -> NDArray[np.float64]:
+        """The height of each candidate."""
+        return self.candidates.peak
 
     @property
     def n_missed(self) -> int:
@@ -47,7 +52,7 @@ class Scan:
 def scans_in_results(results: Path, truth: Path, suffix: str) -> list[Scan]:
     compared = compare(read_counted(results), TruthOptions(masks=truth, suffix=suffix), read_maps=True)
     return [
-        _scan(summary.name, summary.peak_probability[0], summary.saddle_probability[0], truth.match)
+        _scan(summary.name, summary.tables[0], truth.match)
         for summary, truth in zip(compared.scans, compared.truths, strict=True)
         if truth.match is not None
     ]
@@ -61,15 +66,15 @@ def scans_in_arrays(path: Path) -> list[Scan]:
             _, lesions = np.unique(drawn, return_inverse=True)
             n = (len(found), int(lesions.max()))
             match = match_lesions(found.label_map(), lesions.reshape(drawn.shape), n_candidates=n[0], n_lesions=n[1])
-            scans.append(_scan(str(number), found.peak_probability, found.saddle_probability, match))
+            scans.append(_scan(str(number), CandidateTable.of_candidates(found), match))
     return scans
 
 
-def _scan(name: str, peaks: NDArray[np.float64], saddles: NDArray[np.float64], match: LesionMatch) -> Scan:
-    lesions = np.zeros(len(peaks), dtype=np.int64)
+def _scan(name: str, candidates: CandidateTable, match: LesionMatch) -> Scan:
+    lesions = np.zeros(len(candidates), dtype=np.int64)
     _, first = np.unique(match.pairs[:, 1], return_index=True)  # of each lesion, where it overlaps most
     np.add.at(lesions, match.pairs[first, 0], 1)
-    return Scan(name, peaks, saddles, lesions, match.n_lesions)
+    return Scan(name, candidates, lesions, match.n_lesions)
 
 
 Orders = dict[str, Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]]
@@ -137,7 +142,7 @@ def simulate_reader(scans: Sequence[Scan], rng: np.random.Generator) -> None:
 
 
 def _count(scan: Scan) -> ReviewedCount:
-    return ReviewedCount(Calibration(), scan.peaks, scan.saddles, np.full(len(scan.peaks), UNDECIDED))
+    return ReviewedCount(Calibration(), scan.candidates, np.full(len(scan.candidates), UNDECIDED))
 
 
 def _range(values: Sequence[int]) -> str:
@@ -164,11 +169,7 @@ def calibrate_from_reviews(scans: Sequence[Scan], rng: np.random.Generator) -> N
 def _beside_the_others(scans: Sequence[Scan], chosen: NDArray[np.int64]) -> list[float] | None:
     reviewed = [scans[number] for number in chosen]
     others = [scan for number, scan in enumerate(scans) if number not in set(chosen.tolist())]
-    known = KnownTruth.of(
-        [scan.peaks for scan in reviewed],
-        [scan.count for scan in reviewed],
-        saddles=[scan.saddles for scan in reviewed],
-    )
+    known = KnownTruth.of([scan.candidates for scan in reviewed], [scan.count for scan in reviewed])
     try:
         fit = CalibrationFit.fit(known)
     except CalibrationError:
@@ -180,7 +181,7 @@ def _beside_the_others(scans: Sequence[Scan], chosen: NDArray[np.int64]) -> list
 def _scores(scans: Sequence[Scan], calibration: Calibration) -> tuple[float, float, float, float]:
     rows = []
     for scan in scans:
-        count = calibration.distribution(scan.peaks, scan.saddles)
+        count = calibration.distribution(scan.candidates)
         low, high = count.interval(0.9)
         k = np.arange(max(len(count.pmf()), scan.count + 1))
         rps = float(((count.cdf(k) - (k >= scan.count)) ** 2).sum())

@@ -46,7 +46,7 @@ OPTIONS: dict[str, Any] = {"scale": 1 / 255, "connectivity": 26}
 def two_workers() -> Iterator[distributed.Client]:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -45,10 +45,10 @@ def make_home(home: Path) -> None:
 
 
 def _maps_and_results(rng: np.random.Generator, home: Path) -> None:
+    from lesioncount.assess.beside_truth import TruthOptions
+    from lesioncount.assess.evaluation import evaluate
     from lesioncount.report.evaluation import write_evaluation_page
     from lesioncount.runs import Settings, count_batch
-    from lesioncount.runs.comparison import TruthOptions
-    from lesioncount.runs.evaluation import evaluate
     from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.fitting import CalibrationFit
 

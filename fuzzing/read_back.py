@@ -29,7 +29,7 @@ def _pick(rng: Rng, of: Any) -> Any:
 
 def _changed_json(rng: Rng, path: Path) -> None:
     """Change a JSON file; half of the time with a check sum that is right for what it says now."""
-    from lesioncount.files.certified import certified
+    from lesioncount.folder.atomic import certified
 
     content = json.loads(path.read_text("utf-8"))
     had = isinstance(content, dict) and content.pop("checksum", None) is not None
@@ -64,8 +64,8 @@ def _handle_results(folder: Path, plan: Plan) -> None:
 
 
 def _evaluate(folder: Path, table: Path, group_by: str | None) -> None:
-    from lesioncount.runs.comparison import TruthOptions
-    from lesioncount.runs.evaluation import evaluate
+    from lesioncount.assess.beside_truth import TruthOptions
+    from lesioncount.assess.evaluation import evaluate
 
     options = TruthOptions(table=table, group_by=group_by)
     evaluate(folder / "results", folder / "evaluated", options, counts_only=True)
@@ -94,8 +94,8 @@ def _make_evaluation(rng: Rng, home: Path, folder: Path) -> Plan:
 
 
 def _handle_evaluation(folder: Path, plan: Plan) -> None:
+    from lesioncount.assess.evaluation import read_evaluation
     from lesioncount.report.evaluation import write_evaluation_page
-    from lesioncount.runs.evaluation import read_evaluation
 
     if plan["page"]:
         write_evaluation_page(folder)

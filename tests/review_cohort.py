@@ -3,11 +3,10 @@
 import nibabel as nib
 import numpy as np
 
+from lesioncount.assess.reviews.journals import ReaderJournal, ReviewEvent
+from lesioncount.assess.reviews.scan_review import counting_of, reviewed_lesions
+from lesioncount.results.results import read_counted
 from lesioncount.runs import count_batch
-from lesioncount.runs.results import read_counted
-from lesioncount.runs.reviews.events import ReviewEvent
-from lesioncount.runs.reviews.journals import ReaderJournal
-from lesioncount.runs.reviews.scan_review import counting_of, reviewed_lesions
 
 SHAPE = (24, 20, 12)
 

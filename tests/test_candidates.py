@@ -204,6 +204,6 @@ def test_threads_do_not_change_the_result(probabilities, threads):
 
 def test_a_map_larger_than_one_slab_is_swept_in_several(probabilities, monkeypatch):
     expected = lc.find_candidates(probabilities)
-    monkeypatch.setattr("lesioncount.slabs.SLAB_VOXELS", 1000)
+    monkeypatch.setattr("lesioncount.sweep.slabs.SLAB_VOXELS", 1000)
     candidates = lc.find_candidates(probabilities)
     np.testing.assert_array_equal(candidates.label_map(), expected.label_map())

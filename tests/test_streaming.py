@@ -153,11 +153,11 @@ STRANGE = [
 @pytest.mark.parametrize("value", STRANGE, ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize(
     "slot",
-    ["shape", "dtype", "axis", "protocol", "spacing_mm", "voxel_volume_mm3", "scale", "offset", "logits", "keep_runs"],
+    ["shape", "dtype", "axis", "protocol", "spacing_mm", "scale", "offset", "logits", "keep_runs"],
 )
 def test_wrong_types_are_explained(slot, value):
-    if (value is None and slot in ("protocol", "spacing_mm", "voxel_volume_mm3", "scale")) or (
-        value == 3.5 and slot in ("voxel_volume_mm3", "scale", "offset")
+    if (value is None and slot in ("protocol", "spacing_mm", "scale")) or (
+        value == 3.5 and slot in ("scale", "offset")
     ):
         pytest.skip("is what it should be")
     options = {"shape": (4, 5), "dtype": np.float32} | {slot: value}

@@ -65,7 +65,7 @@ def test_a_folder_that_is_not_the_data_set_is_refused(tmp_path):
 
 def test_without_pillow_the_message_names_the_extra(leaves, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[report\]'"):
         read_leaves(leaves)[0]
 
 

@@ -5,29 +5,39 @@ from typing import TYPE_CHECKING, Any
 
 from lesioncount import errors
 from lesioncount.baselines import connected_component_count
-from lesioncount.candidate import Candidate
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counting import LesionCount, count_lesions
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.existence import existence_probabilities
 from lesioncount.protocol import PROTOCOLS, CountingProtocol, NamedProtocol
+from lesioncount.sweep.candidate import Candidate
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
-    from lesioncount.changes import LesionChanges, compare
+    from lesioncount.changes.lesion_changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
     from lesioncount.regions import Regions
-    from lesioncount.runs import CountTable, ScanCount, count_file, count_files, count_volume, read_results
-    from lesioncount.runs.changes import compare_files, read_changes
+    from lesioncount.runs import (
+        CountTable,
+        ScanCount,
+        compare_files,
+        count_file,
+        count_files,
+        count_volume,
+        read_changes,
+        read_results,
+    )
     from lesioncount.streaming import StreamingCounter
     from lesioncount.trust import fitting, scores
     from lesioncount.trust.calibration import Calibration
+    from lesioncount.trust.candidate_table import CandidateTable
     from lesioncount.trust.conformal import ConformalCounts
 
 __all__ = [
     "PROTOCOLS",
     "Calibration",
     "Candidate",
+    "CandidateTable",
     "Candidates",
     "ConformalCounts",
     "CountTable",
@@ -61,19 +71,20 @@ __all__ = [
 # Imported when they are asked for: only some callers need them.
 _NAMES = {
     "Calibration": "lesioncount.trust.calibration",
+    "CandidateTable": "lesioncount.trust.candidate_table",
     "ConformalCounts": "lesioncount.trust.conformal",
     "CountTable": "lesioncount.runs",
-    "LesionChanges": "lesioncount.changes",
+    "LesionChanges": "lesioncount.changes.lesion_changes",
     "MixtureOfCounts": "lesioncount.distributions.mixture",
     "Regions": "lesioncount.regions",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
-    "compare": "lesioncount.changes",
-    "compare_files": "lesioncount.runs.changes",
+    "compare": "lesioncount.changes.lesion_changes",
+    "compare_files": "lesioncount.runs",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
     "count_volume": "lesioncount.runs",
-    "read_changes": "lesioncount.runs.changes",
+    "read_changes": "lesioncount.runs",
     "read_results": "lesioncount.runs",
 }
 _MODULES = {"fitting": "lesioncount.trust.fitting", "scores": "lesioncount.trust.scores"}

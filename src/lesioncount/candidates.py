@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lesioncount.candidate import Candidate
 from lesioncount.checks import checked_map, checked_mask, checked_spacing, checked_threads, defined
 from lesioncount.errors import (
     BinaryMapWarning,
@@ -25,12 +24,14 @@ from lesioncount.errors import (
 )
 from lesioncount.images import image_of
 from lesioncount.optional import optional
-from lesioncount.peaks import Found, SlabSum, join_small_peaks
 from lesioncount.protocol import CountingProtocol, ProtocolFields
-from lesioncount.sizes import SmallestSize, equivalent_diameter
-from lesioncount.slabs import SweepPlan, sweep_map
-from lesioncount.voxel_runs import VoxelRuns
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.candidate import Candidate
+from lesioncount.sweep.peaks import Found, SlabSum, join_small_peaks
+from lesioncount.sweep.sizes import SmallestSize, equivalent_diameter
+from lesioncount.sweep.slabs import SweepPlan, sweep_map
+from lesioncount.sweep.voxel_runs import VoxelRuns
+from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.voxels import encoding_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +49,8 @@ class Candidates:
     ----------
     shape : tuple of int
         Shape of the map.
-    spacing_mm : tuple of float, or None
-        Voxel size along each axis, None when unknown. A 2-D map may have a third number, the slice thickness.
+    voxel_size : VoxelSize, or None
+        None when unknown.
     protocol : CountingProtocol
         What was counted as one candidate.
     n_dropped : int
@@ -59,11 +60,10 @@ class Candidates:
     """
 
     shape: tuple[int, ...]
-    spacing_mm: tuple[float, ...] | None
+    voxel_size: VoxelSize | None
     protocol: CountingProtocol
     n_dropped: int
     warning: MapWarning | None
-    _voxel_mm3: float
     _table: NDArray[Any]
     _saddles: NDArray[Any] | None
     _plan: SweepPlan
@@ -71,6 +71,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self._table)
+
+    @property
+    def spacing_mm(self) -> tuple[float, ...] | None:
+        """Voxel size along each axis, None when unknown. A 2-D map may have a third number, the slice thickness."""
+        return None if self.voxel_size is None else self.voxel_size.spacing_mm
 
     @cached_property
     def n_voxels(self) -> NDArray[np.int64]:
@@ -128,7 +133,8 @@ class Candidates:
     @cached_property
     def volume_mm3(self) -> NDArray[np.float64]:
         """Volume; NaN when the voxel size is unknown. A 2-D map without slice thickness is taken as 1 mm thick."""
-        return _read_only(self._table["n_voxels"] * self._voxel_mm3)
+        voxel_mm3 = math.nan if self.voxel_size is None else self.voxel_size.volume_mm3
+        return _read_only(self._table["n_voxels"] * voxel_mm3)
 
     @cached_property
     def equivalent_diameter_mm(self) -> NDArray[np.float64]:
@@ -314,8 +320,9 @@ def find_candidates(
         What counts as one candidate, or the name of a preset. Default: the protocol of the paper.
     mask : array_like, optional
         Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
-    spacing_mm : sequence of float, optional
-        Voxel size along each axis of the map. Default: that of an image which has one. Without it volumes are NaN.
+    spacing_mm : array_like, optional
+        Voxel size along each axis of the map; of a sheared grid, the edges of a voxel as columns, ``affine[:3, :3]``.
+        Default: that of an image which has one. Without it volumes are NaN.
     scale : float, optional
         What one unit of the stored numbers is worth, such as ``1/255``.
     logits : bool, default False
@@ -354,30 +361,20 @@ def find_candidates(
     image = image_of(probabilities)
     voxels = checked_map(image.voxels)
     inside = checked_mask(mask, voxels.shape, image.voxels)
-    spacing = checked_spacing(image.spacing_mm if spacing_mm is None else spacing_mm, voxels.ndim, protocol)
+    voxel_size = checked_spacing(image.spacing_mm if spacing_mm is None else spacing_mm, voxels.ndim, protocol)
     encoding = encoding_of(voxels.dtype, scale, 0.0, logits)
     plan = SweepPlan(SweepPlan.axes_by_stride(voxels), voxels.shape, encoding, protocol)
     total = SlabSum(plan, keep_runs=True)
     sweep_map(plan, voxels, inside, checked_threads(threads), total.add)
-    volume = image.voxel_mm3 if spacing_mm is None else None
-    candidates = candidates_of(total.finish(), plan, voxels.shape, spacing, voxel_mm3=volume)
+    candidates = candidates_of(total.finish(), plan, voxels.shape, voxel_size)
     if warn:
         candidates.warn(stacklevel=2)
     return candidates
 
 
-def candidates_of(
-    found: Found,
-    plan: SweepPlan,
-    shape: tuple[int, ...],
-    spacing_mm: tuple[float, ...] | None,
-    *,
-    voxel_mm3: float | None = None,
-) -> Candidates:
+def candidates_of(found: Found, plan: SweepPlan, shape: tuple[int, ...], voxel_size: VoxelSize | None) -> Candidates:
     """The candidates of a whole map, given what was found in it."""
-    if voxel_mm3 is None:
-        voxel_mm3 = math.nan if spacing_mm is None else math.prod(spacing_mm)
-    size = SmallestSize(plan.protocol, plan.axes, voxel_mm3, spacing_mm)
+    size = SmallestSize(plan.protocol, plan.axes, voxel_size)
     found = join_small_peaks(found, size)
     table, is_large = found.table, size.is_reached_by(found.table)
     kept: NDArray[np.intp] | slice = slice(None)
@@ -387,10 +384,9 @@ def candidates_of(
     rows = table[kept]
     return Candidates(
         shape=shape,
-        spacing_mm=spacing_mm,
+        voxel_size=voxel_size,
         protocol=plan.protocol,
         n_dropped=len(table) - len(rows),
-        _voxel_mm3=voxel_mm3,
         _table=rows,
         _saddles=None if found.saddles is None else found.saddles[kept],
         _plan=plan,

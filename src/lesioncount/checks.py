@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from numbers import Integral
@@ -22,12 +21,13 @@ from lesioncount.errors import (
 )
 from lesioncount.images import image_of
 from lesioncount.protocol import CountingProtocol
-from lesioncount.voxels import is_inside
+from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.voxels import is_inside
 
 # Columns are counted in 32 bits.
 _LONGEST_AXIS = 2**31 - 1
 
-# A cube of ten kilometres.
+# A cube of ten kilometres: no voxel is larger.
 _LARGEST_VOXEL_MM3 = 1e21
 
 
@@ -68,8 +68,8 @@ def _no_such_option(name: str, known: list[str]) -> str:
     return f"There is no option {name[:80]!r}. {advice}"
 
 
-def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingProtocol) -> tuple[float, ...] | None:
-    """The voxel size as a tuple, or an error."""
+def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingProtocol) -> VoxelSize | None:
+    """The voxel size, from one number for each axis or from the edges of a voxel as columns, or an error."""
     if spacing_mm is None:
         if protocol.needs_spacing:
             raise SpacingError(
@@ -78,14 +78,17 @@ def checked_spacing(spacing_mm: ArrayLike | None, ndim: int, protocol: CountingP
             )
         return None
     try:
-        spacing = tuple(np.asarray(spacing_mm, dtype=np.float64).ravel().tolist())
+        sizes = np.array(spacing_mm, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise SpacingError(f"Expected the voxel size along each axis, but spacing_mm is {shown(spacing_mm)}.") from None
-    if len(spacing) not in ((3,) if ndim == 3 else (2, 3)):
-        raise SpacingError(f"Expected the voxel size along each of {ndim} axes, but spacing_mm is {spacing}.")
-    if not all(math.isfinite(size) and size > 0 for size in spacing):
-        raise SpacingError(f"Expected voxel sizes greater than 0, but spacing_mm is {spacing}.")
-    return spacing
+    if sizes.shape not in ((ndim,), (3,), (ndim, ndim)):
+        raise SpacingError(f"Expected the voxel size along each of {ndim} axes, but spacing_mm is {shown(spacing_mm)}.")
+    found = VoxelSize(sizes, ndim)
+    with np.errstate(all="ignore"):
+        is_known = min(found.spacing_mm) > 0 and 0 < found.volume_mm3 < _LARGEST_VOXEL_MM3
+    if not is_known:
+        raise SpacingError(f"Expected voxel sizes greater than 0, but spacing_mm is {shown(spacing_mm)}.")
+    return found
 
 
 def checked_threads(threads: object) -> int:
@@ -128,15 +131,6 @@ def checked_axis(axis: object, ndim: int) -> int:
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool) or not -ndim <= axis < ndim:
         raise ShapeError(f"Expected axis to be one of the {ndim} axes of the map, but got {shown(axis)}.")
     return int(axis) % ndim
-
-
-def checked_volume(volume_mm3: Any) -> float | None:
-    """The volume of a voxel, or None."""
-    if volume_mm3 is None:
-        return None
-    if not isinstance(volume_mm3, int | float | np.number) or not 0 < volume_mm3 < _LARGEST_VOXEL_MM3:
-        raise SpacingError(f"Expected the volume of a voxel to be greater than 0, but got {shown(volume_mm3)}.")
-    return float(volume_mm3)
 
 
 def checked_array(array: object, what: str) -> NDArray[Any]:

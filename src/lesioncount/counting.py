@@ -164,7 +164,7 @@ class LesionCount:
 
     def __str__(self) -> str:
         """A few readable lines."""
-        from lesioncount.text_view import text_of_count  # not at the top: only some print it
+        from lesioncount.views.text import text_of_count  # not at the top: only some print it
 
         regions = None if self.places is None else self.regions
         return text_of_count(self.headline, self.distribution, self.candidates, self.existence, regions)
@@ -172,7 +172,7 @@ class LesionCount:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from lesioncount.notebook_view import html_of_count  # not at the top: for notebooks only
+        from lesioncount.views.notebook import html_of_count  # not at the top: for notebooks only
 
         return html_of_count(self.headline, self.distribution, self.candidates)
 
@@ -205,8 +205,9 @@ def count_lesions(
         What counts as one lesion, or the name of a preset. Default: that of the paper, ``"paper"``.
     mask : array_like, optional
         Only voxels where it is not zero are looked at; the others may hold anything, NaN included.
-    spacing_mm : sequence of float, optional
-        Voxel size along each axis of the map. Default: that of an image which has one. Without it volumes are NaN.
+    spacing_mm : array_like, optional
+        Voxel size along each axis of the map; of a sheared grid, the edges of a voxel as columns, ``affine[:3, :3]``.
+        Default: that of an image which has one. Without it volumes are NaN.
     scale : float, optional
         What one unit of the stored numbers is worth, such as ``1/255`` for a map stored as 0 … 255.
     logits : bool, default False

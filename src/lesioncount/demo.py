@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 
 SHAPE = (24, 48, 40)
 SPACING_MM = (3.0, 1.0, 1.0)

@@ -36,17 +36,14 @@ class ImageOfMap:
     ----------
     voxels : array_like
         Whatever it was, as something that numpy takes.
-    spacing_mm : tuple of float, or None
-        Voxel size along each axis, where the image knows it.
-    voxel_mm3 : float or None
-        Volume of a voxel, where it may differ from the product of its sizes: in a sheared grid.
+    spacing_mm : array_like, or None
+        Voxel size along each axis, or the edges of a voxel as columns, where the image knows it.
     affine : ndarray, shape (4, 4), or None
         From voxel index to millimetres, of a volume that says where its voxels lie.
     """
 
     voxels: Any
-    spacing_mm: tuple[float, ...] | None = None
-    voxel_mm3: float | None = None
+    spacing_mm: tuple[float, ...] | NDArray[np.float64] | None = None
     affine: NDArray[np.float64] | None = None
 
 
@@ -96,8 +93,9 @@ def _of_nibabel(image: Any) -> ImageOfMap:
     unit = 1.0
     if hasattr(image.header, "get_xyzt_units"):
         unit = _MILLIMETRES.get(image.header.get_xyzt_units()[0], 1.0)
-    affine = image.header.get_best_affine() if image.affine is None else image.affine
-    return _placed(voxels, np.asarray(affine, dtype=np.float64) * unit)
+    affine = np.array(image.header.get_best_affine() if image.affine is None else image.affine, dtype=np.float64)
+    affine[:3] *= unit
+    return _placed(voxels, affine)
 
 
 def _of_itk(image: Any) -> ImageOfMap:
@@ -121,11 +119,10 @@ def _placed(voxels: NDArray[Any], affine: NDArray[np.float64]) -> ImageOfMap:
     matrix = affine[:-1, :-1]
     if voxels.ndim not in (2, 3) or matrix.shape[0] < voxels.ndim or not np.isfinite(matrix).all():
         return ImageOfMap(voxels)
+    if voxels.ndim == 3 and np.linalg.det(matrix) != 0:
+        return ImageOfMap(voxels, matrix, affine)
     sizes = np.sqrt((matrix**2).sum(axis=0))[: voxels.ndim]
-    if not sizes.all():
-        return ImageOfMap(voxels)
-    volume = abs(float(np.linalg.det(matrix))) if voxels.ndim == 3 else 0.0
-    return ImageOfMap(voxels, tuple(sizes.tolist()), volume or None, affine if volume else None)
+    return ImageOfMap(voxels, tuple(sizes.tolist()) if sizes.all() else None)
 
 
 def _fitting(spacing: tuple[float, ...], voxels: NDArray[Any]) -> tuple[float, ...] | None:

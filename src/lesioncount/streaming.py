@@ -15,16 +15,15 @@ from lesioncount.checks import (
     checked_mask,
     checked_plane,
     checked_spacing,
-    checked_volume,
     defined,
     shown,
 )
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError, VoxelTypeError
-from lesioncount.peaks import SlabSum
 from lesioncount.protocol import CountingProtocol, ProtocolFields
-from lesioncount.slabs import BadVoxels, SweepPlan
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.peaks import SlabSum
+from lesioncount.sweep.slabs import BadVoxels, SweepPlan
+from lesioncount.sweep.voxels import encoding_of
 
 # Stands in for the unknown number of planes when positions are put in C order: more planes than there will ever be.
 _MANY_PLANES = 1 << 31
@@ -50,8 +49,6 @@ class StreamingCounter:
         axis: ``axis=-1``.
     spacing_mm, scale, logits
         As in `count_lesions`.
-    voxel_volume_mm3 : float, optional
-        Volume of a voxel, where it is not the product of its sizes: in a sheared grid. 3-D only.
     offset : float, default 0
         What is added to the stored numbers after scaling.
     keep_runs : bool, default False
@@ -77,7 +74,6 @@ class StreamingCounter:
         *,
         axis: int = 0,
         spacing_mm: ArrayLike | None = None,
-        voxel_volume_mm3: float | None = None,
         scale: float | None = None,
         offset: float = 0.0,
         logits: bool = False,
@@ -91,8 +87,7 @@ class StreamingCounter:
         self._protocol = defined(protocol, definition, StreamingCounter)
         self._protocol.neighbours(ndim)
         self._encoding = encoding_of(checked_dtype(dtype), scale, offset, logits)
-        self._spacing_mm = checked_spacing(spacing_mm, ndim, self._protocol)
-        self._voxel_mm3 = checked_volume(voxel_volume_mm3)
+        self._voxel_size = checked_spacing(spacing_mm, ndim, self._protocol)
         if not isinstance(keep_runs, bool | np.bool_):
             raise MapError(f"Expected keep_runs to be True or False, but got {shown(keep_runs)}.")
         self._keep_runs = keep_runs
@@ -131,7 +126,7 @@ class StreamingCounter:
             raise ShapeError("Expected planes before the result was asked for, but none were pushed.")
         shape = self._shape_of_map(self.n_planes)
         found = self._total.copy().finish()
-        candidates = candidates_of(found, self._plan, shape, self._spacing_mm, voxel_mm3=self._voxel_mm3)
+        candidates = candidates_of(found, self._plan, shape, self._voxel_size)
         if warn:
             candidates.warn(stacklevel=2)
         return LesionCount.of(candidates)

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nifti_files import save
-from runs.changes.small_cohort import PATIENTS, dataset, folders, lesions
+from runs.small_cohort import PATIENTS, dataset, folders, lesions
 
 from lesioncount.cli import main
 from lesioncount.protocol import CountingProtocol
-from lesioncount.runs.changes import read_changes
+from lesioncount.runs import read_changes
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth
 
 EYE = np.eye(4)
@@ -115,7 +116,7 @@ class TestWhatIsPrinted:
         assert "x" * 60 not in table[1]
 
     def test_calibrated_numbers_are_said_to_be(self, times, out, tmp_path, capsys):
-        truth = KnownTruth.of([[0.9]] * 40, [1] * 40, others=[[0.0]] * 40, counted="new")
+        truth = KnownTruth.of([CandidateTable.of([0.9], other=[0.0])] * 40, [1] * 40, counted="new")
         CalibrationFit.fit(truth).save(tmp_path / "new.json")
         CalibrationFit(Calibration(1.0, -8.0, counted="gone")).save(tmp_path / "gone.json")
         calibrations = ["--calibration", tmp_path / "new.json", "--calibration", tmp_path / "gone.json"]

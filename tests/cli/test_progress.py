@@ -4,8 +4,8 @@ import io
 
 from lesioncount import PoissonBinomial
 from lesioncount.cli.progress import progress_on
-from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.scan_numbers import CandidateNumbers, CountNumbers, ScanNumbers
+from lesioncount.results.record import ScanSummary
+from lesioncount.results.scan_numbers import CandidateNumbers, CountNumbers, ScanNumbers
 
 
 class Terminal(io.StringIO):

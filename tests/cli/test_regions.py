@@ -9,8 +9,8 @@ from nifti_files import save
 
 from lesioncount.cli import main
 from lesioncount.questions import QUESTIONS
-from lesioncount.runs.answers import ANSWER_COLUMNS
-from lesioncount.runs.region_numbers import REGION_COLUMNS
+from lesioncount.results.answers import ANSWER_COLUMNS
+from lesioncount.results.region_numbers import REGION_COLUMNS
 
 SHAPE = (8, 9, 10)
 

@@ -90,7 +90,7 @@ def without_matplotlib(monkeypatch):
 def test_a_report_that_cannot_be_written_is_said_before_counting(binary, tmp_path, capsys):
     assert run("count", binary, "-o", tmp_path / "out", "--report") == 2
     shown = capsys.readouterr()
-    assert "needs the package matplotlib, which is not installed: pip install 'lesioncount[report]'.\n" in shown.err
+    assert "needs the package matplotlib, which is not installed: pip install '.[report]' in the clone" in shown.err
     assert "s00" not in shown.out + shown.err
     assert not (tmp_path / "out").exists()
 

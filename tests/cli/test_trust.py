@@ -10,10 +10,10 @@ import pytest
 from nifti_files import save
 
 import lesioncount as lc
+from lesioncount.assess.evaluation.compared_methods import tuned
+from lesioncount.assess.truth import true_lesions
 from lesioncount.cli import main
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.runs.evaluation.compared_methods import tuned
-from lesioncount.runs.truth import true_lesions
 from lesioncount.trust.fitting import CalibrationFit
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE
 

@@ -9,7 +9,7 @@ import pytest
 from two_kinds import COMPARE, COUNT, KINDS, Kind, files, history, owners, records, signal_group
 
 from lesioncount.cli import main
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 
 NAMES = tuple(f"p{number}" for number in range(4))
 

@@ -11,8 +11,7 @@ from two_kinds import COUNT, KINDS, SHAPE, die_of_p1, files, history, records
 from lesioncount.cli import main
 from lesioncount.errors import LesionCountError
 from lesioncount.files import formats
-from lesioncount.runs import count_batch
-from lesioncount.runs.changes import compare_batch
+from lesioncount.runs import compare_batch, count_batch
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
 
@@ -157,7 +156,7 @@ def test_an_unexpected_exception_of_a_reader_is_a_failed_row(kind, maps, out, mo
             raise OddError("the header is odd")
         return open_map(path, **options)
 
-    for name in ("file_counts", "changes.session_maps"):
+    for name in ("file_counts", "session_maps"):
         monkeypatch.setattr(f"lesioncount.runs.{name}.open_map", opened)
     assert kind.run(maps, out) == 1
     rows = (out / kind.table).read_text().splitlines()[1:]
@@ -185,7 +184,7 @@ class TestManyWaysToRun:
         assert kind.run(maps, tmp_path / "one", "--save-labels") == 0
         assert kind.run(maps, tmp_path / "two", "--save-labels", "-j", 2) == 0
         with distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, host="127.0.0.1",
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", host="127.0.0.1",
             protocol="tcp://",
         ) as cluster:  # fmt: skip
             assert kind.run(maps, tmp_path / "many", "--save-labels", "--cluster", cluster.scheduler_address) == 0
@@ -201,13 +200,30 @@ class TestManyWaysToRun:
     def test_what_is_unchanged_is_looked_at_where_the_work_is_done(self, kind, maps, out, monkeypatch):
         """Workers hash maps, not the process that waits for them."""
         assert kind.run(maps, out) == 0
-        for module in ("scan_files", "earlier"):
-            monkeypatch.setattr(f"lesioncount.runs.{module}.fingerprint", _not_here)
+        monkeypatch.setattr("lesioncount.cohort.item.fingerprint", _not_here)
         assert kind.run(maps, out, "--resume", "-j", 2) == 0
 
 
 def _not_here(path):
     raise LesionCountError(f"{path} is hashed in the parent")
+
+
+@both
+def test_tables_are_written_as_parquet_too(kind, maps, out):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert kind.run(maps, out, "--parquet") == 0
+    for table in out.glob("*.tsv"):
+        typed = parquet.read_table(table.with_suffix(".parquet"))
+        assert typed.column_names == table.read_text().split("\n", 1)[0].split("\t")
+        mean = "count_mean" if kind is COUNT else "new_mean"
+        if mean in typed.column_names:
+            assert str(typed.schema.field(mean).type) == "double"
+            assert str(typed.schema.field(mean.replace("mean", "mode")).type) == "int64"
+    before = files(out)
+    assert kind.run(maps, out, "--parquet", "--resume") == 0
+    assert files(out) == before
+    assert kind.run(maps, out, "--overwrite") == 0
+    assert not list(out.glob("*.parquet"))
 
 
 @both

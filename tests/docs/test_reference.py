@@ -1,7 +1,9 @@
 """The reference: every public name has an entry, says what its docstring says, and all commands are told."""
 
+import ast
 import importlib.util
 import inspect
+import math
 import re
 import sys
 from importlib import import_module
@@ -9,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from lesioncount.changes.coupling import DEFAULT_COUPLING
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -21,9 +25,8 @@ PUBLIC = {
     "lesioncount.regions": None,
     "lesioncount.report": "jinja2",
     "lesioncount.runs": None,
-    "lesioncount.runs.changes": None,
-    "lesioncount.runs.evaluation": None,
-    "lesioncount.runs.groups": None,
+    "lesioncount.assess.evaluation": None,
+    "lesioncount.assess.groups": None,
     "lesioncount.trust.fitting": None,
     "lesioncount.trust.scores": None,
     "lesioncount.torch": "torch",
@@ -76,6 +79,40 @@ def _is_out_of_reach(name):
 def test_no_name_has_two_entries(names):
     documented = [name for page in PAGES for name in names.names_on(page.read_text("utf-8"))]
     assert len(set(documented)) == len(documented) > 100
+
+
+def documented_defaults(found):
+    """Of a function or a class: the names of parameters, and the defaults that its docstring names."""
+    lines = re.findall(r"^ *(\w[\w, ]*) : .*?, default (.+)$", inspect.getdoc(found) or "", re.MULTILINE)
+    value_of = {"inf": math.inf}
+    return {
+        name: value_of[default] if default in value_of else ast.literal_eval(default)
+        for names, default in lines
+        for name in names.split(", ")
+    }
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_docstrings_name_the_defaults_that_there_are(module):
+    if PUBLIC[module]:
+        pytest.importorskip(PUBLIC[module], reason="needs the extra [all]")
+    found = import_module(module)
+    wrong = []
+    for name in public_names(found):
+        value = getattr(found, name)
+        said = documented_defaults(value) if inspect.isclass(value) or inspect.isfunction(value) else {}
+        parameters = inspect.signature(value).parameters if said else {}
+        wrong += [
+            (name, parameter, default, parameters[parameter].default)
+            for parameter, default in said.items()
+            if parameter in parameters and default != parameters[parameter].default
+        ]
+    assert wrong == []
+
+
+def test_the_default_coupling_is_told_where_it_was_chosen():
+    page = (ROOT / "docs" / "over_time.md").read_text("utf-8")
+    assert f"**coupling {DEFAULT_COUPLING:g}, the default**" in page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

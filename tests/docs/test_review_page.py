@@ -11,9 +11,9 @@ import pytest
 from review_cohort import SimulatedReader
 
 from lesioncount import demo
+from lesioncount.assess.beside_truth import TruthOptions, compare
 from lesioncount.cli import main
-from lesioncount.runs.comparison import TruthOptions, compare
-from lesioncount.runs.results import read_counted
+from lesioncount.results.results import read_counted
 
 ROOT = Path(__file__).resolve().parents[2]
 

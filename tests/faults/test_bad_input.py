@@ -98,7 +98,7 @@ def test_bad_input_is_explained(probabilities, options, error, message):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_all_bad_voxels_of_a_large_map_are_counted(monkeypatch, threads, order):
-    monkeypatch.setattr("lesioncount.slabs.SLAB_VOXELS", 50)
+    monkeypatch.setattr("lesioncount.sweep.slabs.SLAB_VOXELS", 50)
     probabilities = np.array(GOOD, order=order)
     probabilities[1:, 1, 1] = np.nan
     probabilities[0, 4, 5] = np.nan

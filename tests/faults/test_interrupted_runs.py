@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count import count_batch
 
 N_SCANS = 24
 
@@ -112,7 +112,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_no_half_file(cohort, tmp_path, 
 def test_a_dask_worker_that_dies_does_not_stop_the_run(cohort, tmp_path):
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
     )
     try:
         killed = []
@@ -153,7 +153,7 @@ def test_ctrl_c_stops_several_jobs_at_once(cohort, tmp_path):
 
 CRASH = """
 import os
-import lesioncount.runs.scan_counting as counting
+import lesioncount.runs.count as counting
 count_file = counting.count_file
 def crash(path, **options):
     if "scan05" in str(path):

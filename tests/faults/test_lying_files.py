@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
+from lesioncount.cohort.item import fingerprint
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import open_map
 from lesioncount.files.formats import files_of
 from lesioncount.runs import count_file
-from lesioncount.runs.scan_files import fingerprint
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "nnunet"
 KINDS = [".nii", ".nii.gz", ".npy", ".npz", ".nrrd", ".nhdr", ".mha", ".mhd", ".dcm", ".zarr", ".tif", ".png"]

@@ -16,11 +16,12 @@ import pytest
 from nifti_files import save
 
 from lesioncount.cli import main
+from lesioncount.cohort.item import ScanFiles
 from lesioncount.errors import MapFileError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount.runs import Settings, count_batch, count_file
-from lesioncount.runs.scan_counting import count_scan
-from lesioncount.runs.scan_files import ScanFiles
+from lesioncount.runs.count import Counting
+from lesioncount.runs.engine import work_on_lot
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals, locks and pipes of POSIX")
 
@@ -203,10 +204,13 @@ class TestFilesThatChange:
             new.replace(changed) if is_replaced else changed.write_bytes(new.read_bytes())
             return count_file(*arguments, **options)
 
-        monkeypatch.setattr("lesioncount.runs.scan_counting.count_file", change_and_count)
-        assert "was changed while it was counted" in count_scan(scan, Settings(), tmp_path / "out").error
+        monkeypatch.setattr("lesioncount.runs.count.count_file", change_and_count)
+        assert (
+            "was changed while it was counted"
+            in work_on_lot([scan], Counting(Settings()), tmp_path / "out").done[0].error
+        )
         monkeypatch.undo()
-        assert count_scan(scan, Settings(), tmp_path / "out").is_counted
+        assert work_on_lot([scan], Counting(Settings()), tmp_path / "out").done[0].is_counted
 
 
 class TestRunsThatEndEarly:
@@ -289,7 +293,7 @@ class TestClusters:
         distributed = pytest.importorskip("distributed")
         monkeypatch.setattr("lesioncount.runs.workers._SECONDS_TO_CONNECT", 1)
         with distributed.LocalCluster(
-            n_workers=0, dashboard_address=None, protocol="tcp://", host="127.0.0.1"
+            n_workers=0, dashboard_address="127.0.0.1:0", protocol="tcp://", host="127.0.0.1"
         ) as cluster:
             address = cluster.scheduler_address
             assert main(["count", str(maps), "-o", str(tmp_path / "out"), "--cluster", address, "--quiet"]) == 2

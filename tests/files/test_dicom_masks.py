@@ -8,14 +8,14 @@ pytest.importorskip("highdicom")
 from dicom_files import affine_of, ct_series, fractional_segmentation, lesion, save_segmentation, save_series
 from nifti_files import save
 
+from lesioncount.assess.truth import true_lesions
+from lesioncount.cohort.inputs import find_maps
 from lesioncount.errors import MapFileError, ShapeError
 from lesioncount.files import open_map, open_mask
 from lesioncount.files.dicom_header import is_dicom, is_other_dicom, sop_class
 from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import count_file
-from lesioncount.runs.inputs import find_maps
-from lesioncount.runs.truth import true_lesions
 
 SHAPE = (6, 8, 10)
 OBLIQUE = (0.8, 0.6, 0.0, 0.0, 0.0, -1.0)  # rows run to the feet, slices between left and back

@@ -6,8 +6,8 @@ import pytest
 from nifti_files import AFFINE, save
 
 from lesioncount.errors import MapFileError, RegionError, ShapeError
-from lesioncount.files import label_maps, open_map
-from lesioncount.files.label_maps import read_label_map
+from lesioncount.files import masks, open_map
+from lesioncount.files.masks import read_label_map
 
 LABELS = np.zeros((4, 5, 6), dtype=np.int16)
 LABELS[1:, 2:], LABELS[0, 0, 0] = 3, 17
@@ -52,8 +52,8 @@ def test_several_volumes_are_no_label_map(tmp_path):
 
 def test_a_label_map_is_read_once_as_long_as_it_is_not_changed(tmp_path, monkeypatch):
     opened = []
-    open_mask = label_maps.open_mask
-    monkeypatch.setattr(label_maps, "open_mask", lambda path: opened.append(path) or open_mask(path))
+    open_mask = masks.open_mask
+    monkeypatch.setattr(masks, "open_mask", lambda path: opened.append(path) or open_mask(path))
     path = save(tmp_path / "atlas.nii.gz", LABELS)
     assert read_label_map(path) is read_label_map(path)
     assert len(opened) == 1

@@ -282,7 +282,7 @@ def test_compressed_size_of_metaimage_may_be_left_out_or_rounded(tmp_path, rng, 
 @pytest.mark.parametrize("ending", [".nrrd", ".nhdr", ".mha", ".mhd"])
 def test_changed_voxels_in_another_file_are_counted_again(tmp_path, ending):
     """Also where the header is one that usually has its voxels inside, or has a tab before the equals sign."""
-    from lesioncount.runs.scan_files import fingerprint
+    from lesioncount.cohort.item import fingerprint
 
     is_nrrd = ending in (".nrrd", ".nhdr")
     path = (nrrd if is_nrrd else meta)(

@@ -278,11 +278,13 @@ def test_results_are_not_counted_as_maps(tmp_path, volume):
     assert [scan.name for scan in again.scans] == ["scan"]
 
 
-def test_the_level_is_recorded_and_changes_what_is_resumed(tmp_path, volume):
+def test_the_level_is_recorded_and_another_one_is_not_resumed(tmp_path, volume):
     path, out = write_ome(tmp_path / "scan.zarr", [volume, volume[::2, ::2, ::2]]), tmp_path / "out"
     count_batch([path], out)
     assert "level" not in json.loads((out / "run.json").read_text())["settings"]
-    again = count_batch([path], out, settings=Settings(level=1), resume=True)
+    with pytest.raises(MapFileError, match="level is 1 instead of none"):
+        count_batch([path], out, settings=Settings(level=1), resume=True)
+    again = count_batch([path], out, settings=Settings(level=1), overwrite=True)
     assert again.scans[0].map.shape == (6, 10, 8)
     assert again.run.counted_with.reading.level == 1
     assert count_batch([path], out, settings=Settings(level=1), resume=True).scans[0].map.shape == (6, 10, 8)

@@ -10,6 +10,7 @@ from html_page import Page
 from lesioncount.cli import main
 from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
+from lesioncount.runs.file_counts import count_file
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_sizes_are_known_and_places_are_not(unplaced):
     source = open_map(unplaced)
     assert source.affine is None
     assert source.spacing_mm == (0.5, 1.0, 3.0)
-    assert source.grid.voxel_volume_mm3 == 1.5
+    assert count_file(unplaced).result.candidates.volume_mm3[-1] == 1.5
     assert "sform_code 0 and qform_code 0" in source.grid.why_unplaced
 
 

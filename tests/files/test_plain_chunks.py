@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from lesioncount.boxes import Box
 from lesioncount.errors import MapFileError
 from lesioncount.files.plain_chunks import PlainChunks
 from lesioncount.files.volumes import ChunkedVolume
+from lesioncount.sweep.boxes import Box
 
 zarr = pytest.importorskip("zarr")
 numcodecs = pytest.importorskip("numcodecs")

@@ -220,7 +220,7 @@ def test_dicom_values_are_those_of_highdicom_in_pieces(tmp_path, probabilities, 
 def test_missing_optional_package_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "map.dcm").write_bytes(b"DICM")
     monkeypatch.setitem(__import__("sys").modules, "highdicom", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'lesioncount\[dicom\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[dicom\]' in the clone"):
         open_map(tmp_path / "map.dcm")
 
 
@@ -269,7 +269,7 @@ def test_two_dimensional_vector_images(tmp_path, probabilities):
 
 def test_fingerprints_cover_the_files_that_belong_to_a_header(tmp_path, probabilities):
     sitk = pytest.importorskip("SimpleITK")
-    from lesioncount.runs.scan_files import fingerprint
+    from lesioncount.cohort.item import fingerprint
 
     sitk.WriteImage(sitk.GetImageFromArray(probabilities), str(tmp_path / "map.mhd"))
     before = fingerprint(tmp_path / "map.mhd")

@@ -18,11 +18,10 @@ import lesioncount as lc
 from lesioncount.errors import MapFileError
 from lesioncount.files import open_map, remote_objects, volumes
 from lesioncount.files.ahead import ahead
-from lesioncount.files.globs import matches
-from lesioncount.files.output import OutputFolder
-from lesioncount.files.remote_listing import list_folder, objects_below, walk
+from lesioncount.files.formats import version_of
+from lesioncount.files.remote_listing import list_folder, matches, objects_below, walk
 from lesioncount.files.remote_path import RemotePath, absolute_text, is_elsewhere, to_path, why_gone, without_secrets
-from lesioncount.files.remote_version import version_of
+from lesioncount.folder.output import OutputFolder
 from lesioncount.runs import count_file, volume_sweep
 
 
@@ -464,5 +463,5 @@ def test_without_the_package_the_message_names_the_extra(monkeypatch):
     from lesioncount.errors import MissingExtraError
 
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[remote\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[remote\]'"):
         open_map("https://example.org/x.nii.gz")

@@ -431,5 +431,5 @@ class TestPng:
 def test_without_the_package_the_message_says_what_to_install(tmp_path, monkeypatch, ending, module):
     Image.fromarray(np.zeros((4, 5), np.uint8)).save(tmp_path / f"map{ending}")
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[tiff\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[tiff\]'"):
         count_file(tmp_path / f"map{ending}", scale=1)

@@ -21,7 +21,7 @@ from learning.test_training import TINY, tiny, train  # noqa: E402 - after the c
 
 from lesioncount.cli import main  # noqa: E402
 from lesioncount.errors import CohortError, ConfigError, LesionCountError, MapFileError  # noqa: E402
-from lesioncount.files.output import OutputFolder  # noqa: E402
+from lesioncount.folder.output import OutputFolder  # noqa: E402
 from lesioncount.integrations.torchmetrics import CountAccuracy  # noqa: E402
 from lesioncount.learning.checkpoints import write_checkpoint  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from strategies import NAMES, maps
 
 import lesioncount as lc
-from lesioncount.slabs import REGION, RUN, SweepPlan
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.slabs import REGION, RUN, SweepPlan
+from lesioncount.sweep.voxels import encoding_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::lesioncount.errors.MapWarning")
 

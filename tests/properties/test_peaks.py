@@ -11,10 +11,10 @@ from oracles import merge_tree, plain
 from strategies import NAMES, cuts, maps
 
 import lesioncount as lc
-from lesioncount import peaks as peaks_module
-from lesioncount.peaks import split_into_peaks
-from lesioncount.slabs import SweepPlan
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep import peaks as peaks_module
+from lesioncount.sweep.peaks import split_into_peaks
+from lesioncount.sweep.slabs import SweepPlan
+from lesioncount.sweep.voxels import encoding_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::lesioncount.errors.MapWarning")
 

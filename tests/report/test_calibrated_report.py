@@ -10,8 +10,8 @@ import pytest
 from html_page import Page
 
 from lesioncount import Calibration, ConformalCounts, PoissonBinomial
-from lesioncount.runs.batch import count_batch
-from lesioncount.runs.records import Settings
+from lesioncount.results.record import Settings
+from lesioncount.runs.count import count_batch
 from lesioncount.trust.fitting import CalibrationFit
 from lesioncount.trust.fitting.evidence import ConformalFit
 
@@ -19,8 +19,8 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from lesioncount.report import write_report
+from lesioncount.results.scan_numbers import EnsembleNumbers
 from lesioncount.runs import read_results
-from lesioncount.runs.scan_numbers import EnsembleNumbers
 
 SHAPE = (16, 40, 36)
 PEAKS = {(4, 10, 10): 0.9, (11, 30, 8): 0.5, (8, 20, 28): 0.3}

@@ -12,12 +12,11 @@ pytest.importorskip("matplotlib", reason="needs the extra [report]")
 pytest.importorskip("jinja2", reason="needs the extra [report]")
 pytest.importorskip("lesioncount_reproduction", reason="needs the reproduction: pip install ./reproduction")
 
+from lesioncount.assess.beside_truth import TruthOptions
+from lesioncount.assess.evaluation import evaluate
 from lesioncount.report import write_changes_page, write_report
 from lesioncount.report.evaluation import write_evaluation_page
-from lesioncount.runs import count_batch
-from lesioncount.runs.changes import compare_batch
-from lesioncount.runs.comparison import TruthOptions
-from lesioncount.runs.evaluation import evaluate
+from lesioncount.runs import compare_batch, count_batch
 from lesioncount_reproduction.experiments.results_page import write_page
 
 

@@ -9,8 +9,8 @@ import pytest
 from html_page import Page
 
 from lesioncount import CountingProtocol, PoissonBinomial, scores
+from lesioncount.assess.evaluation import Evaluation, read_evaluation
 from lesioncount.errors import MapFileError
-from lesioncount.runs.evaluation import Evaluation, read_evaluation
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE
 
 pytest.importorskip("matplotlib")

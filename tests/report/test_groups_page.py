@@ -8,7 +8,7 @@ import pytest
 from html_page import Page
 from small_trial import counted, write_table
 
-from lesioncount.runs import summarize
+from lesioncount.assess.groups import summarize
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

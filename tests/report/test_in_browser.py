@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from html_page import Page
 
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -35,7 +35,7 @@ def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     make_maps(folder / "maps", N_SCANS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lesioncount.runs.record_files.MANY_SCANS", 50)
+        patch.setattr("lesioncount.results.record_files.MANY_SCANS", 50)
         patch.setattr("lesioncount.report.table_parts.PAGED_FROM", 50)
         patch.setattr("lesioncount.report.table_parts._ROWS_OF_PART", 30)
         write_report(count_batch([folder / "maps"], folder / "out", show=SectionWriter()))

@@ -10,7 +10,7 @@ import pytest
 from lesioncount.files.formats import open_map
 from lesioncount.report.planes import View, outline, planes_through
 from lesioncount.report.windows import read_windows, window_of
-from lesioncount.runs.lesion_rows import LesionRow
+from lesioncount.results.lesion_rows import LesionRow
 
 image = pytest.importorskip("PIL.Image")
 

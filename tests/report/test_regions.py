@@ -6,8 +6,8 @@ import pytest
 from html_page import Page
 
 from lesioncount.questions import Question
+from lesioncount.results.region_settings import RegionSettings
 from lesioncount.runs import Settings, count_batch
-from lesioncount.runs.region_settings import RegionSettings
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
 

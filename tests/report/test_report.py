@@ -12,8 +12,8 @@ from html_page import Page
 
 from lesioncount import CountingProtocol
 from lesioncount.errors import MapFileError, MissingExtraError
-from lesioncount.runs.batch import count_batch
-from lesioncount.runs.records import Settings
+from lesioncount.results.record import Settings
+from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -294,7 +294,7 @@ def test_record_that_is_gone_is_a_failed_scan(maps, out):
     count_batch([maps], out)
     (out / "sub-02.json").unlink()
     page = Page(write_report(out).read_text("utf-8"))
-    assert "failed: its record is not there" in page.text
+    assert "sub-02.json is missing or not a valid record" in page.text
 
 
 def test_same_results_give_the_same_bytes(maps, out):
@@ -338,7 +338,7 @@ def test_folder_without_results_is_an_error(tmp_path):
 def test_missing_package_names_the_extra(maps, out, monkeypatch, package):
     count_batch([maps], out)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"{package}.*lesioncount\[report\]"):
+    with pytest.raises(MissingExtraError, match=rf"{package}.*pip install '\.\[report\]'"):
         write_report(out)
     assert not (out / "report.html").exists()
 

@@ -10,7 +10,7 @@ from html_page import Page
 
 from lesioncount.cli import main
 from lesioncount.errors import MapFileError
-from lesioncount.runs.batch import count_batch
+from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -125,7 +125,7 @@ def test_nothing_there(tmp_path):
 
 def test_without_pandas_the_message_says_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[notebook\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[notebook\]'"):
         lc.count_files(folder).to_dataframe()
 
 

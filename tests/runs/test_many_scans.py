@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from nifti_files import save
 
+from lesioncount.assess.beside_truth import TruthOptions
+from lesioncount.assess.evaluation import evaluate
+from lesioncount.assess.shown import can_be_shown, shown_scans
 from lesioncount.cli import main
+from lesioncount.cohort.item import ScanFiles
 from lesioncount.errors import MapFileError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
+from lesioncount.results.record_files import folder_of, is_sharded, record_in, records_in, shard_of
 from lesioncount.runs import count_batch, read_results
-from lesioncount.runs.comparison import TruthOptions
-from lesioncount.runs.evaluation import evaluate
-from lesioncount.runs.record_files import folder_of, is_sharded, record_in, records_in, shard_of
-from lesioncount.runs.scan_files import ScanFiles
-from lesioncount.runs.scan_lots import lots_of
-from lesioncount.runs.shown import can_be_shown, shown_scans
+from lesioncount.runs.engine import lots_of
 
 N_SCANS = 40
 
@@ -38,7 +38,7 @@ def out(tmp_path):
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr("lesioncount.runs.record_files.MANY_SCANS", 10)
+    monkeypatch.setattr("lesioncount.results.record_files.MANY_SCANS", 10)
 
 
 def tables(out):
@@ -79,7 +79,7 @@ class TestLots:
     def test_results_are_the_same_in_lots_and_alone(self, maps, out, tmp_path, monkeypatch, jobs):
         break_one(maps)
         together = count_batch([maps], out, jobs=jobs)
-        monkeypatch.setattr("lesioncount.runs.scan_lots._MOST_SCANS", 1)
+        monkeypatch.setattr("lesioncount.runs.engine._MOST_ITEMS", 1)
         alone = count_batch([maps], tmp_path / "alone", jobs=1)
         assert [scan.name for scan in together.failed] == [scan.name for scan in alone.failed] == ["s13"]
         assert tables(out) == tables(tmp_path / "alone")
@@ -121,7 +121,7 @@ class TestLots:
 
 CRASH = """
 import os
-import lesioncount.runs.scan_counting as counting
+import lesioncount.runs.count as counting
 count_file = counting.count_file
 def crash(path, **options):
     if "s05" in str(path):
@@ -208,7 +208,7 @@ class TestRecordsInFolders:
     def test_a_missing_record_is_named_with_its_folder(self, maps, out):
         results = count_batch([maps], out)
         (out / record_in(out, "s09")).unlink()
-        with pytest.raises(MapFileError, match=rf"records/{shard_of('s09')}/s09\.json is not there"):
+        with pytest.raises(MapFileError, match=rf"records/{shard_of('s09')}/s09\.json is missing"):
             results.record("s09")
 
 

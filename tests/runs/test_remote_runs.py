@@ -13,11 +13,11 @@ import zarr
 from local_servers import KEY, KEY_ID, SIGNATURE, local_bucket, local_server
 
 from lesioncount.cli import main
+from lesioncount.cohort.inputs import find_maps, root_of
 from lesioncount.errors import MapFileError
 from lesioncount.files import remote_objects
 from lesioncount.files.remote_path import to_path
 from lesioncount.runs import Selection, Settings, count_batch, count_files
-from lesioncount.runs.inputs import find_maps, root_of
 
 
 @pytest.fixture
@@ -117,6 +117,34 @@ def test_images_of_a_report_may_live_elsewhere_and_are_known_by_their_versions(b
     page = write_report(results, images="s3://scans/images", images_suffix="_FLAIR").read_text()
     assert "there is no image" not in page
     assert "lives elsewhere" not in page
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+@pytest.mark.parametrize("maps", ["here", "elsewhere"])
+def test_images_of_a_page_of_changes_may_live_elsewhere(bucket, scan, tmp_path, maps, resampled):
+    pytest.importorskip("matplotlib")
+    larger = tmp_path / "larger.nii.gz"
+    nib.save(nib.Nifti1Image(np.zeros((16, 16, 20), np.float32), np.eye(4)), larger)
+    contents = {"ses-01": scan, "ses-02": larger.read_bytes() if resampled else scan}
+    for session, content in contents.items():
+        bucket.put(f"maps/{session}/sub-1_probseg.nii.gz", content)
+        bucket.put(f"images/{session}/sub-1_FLAIR.nii.gz", content)
+        (tmp_path / "maps" / session).mkdir(parents=True)
+        (tmp_path / "maps" / session / "sub-1_probseg.nii.gz").write_bytes(content)
+    root = str(tmp_path / "maps") if maps == "here" else "s3://scans/maps"
+    out = str(tmp_path / "out")
+    command = ["compare", *(f"{root}/{session}" for session in contents), "-o", out, "--quiet", "--report"]
+    images = ["--images", "s3://scans/images", "--images-suffix", "_FLAIR"]
+    assert main([*command, *images]) == 0
+    page = (tmp_path / "out" / "changes.html").read_text("utf-8")
+    assert "Shown on the images." in page
+    assert main([*command, *images, "--resume"]) == 0
+    assert (tmp_path / "out" / "changes.html").read_text("utf-8") == page
+    if maps == "here":  # else they are fetched only while they are compared
+        from lesioncount.report import write_changes_page
+
+        again = write_changes_page(out, images="s3://scans/images/{folder}/sub-1_FLAIR.nii.gz")
+        assert "Shown on the images." in again.read_text("utf-8")
 
 
 def test_a_run_is_resumed_by_the_versions_of_objects(bucket, scan, tmp_path):

@@ -3,11 +3,11 @@ import pytest
 
 import lesioncount as lc
 from lesioncount.cli import main
+from lesioncount.cohort.item import fingerprint
 from lesioncount.errors import ChannelError, MapError, MapFileError, NonFiniteError, RunsNotKeptError, ShapeError
 from lesioncount.files import volumes
 from lesioncount.runs import volume_sweep
-from lesioncount.runs.scan_files import fingerprint
-from lesioncount.voxel_runs import middle_voxels
+from lesioncount.sweep.voxel_runs import middle_voxels
 
 zarr = pytest.importorskip("zarr")
 

@@ -98,15 +98,18 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
 
 def test_a_worker_watches_its_parent_before_it_imports_what_takes_long():
     """Else the workers of a run that is killed as it begins stay for as long as that takes."""
-    code = "import sys, lesioncount.worker_start; print([name for name in sys.modules if 'lesioncount.runs' in name])"
+    code = (
+        "import sys, lesioncount; core = set(sys.modules); import lesioncount.folder.worker_start\n"
+        "print(*sorted(name for name in sys.modules.keys() - core if name.startswith('lesioncount')))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout.split() == ["lesioncount.folder", "lesioncount.folder.worker_start"]
 
 
 CRASH = """
 import gc
 import os
-import lesioncount.runs.comparison as comparison
+import lesioncount.assess.beside_truth as comparison
 found = comparison.true_lesions
 def crash(path, *arguments, **options):
     if "s1" in str(path):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
+from lesioncount.trust.candidate_table import CandidateTable
 
 
 def test_positive_weight_is_undone():
@@ -79,11 +80,12 @@ def test_no_count_falls_between_the_nodes(n):
 
 def test_a_peak_counts_for_what_it_rises_above_its_saddle():
     raw = lc.Calibration()
-    np.testing.assert_allclose(raw.existence([0.9, 0.8], saddles=[0.0, 0.5]), [0.9, 0.3])
+    touching = CandidateTable.of([0.9, 0.8], saddle=[0.0, 0.5])
+    np.testing.assert_allclose(raw.existence(touching), [0.9, 0.3])
     weight = lc.Calibration.for_positive_weight(3)
     expected = weight.existence([0.9, 0.8]) - [0, weight.existence([0.5])[0]]
-    np.testing.assert_allclose(weight.existence([0.9, 0.8], saddles=[0.0, 0.5]), expected)
-    assert weight.distribution([0.9, 0.8], saddles=[0.0, 0.5]).mean() == pytest.approx(expected.sum())
+    np.testing.assert_allclose(weight.existence(touching), expected)
+    assert weight.distribution(touching).mean() == pytest.approx(expected.sum())
 
 
 def test_a_candidate_among_many_is_more_often_a_lesion():
@@ -94,19 +96,19 @@ def test_a_candidate_among_many_is_more_often_a_lesion():
     assert crowded.existence([0.5], among=3.2)[0] == pytest.approx(among)
     assert crowded.existence([0.5], among=1)[0] == pytest.approx(0.5)
     assert crowded.distribution([0.5, 0.9]).mean() == pytest.approx(crowded.existence([0.5, 0.9]).sum())
-    touching = crowded.existence([0.5, 0.9, 0.9], [0, 0, 0.4])  # together they seem to be 1.9
+    touching = crowded.existence(CandidateTable.of([0.5, 0.9, 0.9], saddle=[0, 0, 0.4]))  # together they seem to be 1.9
     assert touching[0] == pytest.approx(crowded.existence([0.5], among=1.9)[0])
 
 
 def test_ripples_are_not_lesions_of_their_own():
     calm = lc.Calibration(ripple=0.02)
-    np.testing.assert_allclose(calm.existence([0.9, 0.9, 0.9], [0, 0.89, 0.8]), [0.9, 0, 0.1])
+    np.testing.assert_allclose(calm.existence(CandidateTable.of([0.9, 0.9, 0.9], saddle=[0, 0.89, 0.8])), [0.9, 0, 0.1])
     np.testing.assert_allclose(calm.existence([0.01]), [0.01])  # a region of its own is none
     assert not calm.is_identity
     assert "less than 0.02" in str(calm)
     crowded = lc.Calibration(crowding=1.0, ripple=0.02)
     expected = crowded.existence([0.9], among=0.9)
-    np.testing.assert_allclose(crowded.existence([0.9, 0.9], [0, 0.89])[:1], expected)
+    np.testing.assert_allclose(crowded.existence(CandidateTable.of([0.9, 0.9], saddle=[0, 0.89]))[:1], expected)
 
 
 def test_words_name_what_is_corrected():

@@ -8,8 +8,9 @@ from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.questions import Question, probability_of
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.regional_count import RegionalCount
-from lesioncount.trust.regional_trials import trials_of
+from lesioncount.trust.trials import trials_of
 
 CALIBRATIONS = {
     "none": Calibration(),
@@ -24,19 +25,20 @@ CALIBRATIONS = {
 
 @pytest.fixture
 def scan(rng):
-    """Heights of 40 candidates, some of which touch, in three regions that hold all and one that overlaps."""
+    """40 candidates, some of which touch, in three regions that hold all and one that overlaps."""
     peaks = rng.random(40) * 0.9 + 0.1
     saddles = np.where(rng.random(40) < 0.3, peaks * rng.random(40), 0.0)
     region = rng.integers(0, 3, 40)
     members = {name: region == number for number, name in enumerate(("left", "right", "outside"))}
-    return peaks, saddles, members | {"near": rng.random(40) < 0.4, "empty": np.zeros(40, dtype=bool)}
+    members |= {"near": rng.random(40) < 0.4, "empty": np.zeros(40, dtype=bool)}
+    return CandidateTable.of(peaks, saddle=saddles), members
 
 
 @pytest.mark.parametrize("name", CALIBRATIONS)
 def test_regions_that_hold_all_candidates_have_means_that_add_up(scan, name):
     calibration = CALIBRATIONS[name]
     count = RegionalCount(calibration, *scan)
-    whole = calibration.distribution(scan[0], scan[1])
+    whole = calibration.distribution(scan[0])
     total = sum(count[region].mean() for region in ("left", "right", "outside"))
     assert total == pytest.approx(whole.mean(), rel=1e-9)
     assert 0 < count["near"].mean() < whole.mean()
@@ -44,17 +46,17 @@ def test_regions_that_hold_all_candidates_have_means_that_add_up(scan, name):
 
 @pytest.mark.parametrize("name", CALIBRATIONS)
 def test_a_region_with_all_candidates_has_the_whole_count(scan, name):
-    peaks, saddles, _ = scan
-    count = RegionalCount(CALIBRATIONS[name], peaks, saddles, {"all": np.ones(40, dtype=bool)})
-    whole = CALIBRATIONS[name].distribution(peaks, saddles)
+    candidates, _ = scan
+    count = RegionalCount(CALIBRATIONS[name], candidates, {"all": np.ones(40, dtype=bool)})
+    whole = CALIBRATIONS[name].distribution(candidates)
     k = np.arange(60)
     np.testing.assert_allclose(count["all"].pmf(k), whole.pmf(k), rtol=1e-8, atol=1e-14)
 
 
 def test_a_region_is_the_mixture_over_nodes_of_its_candidates_and_its_share_of_extra_lesions(scan):
-    calibration, (peaks, saddles, members) = CALIBRATIONS["all"], scan
-    count = RegionalCount(calibration, peaks, saddles, members)
-    existence, weights = calibration.at_nodes(peaks, saddles)
+    calibration, (candidates, members) = CALIBRATIONS["all"], scan
+    count = RegionalCount(calibration, candidates, members)
+    existence, weights = calibration.at_nodes(candidates)
     share = (weights @ existence)[members["near"]].sum() / (weights @ existence).sum()
     assert count.share_in("near") == pytest.approx(share)
     parts = []
@@ -75,9 +77,8 @@ def test_a_region_without_candidates_holds_no_lesion(scan, name):
 
 
 def test_extra_lesions_of_a_map_without_candidates_count_as_outside():
-    nothing = np.zeros(0)
     members = {"left": np.zeros(0, dtype=bool), "outside": np.zeros(0, dtype=bool)}
-    count = RegionalCount(Calibration(extra_rate=0.5), nothing, nothing, members)
+    count = RegionalCount(Calibration(extra_rate=0.5), [], members)
     assert count["outside"].mean() == pytest.approx(0.5)
     assert count["left"].mean() == 0
     for question, expected in (("outside >= 1", -np.expm1(-0.5)), ("count >= 1", -np.expm1(-0.5)), ("left >= 1", 0.0)):
@@ -99,13 +100,13 @@ def test_questions_about_one_region_are_answered_by_its_distribution(scan, name,
 def test_questions_about_all_lesions_are_answered_by_the_whole_count(scan, name):
     count = RegionalCount(CALIBRATIONS[name], *scan)
     asked = Question.parse("count >= 9")
-    whole = CALIBRATIONS[name].distribution(scan[0], scan[1])
+    whole = CALIBRATIONS[name].distribution(scan[0])
     assert probability_of(asked, trials_of(count, asked.names)) == pytest.approx(float(whole.sf(8)), rel=1e-8)
 
 
 def test_answers_about_several_regions_are_those_of_samples(scan, rng):
-    calibration, (peaks, saddles, members) = CALIBRATIONS["all"], scan
-    count, n = RegionalCount(calibration, peaks, saddles, members), 100_000
+    calibration, (candidates, members) = CALIBRATIONS["all"], scan
+    count, n = RegionalCount(calibration, candidates, members), 100_000
     node = rng.choice(len(count.weights), size=n, p=count.weights)
     lesions = rng.random((n, 40)) < count.existence[node]
     rate = count.extra[node] * rng.gamma(calibration.extra_shape, 1 / calibration.extra_shape, n)

@@ -19,9 +19,7 @@ _MOST_EXTRA = 60
 
 
 def _reviewed(calibration, peaks, decided, **more):
-    return ReviewedCount(
-        calibration, np.array(peaks, float), np.zeros(len(peaks)), np.array(decided, dtype=int), **more
-    )
+    return ReviewedCount(calibration, peaks, np.array(decided, dtype=int), **more)
 
 
 def _log_extra(mean, shape, j):

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError, MapFileError
-from lesioncount.files.atomic import replacing, write_text
+from lesioncount.folder.atomic import replacing, write_text
+from lesioncount.folder.tables import to_tsv
 from lesioncount.learning.scans import count_of
-from lesioncount.runs.tables import to_tsv
 from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
 from lesioncount_reproduction.cohort import SEQUENCES, Cohort, Visit, bids_name

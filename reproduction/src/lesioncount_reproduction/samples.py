@@ -17,13 +17,13 @@ import torch
 from numpy.typing import NDArray
 
 from lesioncount.errors import ConfigError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.tables import to_tsv
 from lesioncount.learning.checkpoints import write_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.prediction import Checkpoint, load_checkpoint
 from lesioncount.learning.training_folder import kept_config
-from lesioncount.runs.tables import to_tsv
 from lesioncount_reproduction.cohort import Visit
 from lesioncount_reproduction.sources import synthetic_cohorts
 from lesioncount_reproduction.synthetic import AgeingCohort, GadCohort

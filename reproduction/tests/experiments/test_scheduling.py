@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from experiments.fake_jobs import Dying, Failing, Written  # noqa: E402 - after the checks
 
 from lesioncount.errors import ExperimentError, MapFileError  # noqa: E402
-from lesioncount.files.output import OutputFolder  # noqa: E402
+from lesioncount.folder.output import OutputFolder  # noqa: E402
 from lesioncount_reproduction.experiments.scheduling import run_jobs  # noqa: E402
 
 TESTS = Path(__file__).resolve().parents[1]

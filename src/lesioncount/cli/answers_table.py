@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from lesioncount.runs.answers import Answer
+    from lesioncount.results.answers import Answer
 
 # Questions of more letters have a number as the head of their column.
 _SHORT = 28

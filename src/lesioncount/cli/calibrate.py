@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import at_least_zero, named_path, processes
+from lesioncount.cli.map_arguments import at_least_zero, named_path, processes
 from lesioncount.cli.truth import add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
+from lesioncount.trust.candidate_table import FEATURES
 
 if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
@@ -49,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fit to true counts, or to candidates matched with true lesions (default: counts)",
     )
     fit.add_argument(
+        "--feature",
+        action="append",
+        choices=tuple(FEATURES),
+        default=[],
+        help="let the calibration also learn from a property of candidates; may be given more than once",
+    )
+    fit.add_argument(
         "--positive-weight",
         type=float,
         metavar="W",
@@ -71,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, write, and print how much it helps."""
-    from lesioncount.files.output import OutputFolder
+    from lesioncount.folder.output import OutputFolder
 
     if options.output.is_dir():
         raise CalibrationError(f"{options.output} is a folder. Name the file: {options.output / 'calibration.json'}.")
@@ -91,19 +99,20 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
     from lesioncount.trust.fitting import CalibrationFit
 
     if options.positive_weight is not None:
-        given = (options.results, options.truth, options.truth_counts, options.reviews)
+        given = (options.results, options.truth, options.truth_counts, options.reviews, *options.feature)
         if any(one is not None for one in given):
-            raise CalibrationError("--positive-weight takes neither results nor truth: nothing is fitted.")
+            raise CalibrationError("--positive-weight takes neither results nor truth nor features: nothing is fitted.")
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     if options.results is None:
         raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
-    from lesioncount.runs.evaluation import known_truth
+    from lesioncount.assess.evaluation import known_truth
 
     truth, compared = known_truth(
         options.results,
         truth_options(options),
         of=options.of,
         from_lesions=options.fit_from == "lesions",
+        features=tuple(dict.fromkeys(options.feature)),
         jobs=options.jobs,
     )
     if not options.quiet:

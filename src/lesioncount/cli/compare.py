@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli import compare_arguments
+from lesioncount.cli.batch_arguments import add_compare_arguments
 from lesioncount.cli.count import shortened
 from lesioncount.cli.map_arguments import protocol_of
 from lesioncount.cli.region_arguments import questions_of
@@ -15,8 +15,8 @@ from lesioncount.cli.signals import ended_by_signals
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lesioncount.runs.changes import ChangeResults
-    from lesioncount.runs.changes.records import CourseRecord, PairRecord
+    from lesioncount.results.course_record import CourseRecord, PairRecord
+    from lesioncount.runs import ChangeResults
 
 # How many pairs and failures are listed at the end; all of them are in changes.tsv.
 _SHOWN = 20
@@ -34,13 +34,13 @@ _NO_LIMIT = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.set_defaults(run=run)
-    compare_arguments.add_to(parser)
+    add_compare_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare, and print what happened."""
     from lesioncount.cli.progress import progress_on
-    from lesioncount.runs.changes import compare_batch
+    from lesioncount.runs import compare_batch
 
     show = None
     if options.report:
@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
             show=show,
             command=options.typed,
             cluster=options.cluster,
+            parquet=options.parquet,
         )
     shown = len(results.courses) if options.verbose else _SHOWN
     if not options.quiet:
@@ -100,7 +101,7 @@ def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> Any:
-    from lesioncount.runs.changes import ChangeSettings
+    from lesioncount.runs import ChangeSettings
 
     fits = []
     if options.calibration:
@@ -122,8 +123,7 @@ def _settings(options: argparse.Namespace) -> Any:
 
 
 def _selection(options: argparse.Namespace) -> Any:
-    from lesioncount.runs import Selection
-    from lesioncount.runs.changes import CourseSelection
+    from lesioncount.runs import CourseSelection, Selection
 
     return CourseSelection(
         Selection(

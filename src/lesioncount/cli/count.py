@@ -7,15 +7,16 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lesioncount.cli import count_arguments, region_arguments
+from lesioncount.cli import region_arguments
+from lesioncount.cli.batch_arguments import add_count_arguments
 from lesioncount.cli.map_arguments import protocol_of
 from lesioncount.cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lesioncount.results.record import ScanSummary
     from lesioncount.runs import DicomOutput, RunResults
-    from lesioncount.runs.records import ScanSummary
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
@@ -33,7 +34,7 @@ _NO_LIMIT = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.set_defaults(run=run)
-    count_arguments.add_to(parser)
+    add_count_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -129,14 +130,14 @@ def run(options: argparse.Namespace) -> int:
 def _check_reviews(options: argparse.Namespace) -> None:
     """Raise if there are none, before anything is counted."""
     if options.reviews is not None:
-        from lesioncount.runs.reviews.reviews import the_reader
+        from lesioncount.assess.reviews.reviews import the_reader
 
         the_reader(options.reviews, options.reader)
 
 
 def _apply_reviews(result: RunResults, options: argparse.Namespace) -> None:
     if options.reviews is not None:
-        from lesioncount.runs.reviews.applied import apply_reviews
+        from lesioncount.assess.reviews.export import apply_reviews
 
         reviewed = apply_reviews(result, options.reviews, options.reader)
         if not options.quiet:
@@ -153,7 +154,7 @@ def _dicom(options: argparse.Namespace) -> DicomOutput | None:
 
 def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
-    from lesioncount.runs.pairing import without_partner
+    from lesioncount.cohort.pairing import without_partner
 
     missing: dict[str, list[str]] = {}
     if options.name_pattern is not None:

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import at_least_zero, named_path, processes
+from lesioncount.cli.map_arguments import at_least_zero, named_path, processes
 from lesioncount.cli.truth import add_truth_arguments, truth_options
 
 if TYPE_CHECKING:
-    from lesioncount.runs.evaluation import Evaluation
+    from lesioncount.assess.evaluation import Evaluation
     from lesioncount.trust.scores.estimate import Estimate
 
 # What is printed, in 80 columns; all scores are in scores.tsv.
@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate, and print the scores that matter most."""
+    from lesioncount.assess.evaluation import evaluate
     from lesioncount.report.evaluation import write_evaluation_page
-    from lesioncount.runs.evaluation import evaluate
 
     no_page = why_no_page()
     if no_page and not options.quiet:
@@ -104,8 +104,8 @@ def last_class(text: str) -> int:
 
 def _print(evaluation: Evaluation, page: str, out: Path) -> None:
     """Print plain lines: they look the same in a terminal, a pipe and a file."""
-    from lesioncount.report.evaluation_words import headline
-    from lesioncount.runs.evaluation.systematic import systematically_off
+    from lesioncount.assess.evaluation.evaluation import systematically_off
+    from lesioncount.report.evaluation import headline
 
     wrong = systematically_off(evaluation)
     lines = [] if wrong is None else [f"WARNING: {wrong}"]

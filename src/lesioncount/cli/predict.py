@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lesioncount.cli.arguments import at_least_zero, named_path
+from lesioncount.cli.map_arguments import at_least_zero, named_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

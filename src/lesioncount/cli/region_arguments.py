@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli.arguments import named_path
+from lesioncount.cli.map_arguments import named_path
 
 if TYPE_CHECKING:
     from lesioncount.questions import Question
@@ -57,7 +57,7 @@ def add_ask(group: argparse._ArgumentGroup, help: str) -> None:  # noqa: A002 - 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """What they say, as fields of `Settings`."""
-    from lesioncount.runs.region_settings import region_settings
+    from lesioncount.results.region_settings import region_settings
 
     found = region_settings(options.regions, options.region_names, options.within)
     return {"regions": found, "questions": questions_of(options.ask)}

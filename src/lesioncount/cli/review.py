@@ -6,10 +6,10 @@ import argparse
 import sys
 from contextlib import suppress
 
-from lesioncount.cli.arguments import named_path
+from lesioncount.cli.map_arguments import named_path
 from lesioncount.optional import optional
 
-# Of scans; what each means is in `runs.reviews.progress`.
+# Of scans; what each means is in `assess.reviews.progress`.
 ORDERS = ("telling", "random", "run")
 
 # Of ports of the network.
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve the page until interrupted, or write what was decided."""
-    from lesioncount.runs.reviews.journals import notes_on_journals
+    from lesioncount.assess.reviews.journals import notes_on_journals
 
     for note in notes_on_journals(options.results):
         print(f"note: {note}", file=sys.stderr)
@@ -101,8 +101,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from lesioncount.runs.results import read_counted
-    from lesioncount.runs.reviews.export import export_reviews
+    from lesioncount.assess.reviews.export import export_reviews
+    from lesioncount.results.results import read_counted
 
     files, notes = export_reviews(read_counted(options.results), label_maps=not options.no_label_maps)
     tables = [name for name in files if name.endswith(".tsv")]

@@ -8,10 +8,10 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import at_least_one, at_least_zero, named_path
+from lesioncount.cli.map_arguments import at_least_one, at_least_zero, named_path
 
 if TYPE_CHECKING:
-    from lesioncount.runs.groups import TrialSummary
+    from lesioncount.assess.groups import TrialSummary
 
 # What is printed is as wide as this, and names of groups leave room for numbers.
 _WIDTH, _LONGEST_NAME = 80, 22
@@ -76,9 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Summarize, and print a short table."""
+    from lesioncount.assess.groups import summarize
     from lesioncount.cli.evaluate import why_no_page
     from lesioncount.report.groups import write_summary_page
-    from lesioncount.runs.groups import summarize
 
     no_page = why_no_page() if options.output else ""
     if no_page and not options.quiet:
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(summary: TrialSummary, out: Path | None, page: Path | None) -> None:
     """Print plain lines: they look the same in a terminal, a pipe and a file."""
-    from lesioncount.report.group_words import explained, per, ratio_words
+    from lesioncount.report.groups import explained, per, ratio_words
 
     lines = [*_table(summary), ""]
     if summary.ratios:
@@ -119,7 +119,7 @@ def _print(summary: TrialSummary, out: Path | None, page: Path | None) -> None:
 
 
 def _table(summary: TrialSummary) -> list[str]:
-    from lesioncount.report.group_words import number, percent, with_interval
+    from lesioncount.report.groups import number, percent, with_interval
 
     mean = f"mean per {summary.unit}" if summary.exposure is None else "rate"
     names = "patients", f"{summary.unit}s", summary.lesions, mean, "doubt"

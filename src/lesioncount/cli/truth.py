@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import named_path
+from lesioncount.cli.map_arguments import named_path
 
 if TYPE_CHECKING:
-    from lesioncount.runs.comparison import TruthOptions
+    from lesioncount.assess.beside_truth import TruthOptions
 
 
 # In place of a folder: the reviews are in that of the results.
@@ -81,7 +81,7 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
 
 def truth_options(options: argparse.Namespace) -> TruthOptions:
     """The options about the truth, as one object."""
-    from lesioncount.runs.comparison import TruthOptions
+    from lesioncount.assess.beside_truth import TruthOptions
 
     return TruthOptions(
         masks=options.truth,

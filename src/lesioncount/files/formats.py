@@ -1,7 +1,8 @@
-"""Which reader a path belongs to."""
+"""Which reader a path belongs to, and what tells whether a file that lives elsewhere was changed."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,8 +11,9 @@ from pathlib import Path, PurePath
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_description, zarr_store
 from lesioncount.files.byte_streams import check_regular, short
+from lesioncount.files.dicom import open_dicom_mask
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_other_dicom, sop_class
-from lesioncount.files.dicom_masks import open_dicom_mask
+from lesioncount.files.remote_listing import objects_below
 from lesioncount.files.remote_path import RemotePath, to_path
 from lesioncount.files.source import MapSource
 
@@ -196,3 +198,25 @@ def _open(path: Path, ending: str, channel: int | None, level: int | None) -> Ma
     if ending == ".npz" and nnunet.is_nnunet(path):
         return nnunet.open_nnunet(path, channel)
     return _READERS[ending](path, channel)
+
+
+def version_of(path: RemotePath) -> str | None:
+    """The version of an object, or of all objects of a zarr store; None if the server tells none.
+
+    It never looks like a SHA-256 of content: ``etag "9b2c…", 1234 bytes`` or ``etags 1f0e…, 512 objects``.
+    """
+    if map_ending(path) == ".zarr":
+        return _version_of_store(path)
+    state = path.state()
+    return None if state.version is None else f"etag {state.version}, {state.size} bytes"
+
+
+def _version_of_store(path: RemotePath) -> str | None:
+    if not path.is_listed:  # the description of an array does not change with its chunks
+        return None
+    digest, objects = hashlib.sha256(), objects_below(path)
+    if not objects:
+        raise MapFileError(f"{path} does not exist: nothing lies below that name.")
+    for file, state in objects.items():
+        digest.update(f"{file.below(path)}\t{state.size}\t{state.version}\n".encode())
+    return f"etags {digest.hexdigest()}, {len(objects)} objects"

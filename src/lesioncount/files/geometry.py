@@ -57,13 +57,9 @@ class VoxelGrid:
         return cls(path, tuple(shape), matrix, tuple(float(size) for size in sizes[: len(shape)]))
 
     @property
-    def voxel_volume_mm3(self) -> float | None:
-        """Volume of a voxel, which in a sheared grid is less than the product of its sizes; None when unknown."""
-        if self.spacing_mm is None or len(self.shape) != 3:
-            return None
-        if self.affine is None:
-            return float(np.prod(self.spacing_mm))
-        return abs(float(np.linalg.det(self.affine[:3, :3])))
+    def voxel_edges_mm(self) -> tuple[float, ...] | NDArray[np.float64] | None:
+        """Voxel size as counting takes it: the edges of a voxel as columns, or their lengths; None when unknown."""
+        return self.spacing_mm if self.affine is None or len(self.shape) != 3 else self.affine[:3, :3]
 
     def to_ras_mm(self, index: NDArray[Any]) -> NDArray[np.float64]:
         """Voxel indices (n, 2 or 3) → millimetres (n, 3); NaN when the place is unknown."""

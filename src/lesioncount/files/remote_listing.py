@@ -1,4 +1,4 @@
-"""What lies in a bucket, listed level by level, so that chunks of zarr stores are left out; and patterns of names."""
+"""Patterns of names → files, here or in a bucket, which is listed level by level, without chunks of zarr stores."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import glob
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.remote_objects import ObjectState, explained, obstore, store_of
-from lesioncount.files.remote_path import RemotePath
+from lesioncount.files.remote_path import RemotePath, to_path
 
 # What marks a folder as a zarr array or group.
 ZARR_MARKS = frozenset({".zarray", ".zgroup", "zarr.json"})
@@ -66,7 +67,7 @@ def walk(path: RemotePath) -> Iterator[RemotePath]:
         yield from walk(folder)
 
 
-def matches(pattern: RemotePath) -> list[RemotePath]:
+def matches_in_bucket(pattern: RemotePath) -> list[RemotePath]:
     """Objects and folders that a pattern means; ``**`` stands for any number of folders.
 
     Parameters
@@ -114,3 +115,12 @@ def check_listed(path: RemotePath) -> None:
 
 def _in_bucket(path: RemotePath, key: str) -> RemotePath:
     return RemotePath(*path.parts[:2], *(part for part in key.split("/") if part))
+
+
+def matches(pattern: str | Path, /, *, recursive: bool = False) -> list[Path]:
+    """The files and folders that a pattern means, in the order of their names."""
+    path = to_path(pattern)
+    if isinstance(path, RemotePath):
+        return list(matches_in_bucket(path))
+    found = glob.glob(str(pattern), recursive=recursive)  # noqa: PTH207 - may be absolute
+    return sorted(Path(match) for match in found)

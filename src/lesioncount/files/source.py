@@ -15,7 +15,7 @@ from lesioncount.errors import ChannelError, MapError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.ome_zarr import OmeImage
 from lesioncount.files.volumes import ChunkedVolume
-from lesioncount.voxels import is_inside, sigmoid
+from lesioncount.sweep.voxels import is_inside, sigmoid
 
 # Pieces of this size keep the second-level cache warm between decompressing and counting.
 PIECE_BYTES = 1 << 21

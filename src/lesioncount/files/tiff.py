@@ -19,9 +19,8 @@ from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel
 from lesioncount.files.stored import StoredVoxels
-from lesioncount.files.tiff_directories import MOST_PLANES, count_directories
-from lesioncount.files.tiff_size import voxel_size_mm
-from lesioncount.optional import optional
+from lesioncount.files.tiff_header import MOST_PLANES, count_directories, voxel_size_mm
+from lesioncount.optional import how_to_install, optional
 
 ENDINGS = (".ome.tif", ".ome.tiff", ".tif", ".tiff")
 
@@ -238,7 +237,5 @@ def _explained(path: Path) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - incomplete files fail in many ways
         why = str(error)[:300].rstrip(".") or type(error).__name__
         if "imagecodecs" in why:
-            why = (
-                f"it is compressed in a way that needs the package imagecodecs: pip install 'lesioncount[tiff]' ({why})"
-            )
+            why = f"it is compressed in a way that needs the package imagecodecs: {how_to_install('tiff')} ({why})"
         raise MapFileError(f"{path} is damaged, or not a TIFF file that can be read: {why}.") from None

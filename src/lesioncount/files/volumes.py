@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.boxes import Box, Triple
 from lesioncount.errors import MapFileError
 from lesioncount.files.plain_chunks import PlainChunks
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.optional import optional
+from lesioncount.sweep.boxes import Box, Triple
 
 # Volumes of more voxels are counted in boxes, and no array of their shape is made: it would take some gigabytes.
 LARGE_VOLUME = 1 << 27

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.boxes import Box
 from lesioncount.errors import ChannelError, LesionCountError, MapError, MapFileError
 from lesioncount.files import volumes
 from lesioncount.files.ahead import ahead
@@ -25,6 +24,7 @@ from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.files.zarr_description import attributes_of, check_promise, checked_format, files_in, inside
 from lesioncount.optional import optional
+from lesioncount.sweep.boxes import Box
 
 ENDINGS = (".ome.zarr", ".zarr")
 

@@ -58,8 +58,10 @@ class CountLesions(Transform):
         channel = 1 if self.channel is None and is_softmax and len(img) == 2 else self.channel
         if channel is None and len(img) != 1:
             raise ShapeError(f"Expected one channel, but there are {len(img)}: say which with channel=.")
-        # The sizes of a 2-D image's MetaTensor have a third entry, which is no axis of the array.
-        spacing = [float(size) for size in img.pixdim[: img.ndim - 1]] if hasattr(img, "pixdim") else None
+        # Of a volume the edges of a voxel; the sizes of a picture have a third entry, which is no axis of the array.
+        spacing = None
+        if hasattr(img, "pixdim"):
+            spacing = (img.affine[:3, :3] if img.ndim == 4 else img.pixdim[: img.ndim - 1]).tolist()
         if is_softmax and self.logits:
             img = foreground_logits(torch.as_tensor(img).detach()[None], [channel or 0], regions=False)[0]
             channel = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lesioncount.runs.shown import ShownScan, can_be_shown, shown_scans
+from lesioncount.assess.shown import ShownScan, can_be_shown, shown_scans
 
 # Scans of a folder of results that are opened at once, the first of them visible.
 MOST_SCANS = 10

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.losses import CountLoss
 from lesioncount.torch.patches import foreground_logits, foreground_masks, patch_counts
-from lesioncount.torch.schedule import CountWeight
-from lesioncount.torch.tally import CountTally
+from lesioncount.torch.precision import outside_of_compilation
+from lesioncount.torch.schedule import CountTally, CountWeight
 
 __all__ = [
     "CountTally",

@@ -10,7 +10,7 @@ from typing import Any
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 
 
 class EpochLog(Logger):

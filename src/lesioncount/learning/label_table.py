@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lesioncount.cohort.tables import is_unknown, read_cells
 from lesioncount.errors import CohortError
 from lesioncount.learning.pictures import picture_ending
 from lesioncount.learning.scans import MANY
 from lesioncount.learning.split import SPLITS
-from lesioncount.runs.scan_table import is_unknown, read_cells
 
 # Columns that have one name only.
 _AT_LEAST, _AT_MOST, _SPLIT, _PATIENT = "at_least", "at_most", "split", "patient"

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lesioncount.cohort.whose import DATATYPES, BidsName
 from lesioncount.errors import CohortError, MapFileError, reason_of
 from lesioncount.learning.pictures import ENDINGS, picture_ending
 from lesioncount.learning.plausible import text_of
-from lesioncount.runs.bids_names import DATATYPES, BidsName
 
 # Of pictures that a message names.
 _NAMED = 5

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lesioncount.errors import ConfigError, MapFileError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.expected import Expected, prepared
 from lesioncount.learning.images_to_predict import ImageToPredict, images_to_predict, write_map

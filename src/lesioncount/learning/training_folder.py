@@ -11,7 +11,7 @@ from typing import Any
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from lesioncount.errors import ConfigError, LesionCountError, MapFileError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint, write_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.split import SPLITS

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.questions.question import Question
-from lesioncount.questions.refusals import unknown
+from lesioncount.questions.tokens import unknown
 from lesioncount.questions.trials import ExtraLesions, Trials
 
 # What can be asked for, and which changes each is the number of; the count is that of the later scan.

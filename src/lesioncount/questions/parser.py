@@ -30,8 +30,7 @@ from lesioncount.questions.conditions import (
     joined,
     quoted,
 )
-from lesioncount.questions.refusals import refused
-from lesioncount.questions.tokens import Token, tokens_of
+from lesioncount.questions.tokens import Token, refused, tokens_of
 
 # Brackets within brackets: no question that a person understands comes near.
 _DEEPEST = 40

@@ -1,7 +1,6 @@
 """Where candidates lie: a label map of named regions, and distances to them → a count for each region."""
 
-from lesioncount.regions.places import OUTSIDE, Places
-from lesioncount.regions.region_counts import RegionCounts
+from lesioncount.regions.places import OUTSIDE, Places, RegionCounts
 from lesioncount.regions.regions import Regions
 from lesioncount.regions.within import Within
 

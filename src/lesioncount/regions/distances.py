@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
-from lesioncount.nearby import Ball, spacing_of
+from lesioncount.regions.nearby import Ball, voxel_size_of
 
 # Up to so many labels, comparing with each is quicker than looking them up.
 _FEW = 8
@@ -36,14 +36,13 @@ def distance_to(
     # NIfTI files are stored with the first axis fastest: read so, they need not be copied.
     step = -1 if labels.flags.f_contiguous else 1
     voxels = np.ascontiguousarray(labels.transpose() if step < 0 else labels)
-    spacing = spacing_of(candidates)[::step]
+    axes = np.arange(labels.ndim)[::step]
     found = []
     for wanted, radius_mm in asked:
-        ball = Ball.of(radius_mm, spacing)
-        is_near = _may_be_near(candidates, labels, wanted, ball.steps[:, ::step].max(axis=0))
-        looked_at = is_near[rows]
-        voxels_of = rows[looked_at], index[looked_at][:, ::step]
-        found.append(_nearest(*voxels_of, voxels, wanted, ball, len(candidates)))
+        ball = Ball.of(radius_mm, voxel_size_of(candidates))
+        looked_at = _may_be_near(candidates, labels, wanted, ball.steps.max(axis=0))[rows]
+        voxels_of = rows[looked_at], index[looked_at][:, axes]
+        found.append(_nearest(*voxels_of, voxels, wanted, ball.along(axes), len(candidates)))
     return found
 
 

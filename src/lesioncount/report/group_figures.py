@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lesioncount.distributions.shown_counts import grouped
+from lesioncount.assess.groups import TrialSummary
+from lesioncount.assess.groups.group_row import GroupRow, RatioRow
+from lesioncount.distributions.plotting import grouped
 from lesioncount.report.drawing import MARK, OURS, USUAL, Figure, count_axis, legend, ratio_axis, svg, whole_numbers
-from lesioncount.runs.groups import TrialSummary
-from lesioncount.runs.groups.group_row import GroupRow, RatioRow
 
 # Letters of the name of a group that fit beside its row, and its rows.
 _LINE, _MOST_LINES = 18, 2

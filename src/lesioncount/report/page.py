@@ -6,23 +6,22 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
-from lesioncount.files.output import OutputFolder
 from lesioncount.files.remote_path import to_path
+from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.label_maps import REPORT
 from lesioncount.report.figures import histogram, overview
-from lesioncount.report.fingerprints import fingerprint_of, is_written
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
 from lesioncount.report.section_files import image_or_why, make_sections, sections_in
-from lesioncount.report.section_folder import Progress
+from lesioncount.report.section_folder import Progress, fingerprint_of, is_written
 from lesioncount.report.sections import SectionText
 from lesioncount.report.table_parts import anchors_of, has_rows, n_parts, shards_of, write_rows
 from lesioncount.report.templates import check_can_report, template
-from lesioncount.runs.pairing import pair, paired_scan
-from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.results import RunResults, read_results
-from lesioncount.runs.run_file import Run, RunScan, find_run
-from lesioncount.runs.scan_numbers import MIN_BETWEEN_VARIANCE
-from lesioncount.runs.scan_outputs import REPORT
+from lesioncount.results.record import ScanSummary
+from lesioncount.results.results import RunResults, read_results
+from lesioncount.results.run_file import Run, RunScan, find_run
+from lesioncount.results.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
 from lesioncount.version import __version__
 
@@ -179,8 +178,10 @@ def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
 
 def _in_plain_words(calibration: Calibration) -> str:
     """What a calibration does to a count."""
-    opened, settled = calibration.existence([_OPEN, _SETTLED], among=calibration.typical_count)
-    changed = f"a candidate with a probability of {_OPEN} in the map exists with probability {opened:.2f}"
+    typical = calibration.of_typical_candidates
+    opened, settled = typical.existence([_OPEN, _SETTLED], among=calibration.typical_count)
+    of = f" and typical {' and '.join(calibration.weights)}" if calibration.weights else ""
+    changed = f"a candidate with a probability of {_OPEN} in the map{of} exists with probability {opened:.2f}"
     return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lesioncount.regions import Within
-from lesioncount.runs.answers import Answer
-from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.region_numbers import RegionNumbers
-from lesioncount.runs.settings import CountedWith
+from lesioncount.results.answers import Answer
+from lesioncount.results.record import ScanSummary
+from lesioncount.results.region_numbers import RegionNumbers
+from lesioncount.results.settings import CountedWith
 
 # Regions that are seen at once: an atlas has a hundred, and most of them are empty.
 FIRST = 12

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from lesioncount.cohort.item import ScanFiles
 from lesioncount.errors import LesionCountError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.label_maps import REPORT
 from lesioncount.report.section_folder import Progress, SectionFolder, make_all
 from lesioncount.report.sections import SectionText, section_text
-from lesioncount.runs.file_counts import ScanCount
-from lesioncount.runs.record_files import no_record
-from lesioncount.runs.records import ScanRecord, read_record
-from lesioncount.runs.results import RunResults
-from lesioncount.runs.scan_files import ScanFiles
-from lesioncount.runs.scan_outputs import REPORT
-from lesioncount.runs.settings import CountedWith
+from lesioncount.results.record import ScanRecord, read_record
+from lesioncount.results.record_files import no_record
+from lesioncount.results.results import RunResults
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.settings import CountedWith
 
 # What a section looks like is decided by these.
 _TEMPLATES = ("section.html.j2", "summary.html.j2", "numbers.html.j2", "regions.html.j2")

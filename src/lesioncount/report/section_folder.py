@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.output import OutputFolder
+from lesioncount.files.formats import version_of
 from lesioncount.files.remote_path import RemotePath
-from lesioncount.files.remote_version import version_of
+from lesioncount.folder.output import OutputFolder
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import looks
-from lesioncount.runs.record_files import SHARDS, is_sharded, record_in, shard_of
+from lesioncount.results.record_files import SHARDS, is_sharded, record_in, shard_of
 from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
 
@@ -169,3 +169,17 @@ def _head(path: Path) -> str:
             return file.readline(_LONGEST_HEAD).decode("utf-8", "replace").rstrip()
     except OSError:
         return ""
+
+
+def fingerprint_of(*about: object) -> str:
+    """What a page depends on: how we draw, and what it is about."""
+    return hashlib.sha256(repr((__version__, looks(), *about)).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def is_written(folder: OutputFolder, page: str, fingerprint: str) -> bool:
+    """Whether a page is there, ours, and made from just this."""
+    try:
+        head = (folder.path / page).read_text("utf-8", errors="replace")
+    except OSError:
+        return False
+    return f'<meta name="fingerprint" content="{fingerprint}">' in head and folder.is_ours(page)

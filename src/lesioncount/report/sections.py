@@ -11,11 +11,11 @@ from lesioncount.report.planes import Plane
 from lesioncount.report.regions import RegionTable, regions_of_scan
 from lesioncount.report.slices import Slices, cut_slices
 from lesioncount.report.templates import template
-from lesioncount.runs.file_counts import ScanCount
-from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.region_numbers import RegionNumbers
-from lesioncount.runs.settings import CountedWith
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.region_numbers import RegionNumbers
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.settings import CountedWith
 
 # Pictured of one scan: the most doubtful candidates, and the surest ones. Nobody looks at more, and all are in a table.
 MOST_DOUBTFUL, MOST_SURE = 5, 5
@@ -80,7 +80,7 @@ class Section:
     @property
     def share_left_out(self) -> float:
         """Their share of the variance; of an ensemble, on average over members, for each has shares of its own."""
-        return sum(row.variance_share for row in self.left_out) / len(self.scan.existence)
+        return sum(row.variance_share for row in self.left_out) / len(self.scan.tables)
 
 
 @dataclass(frozen=True)

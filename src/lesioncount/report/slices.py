@@ -16,15 +16,16 @@ from lesioncount.candidates import find_candidates
 from lesioncount.errors import MapFileError
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import check_same_grid
-from lesioncount.files.mask_grid import mask_on
+from lesioncount.files.masks import mask_on
 from lesioncount.protocol import CountingProtocol
 from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast, image_on, reason, shaded, unusable
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
-from lesioncount.runs.file_counts import MOST_SHADES, ScanCount, count_file
-from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.records import ScanSummary
-from lesioncount.runs.settings import CountedWith
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import ScanSummary
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.settings import CountedWith
+from lesioncount.runs.file_counts import MOST_SHADES, count_file
 
 # A peak of another probability than the record has is a sign of another map; files round to about this.
 _SAME_PROBABILITY = 1e-3
@@ -106,7 +107,7 @@ def _cut_whole(
     """Whole slices, from a map that is held."""
     count = _counted_again(scan, counted_with) if count is None else count
     source, candidates, shades = count.source, count.result.candidates, count.shades
-    if source.shape != scan.grid.shape or len(candidates) != len(scan.existence[0]) or shades is None:
+    if source.shape != scan.grid.shape or len(candidates) != len(scan.tables[0]) or shades is None:
         raise MapFileError(f"{source.path} has changed: it has shape {source.shape}, {len(candidates)} candidates.")
     for lesion in lesions:
         row = lesion.label - 1

@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.label_maps import REPORT
 from lesioncount.report.templates import template
-from lesioncount.runs.batch import TABLE
-from lesioncount.runs.record_files import is_sharded, shard_of
-from lesioncount.runs.results import RunResults
+from lesioncount.results.record_files import is_sharded, shard_of
+from lesioncount.results.results import RunResults
+
+# The folder of the rows of the table of a page.
+_TABLE = f"{REPORT}/table"
 
 # Up to so many scans, all rows are part of the page: some megabytes, which a browser shows within a second.
 PAGED_FROM = 2000
@@ -31,7 +34,7 @@ def has_rows(out: Path, n_scans: int) -> bool:
 
 def part_name(part: int) -> str:
     """The file of a part of the table."""
-    return f"{TABLE}/{part}.js"
+    return f"{_TABLE}/{part}.js"
 
 
 def anchors_of(results: RunResults) -> dict[str, str]:
@@ -52,7 +55,7 @@ def write_rows(folder: OutputFolder, results: RunResults) -> None:
         for part, script in enumerate(_scripts(results)):
             folder.write_together({part_name(part): script})
             names.add(part_name(part))
-    for path in (folder.path / TABLE).glob("*.js"):
+    for path in (folder.path / _TABLE).glob("*.js"):
         name = path.relative_to(folder.path).as_posix()
         if name not in names:
             folder.remove(name)

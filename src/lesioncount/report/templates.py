@@ -11,8 +11,8 @@ from typing import Any
 
 from lesioncount.optional import optional
 from lesioncount.report.pictures import picture
-from lesioncount.runs.count_warnings import headline, in_general, in_short
-from lesioncount.runs.lesion_rows import LesionRow
+from lesioncount.results.count_warnings import headline, in_general, in_short
+from lesioncount.results.lesion_rows import LesionRow
 
 
 def check_can_report() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.files import MapSource
-from lesioncount.runs.lesion_rows import LesionRow
+from lesioncount.results.lesion_rows import LesionRow
 
 # What is shown around a candidate: about half of a brain, enough to recognise the place.
 _CONTEXT_MM = 64.0

@@ -1,1 +1,1 @@
-"""A page to review candidates on: ``lesioncount review``. Journals and counts after review are in `runs.reviews`."""
+"""A page to review candidates on: ``lesioncount review``. Journals and counts after review are in `assess.reviews`."""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.reviews.accepted_maps import candidates_again, existing_map
+from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
-from lesioncount.files.nifti_writing import nifti_bytes
-from lesioncount.runs.pairing import pair, paired_scan
-from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.results import RunResults, read_counted
-from lesioncount.runs.reviews.candidates_again import candidates_again, existing_map
+from lesioncount.files.nifti import nifti_bytes
+from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.results import RunResults, read_counted
 
 # Records and volumes that are kept: those of the scan on the screen, and of the next ones.
 _RECORDS, _VOLUMES = 64, 6

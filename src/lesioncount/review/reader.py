@@ -7,14 +7,9 @@ from threading import RLock
 from typing import Any, Literal
 from zlib import crc32
 
-from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.errors import ReviewError
-from lesioncount.review.cohort import ReviewCohort
-from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.reviews.events import ReviewEvent
-from lesioncount.runs.reviews.journals import ReaderJournal
-from lesioncount.runs.reviews.progress import Order, ScanProgress, left_in_cohort, left_in_scan, order_of
-from lesioncount.runs.reviews.scan_review import (
+from lesioncount.assess.reviews.journals import ReaderJournal, ReviewEvent
+from lesioncount.assess.reviews.progress import Order, ScanProgress, left_in_cohort, left_in_scan, order_of
+from lesioncount.assess.reviews.scan_review import (
     ScanReview,
     counting_of,
     plain_decisions,
@@ -22,6 +17,10 @@ from lesioncount.runs.reviews.scan_review import (
     reviewed_lesions,
     sha256_of,
 )
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.errors import ReviewError
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.review.cohort import ReviewCohort
 from lesioncount.trust.reviewed_count import ReviewedCount
 
 # Probabilities of counts that a picture does not show.

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from lesioncount.assess.reviews.journals import Verdict
 from lesioncount.errors import ReviewError
-from lesioncount.runs.plain import typed, whole_number
-from lesioncount.runs.reviews.events import Verdict
+from lesioncount.folder.plain import typed, whole_number
 
 T = TypeVar("T")
 

@@ -17,15 +17,15 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lesioncount.assess.reviews.export import export_reviews
+from lesioncount.assess.reviews.journals import checked_reader, readers_of
+from lesioncount.assess.reviews.progress import Order
 from lesioncount.errors import LesionCountError, MapFileError, ReviewError
 from lesioncount.review import page_files
 from lesioncount.review.cohort import ReviewCohort
 from lesioncount.review.guard import HEADERS, BrowserSession, Guard
 from lesioncount.review.reader import Reader
 from lesioncount.review.requests import MOST_BYTES, Addition, Decision, Ending, ReaderName, Undoing, body_of
-from lesioncount.runs.reviews.export import export_reviews
-from lesioncount.runs.reviews.journals import checked_reader, readers_of
-from lesioncount.runs.reviews.progress import Order
 from lesioncount.version import __version__
 
 # Requests at a time, more than a few browsers make, and how long one that says nothing is waited for.

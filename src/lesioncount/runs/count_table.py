@@ -13,23 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.checks import defined
+from lesioncount.cohort.item import FileFacts, ScanFiles
+from lesioncount.cohort.scans import Selection
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.distributions.tabulated import TabulatedCount
-from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.errors import LesionCountError, WorkerDiedError
 from lesioncount.files.remote_path import to_path
+from lesioncount.folder.plain import to_json
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import RegionCounts, Within
-from lesioncount.runs.file_counts import count_file
-from lesioncount.runs.frames import counts_frame, lesions_frame, regions_frame
-from lesioncount.runs.lesion_rows import LesionRow
-from lesioncount.runs.plain import to_json
-from lesioncount.runs.records import ScanRecord, ScanSummary
-from lesioncount.runs.region_settings import region_settings
-from lesioncount.runs.scan_files import FileFacts, ScanFiles
-from lesioncount.runs.scan_numbers import CountNumbers
-from lesioncount.runs.scans import Selection
-from lesioncount.runs.settings import Settings
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.region_settings import region_settings
+from lesioncount.results.results import counts_frame, lesions_frame, regions_frame
+from lesioncount.results.scan_numbers import CountNumbers
+from lesioncount.results.settings import Settings
+from lesioncount.runs.file_counts import count_file, error_in_words
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.calibration import Calibration
 
@@ -90,7 +90,7 @@ class FileCount:
     @property
     def existence(self) -> NDArray[np.float64]:
         """The probability of each candidate, as counted."""
-        return self.record.summary.existence[0] if self.is_counted else np.empty(0)
+        return self.record.summary.tables[0].existence() if self.is_counted else np.empty(0)
 
     @property
     def lesions(self) -> tuple[LesionRow, ...]:
@@ -194,7 +194,7 @@ class CountTable:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from lesioncount.notebook_view import table_of  # not at the top: for notebooks only
+        from lesioncount.views.notebook import table_of  # not at the top: for notebooks only
 
         return f"<div>{table_of(*self._cells())}<small>{self._summary()}</small></div>"
 
@@ -274,6 +274,8 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     ------
     MapFileError
         When a path does not exist, or a folder has no maps in it.
+    CalibrationError
+        When the calibration was fitted under another protocol, or for changes.
 
     See Also
     --------
@@ -287,6 +289,7 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
         calibration=calibration,
         regions=region_settings(regions, region_names, within),
     )
+    settings.check(members=False)
     given = [to_path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     scans = (selection or Selection()).find(
         given, mask=None if mask is None else to_path(mask), regions=None if regions is None else to_path(regions)
@@ -303,9 +306,9 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
 
 
 def _record(scan: ScanFiles, settings: Settings) -> ScanRecord:
+    if scan.problem is not None:
+        return _failed(scan, settings, scan.problem)
     try:
-        if scan.problem is not None:
-            raise MapFileError(scan.problem)
         count = count_file(
             scan.path,
             protocol=settings.protocol,
@@ -317,8 +320,8 @@ def _record(scan: ScanFiles, settings: Settings) -> ScanRecord:
             region_names=settings.regions,
         )
         return ScanRecord.of(scan.name, [count], _facts(scan), settings)
-    except (LesionCountError, OSError, MemoryError) as error:
-        return _failed(scan, settings, str(error) or type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
+        return _failed(scan, settings, error_in_words(error))
 
 
 def _failed(scan: ScanFiles, settings: Settings, why: str) -> ScanRecord:

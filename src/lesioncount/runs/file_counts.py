@@ -1,62 +1,38 @@
-"""One file → its count: pieces are read, counted and forgotten."""
+"""One file → its count, pieces are read, counted and forgotten; two files → what has changed."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
+from lesioncount.changes.coupling import DEFAULT_COUPLING
+from lesioncount.changes.lesion_changes import LesionChanges, changes_between
 from lesioncount.checks import checked_spacing, defined
+from lesioncount.cohort.item import ScanFiles
 from lesioncount.counting import LesionCount
+from lesioncount.errors import LesionCountError
 from lesioncount.files import MapSource, open_map, open_mask
-from lesioncount.files.mask_grid import mask_on
-from lesioncount.files.remote_path import RemotePath, to_path
+from lesioncount.files.masks import mask_on
+from lesioncount.files.remote_path import RemotePath, to_path, without_secrets
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import Within
-from lesioncount.runs.count_warnings import UNENCRYPTED, warnings_of
-from lesioncount.runs.region_settings import RegionSettings, region_settings
+from lesioncount.results.count_warnings import UNENCRYPTED, warnings_of
+from lesioncount.results.course_settings import ChangeSettings
+from lesioncount.results.region_settings import RegionSettings, region_settings
+from lesioncount.results.scan_count import COMPONENT_THRESHOLD, Mask, ScanCount
+from lesioncount.runs.session_maps import read_maps
 from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
 from lesioncount.streaming import StreamingCounter
 
-# The threshold of the count that everyone reports, kept beside ours in every table.
-COMPONENT_THRESHOLD = 0.5
-
 # Of maps with more voxels no copy is held for pictures: with its labels it would take a gigabyte.
 MOST_SHADES = 1 << 27
-
-Mask = str | os.PathLike[str] | None
-
-
-@dataclass(frozen=True, eq=False)
-class ScanCount:
-    """The count of one file.
-
-    Attributes
-    ----------
-    source : MapSource
-    result : LesionCount
-    component_count : int
-        Number of connected components above 0.5 of the same connectivity and smallest size: the usual count.
-    warnings : tuple of str
-        What to think of before using the count.
-    counts_at : tuple of int
-        The usual count at the thresholds that were asked for.
-    shades : ndarray of uint8, or None
-        The map with 255 for a probability of 1, if it was to be kept and is not too large.
-    """
-
-    source: MapSource
-    result: LesionCount
-    component_count: int
-    warnings: tuple[str, ...]
-    counts_at: tuple[int, ...] = ()
-    shades: NDArray[np.uint8] | None = field(default=None, repr=False)
 
 
 def count_file(  # noqa: PLR0913 - as many as a count of a file has options
@@ -119,16 +95,24 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     protocols = [protocol, *(protocol.components_above(at) for at in (COMPONENT_THRESHOLD, *thresholds))]
     shades = _room_for_shades(source) if keep_shades else None
     if source.volume is not None and (source.volume.is_large or (shades is None and (jobs > 1 or client is not None))):
-        spacing = checked_spacing(source.spacing_mm, len(source.shape), protocol)
+        voxel_size = checked_spacing(source.grid.voxel_edges_mm, len(source.shape), protocol)
         inside = None if mask is None else volume_mask(source, mask)
         sum_up = summing_up(jobs, client)
-        found, n_voxels = volume_candidates(source, protocols, inside, spacing, sum_up, keep_runs=keep_runs)
+        found, n_voxels = volume_candidates(source, protocols, inside, voxel_size, sum_up, keep_runs=keep_runs)
     else:
         found, n_voxels = _streamed(source, protocols, mask, shades, keep_runs=keep_runs)
     result, (n_components, *at) = LesionCount.of(found[0]), map(len, found[1:])
     result = result if where is None else replace(result, places=where.places(result.candidates))
     warnings = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
     return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades)
+
+
+def error_in_words(error: Exception) -> str:
+    """The error in the row of a file that failed: in its own words if it is foreseen, else with its name."""
+    words = without_secrets(str(error))  # nobody knows what an error quotes that was not foreseen
+    if isinstance(error, LesionCountError | OSError | MemoryError):
+        return words or type(error).__name__
+    return f"unexpected {type(error).__name__}: {words}"
 
 
 def _of_the_way(source: MapSource) -> tuple[str, ...]:
@@ -157,8 +141,7 @@ def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool =
         source.dtype,
         protocol,
         axis=source.axis,
-        spacing_mm=source.spacing_mm,
-        voxel_volume_mm3=source.grid.voxel_volume_mm3,
+        spacing_mm=source.grid.voxel_edges_mm,
         scale=source.scale,
         offset=source.offset,
         logits=source.logits,
@@ -204,3 +187,42 @@ def _with_mask(
         along = (slice(None),) * source.axis + (slice(begin, end),)
         yield piece, None if inside is None else inside[along], along
         begin = end
+
+
+def compare_files(
+    before: str | os.PathLike[str],
+    after: str | os.PathLike[str],
+    /,
+    *,
+    protocol: CountingProtocol | str | None = None,
+    mask: str | os.PathLike[str] | None = None,
+    channel: int | None = None,
+    scale: float | None = None,
+    logits: bool = False,
+    tolerance_mm: float | None = None,
+    coupling: float = DEFAULT_COUPLING,
+    **definition: Unpack[ProtocolFields],
+) -> LesionChanges:
+    """How many lesions are new, gone and still there between two maps in files.
+
+    Parameters
+    ----------
+    before, after : path
+        Any files that `open_map` reads. A map on another grid of the same space is resampled to that of ``after``.
+    protocol, channel, scale, logits, **definition
+        As in `count_file`, for both maps.
+    mask : path, optional
+        On the grid of the map after; only voxels where it is neither 0 nor NaN are looked at.
+    tolerance_mm, coupling
+        As in `lesioncount.compare`.
+    """
+    settings = ChangeSettings(
+        defined(protocol, definition, compare_files), channel, scale, logits, tolerance_mm, coupling
+    )
+    settings.check()
+    later = None if mask is None else to_path(mask)
+    first_path, second_path = to_path(before), to_path(after)
+    scans = [ScanFiles(first_path.name, first_path), ScanFiles(second_path.name, second_path, mask=later)]
+    maps = read_maps(scans, settings, ("1", "2"))
+    first, second = (one.counted for one in maps.sessions)
+    return changes_between(first, second, tolerance_mm=tolerance_mm, coupling=coupling)

@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.bricks import BrickSum
 from lesioncount.candidates import Candidates, candidates_of
 from lesioncount.checks import checked_mask, checked_spacing, defined
 from lesioncount.counting import LesionCount
 from lesioncount.errors import MapError, ShapeError
 from lesioncount.files import open_map, open_mask
-from lesioncount.files.label_volumes import check_new_volume, label_files, write_label_volume
-from lesioncount.files.mask_grid import mask_on
-from lesioncount.files.ome_labels import list_label, ome_label_files
+from lesioncount.files.masks import mask_on
 from lesioncount.files.remote_path import check_local
 from lesioncount.files.source import MapSource
 from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.files.zarr_store import level_shapes, source_of_array
+from lesioncount.outputs.label_volumes import check_new_volume, label_files, write_label_volume
+from lesioncount.outputs.ome_labels import list_label, ome_label_files
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.volume_sweep import Swept, VolumeSweep, sum_here, sum_on_cluster
-from lesioncount.slabs import SweepPlan
-from lesioncount.voxels import encoding_of
+from lesioncount.sweep.bricks import BrickSum
+from lesioncount.sweep.slabs import SweepPlan
+from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.voxels import encoding_of
 
 if TYPE_CHECKING:
     import zarr
@@ -69,8 +70,8 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     mask : zarr.Array, path or array_like, optional
         Of the same shape; only voxels where it is neither 0 nor NaN are looked at. Best as zarr: then it is read box by
         box, too.
-    spacing_mm : sequence of float, optional
-        Voxel size along each axis. Default: that of an OME-Zarr image; of others it is unknown, and volumes are NaN.
+    spacing_mm : array_like, optional
+        As in `count_lesions`. Default: that of an OME-Zarr image; of others it is unknown, and volumes are NaN.
     channel, level, scale, logits
         As in `count_file`.
     client : distributed.Client, optional
@@ -90,10 +91,11 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     source = _source(volume, channel, level).read_as(scale=scale, logits=logits)
     if labels is not None:
         check_new_volume(check_local(labels))
-    spacing = checked_spacing(source.spacing_mm if spacing_mm is None else spacing_mm, len(source.shape), protocol)
+    spacing_mm = source.grid.voxel_edges_mm if spacing_mm is None else spacing_mm
+    voxel_size = checked_spacing(spacing_mm, len(source.shape), protocol)
     keep = keep_runs or labels is not None
     (candidates,), _ = volume_candidates(
-        source, [protocol], _mask(mask, source), spacing, summing_up(jobs, client), keep_runs=keep
+        source, [protocol], _mask(mask, source), voxel_size, summing_up(jobs, client), keep_runs=keep
     )
     candidates.warn(stacklevel=2)
     if labels is not None:
@@ -123,7 +125,7 @@ def volume_candidates(
     source: MapSource,
     protocols: Sequence[CountingProtocol],
     mask: ChunkedVolume | NDArray[np.bool_] | None,
-    spacing_mm: tuple[float, ...] | None,
+    voxel_size: VoxelSize | None,
     sum_up: SumUp,
     *,
     keep_runs: bool,
@@ -136,11 +138,9 @@ def volume_candidates(
         for place, protocol in enumerate(protocols)
     ]
     swept = sum_up(VolumeSweep.of(volume_of(source), mask, sums))
-    voxel_mm3 = source.grid.voxel_volume_mm3 if spacing_mm == source.spacing_mm else None
     found = zip(sums, swept.bricks, strict=True)
     return [
-        candidates_of(one.finish(brick), one.plan, source.shape, spacing_mm, voxel_mm3=voxel_mm3)
-        for one, brick in found
+        candidates_of(one.finish(brick), one.plan, source.shape, voxel_size) for one, brick in found
     ], swept.n_voxels
 
 

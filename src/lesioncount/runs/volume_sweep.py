@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.boxes import Box
-from lesioncount.bricks import Brick, BrickSum
 from lesioncount.errors import WorkerDiedError
 from lesioncount.files.ahead import ahead
 from lesioncount.files.volumes import ChunkedVolume, MaskInMemory
 from lesioncount.runs.kept_memory import kept_memory
 from lesioncount.runs.workers import results_of
-from lesioncount.slabs import BadVoxels
-from lesioncount.voxels import is_inside
+from lesioncount.sweep.boxes import Box
+from lesioncount.sweep.bricks import Brick, BrickSum
+from lesioncount.sweep.slabs import BadVoxels
+from lesioncount.sweep.voxels import is_inside
 
 # What is read and swept at once: large enough to make seams and calls negligible, and small enough for memory that was
 # freed to be used again (glibc gives 32 MB and more back to the system at once, and the next piece pays for it).

@@ -15,9 +15,9 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from lesioncount import worker_start
 from lesioncount.errors import MapFileError, WorkerDiedError, reason_of
 from lesioncount.files.remote_path import without_secrets
+from lesioncount.folder import worker_start
 from lesioncount.optional import optional
 
 Item = TypeVar("Item")

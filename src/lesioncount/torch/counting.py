@@ -14,10 +14,9 @@ from lesioncount.errors import ProtocolError, ShapeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
 from lesioncount.torch.candidates import candidate_positions, with_rescued
-from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.existence import existence_logits
 from lesioncount.torch.poisson_binomial import PoissonBinomial
-from lesioncount.torch.precision import is_inside
+from lesioncount.torch.precision import is_inside, outside_of_compilation
 
 
 def count_distribution(

@@ -11,10 +11,9 @@ from lesioncount.checks import checked_protocol
 from lesioncount.errors import NonFiniteError, ShapeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
-from lesioncount.torch.compilation import outside_of_compilation
 from lesioncount.torch.counting import axes, count_distribution, mask_of_maps, same_axes
 from lesioncount.torch.poisson_binomial import PoissonBinomial
-from lesioncount.torch.precision import has_only_numbers
+from lesioncount.torch.precision import has_only_numbers, outside_of_compilation
 
 # The loss of a label that the map makes impossible. Finite, like that of binary_cross_entropy, which stops at 100 too.
 IMPOSSIBLE = 100.0

@@ -1,6 +1,9 @@
-"""What a device can compute with, which maps are numbers, and which voxels a mask holds."""
+"""What a device can compute with, which maps are numbers, and what ``torch.compile`` leaves out."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -35,3 +38,12 @@ def has_only_numbers(maps: Tensor, inside: Tensor | None = None) -> Tensor:
     if inside is not None:
         finite = finite | ~inside.to(maps.device)
     return finite.flatten(1).all(1)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def outside_of_compilation(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function uncompiled, even inside a compiled model."""
+    return cast("Callable[P, R]", cast("Any", torch.compiler.disable)(function))

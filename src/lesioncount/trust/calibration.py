@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
+from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.heights import Counted, Heights, stands_out, uncorrected
-from lesioncount.trust.nodes import FEWEST_NODES, n_nodes, normal_nodes
+from lesioncount.trust.candidate_table import FEATURES, CandidateTable, Counted, TableLike, as_table
+
+# Nodes of the integral over what a whole scan shares, from -3.5 to 3.5 standard deviations. Each node is a distribution
+# of its own, about √(K / 8) wide for K candidates; more nodes are needed where these would lie apart.
+_REACH = 3.5
+FEWEST_NODES, _MOST_NODES = 9, 41
+
+
+def n_nodes(spread: float, n_candidates: int) -> int:
+    """How many nodes the integral over scans needs, so that their distributions overlap: an odd number."""
+    needed = math.ceil(2 * _REACH / 1.5 * spread * math.sqrt(n_candidates / 8))
+    return min(max(needed, FEWEST_NODES), _MOST_NODES) // 2 * 2 + 1
+
+
+def normal_nodes(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights for integrals over a standard normal variable: evenly spaced, which is enough for it."""
+    if n == 1:
+        return np.zeros(1), np.ones(1)
+    z = np.linspace(-_REACH, _REACH, n)
+    weights = np.exp(-(z**2) / 2)
+    return z, weights / weights.sum()
+
 
 # Closer to 0 and 1 than this, a probability is the saturation of a network, and its logit says nothing more.
 SATURATION = 1e-6
@@ -32,6 +53,15 @@ _SMALLEST_SHAPE = 0.05
 _STRONGEST_CROWDING = 10.0
 
 _WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are alike
+
+# Left out of files where there are none.
+_OF_FEATURES = ("weights", "typical_features")
+
+# Of weights and features: far beyond what any has, and products of them are still numbers.
+_FARTHEST = 1e9
+
+# Of logits: of a scan as a whole, or of each of its candidates.
+_Shift = float | NDArray[np.float64]
 
 _RANGES = (
     ("extra_rate", 0.0, MOST_EXTRA),
@@ -73,6 +103,10 @@ class Calibration:
         Of changes between two scans: how the doubt about a place belongs together in both, see `coupling.only_now`.
     counted : {"lesions", "new", "gone", "persisting"}
         What it corrects the number of.
+    weights : mapping of str to float, optional
+        On the logit, for each unit of a feature of candidates: a column of `CandidateTable`, on its scale.
+    typical_features : mapping of str to float, optional
+        The values of these features, on their scales, that change nothing. Default: 0.
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -82,12 +116,13 @@ class Calibration:
     -----
     With σ the logistic function, p_k the highest probability of candidate k, and d_k that of its saddle::
 
-        f(p) = σ(slope · logit(p) + offset + crowding · log((1 + n) / (1 + typical)) + spread · z)
+        f(p) = σ(slope · logit(p) + offset + v_k + crowding · log((1 + n) / (1 + typical)) + spread · z)
         p'_k = f(p_k) - f(d_k), without saddle f(p_k), and 0 for a ripple
         C    = Σ_k Bernoulli(p'_k) + M,    M negative binomial with mean rate + share · Σ_k p'_k and its own shape
 
     where n = Σ_k (p_k - d_k) is the count that the scan seems to have, without ripples, and z ~ N(0, 1) is one number
-    per scan.
+    per scan. Features x_kj of candidate k, such as the logarithm of its volume, shift all of its heights by
+    v_k = Σ_j weight_j · (x_kj - typical_j), which is 0 without weights.
 
     The integral over z is a sum over 9 to 41 nodes, so that the count is a mixture (`MixtureOfCounts`): its variance
     between members is what scans differ by as a whole. Candidates are those of the map as it is: regions above the
@@ -122,6 +157,8 @@ class Calibration:
     ripple: float = 0.0
     coupling: float = DEFAULT_COUPLING
     counted: Counted = "lesions"
+    weights: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
+    typical_features: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
     protocol: CountingProtocol | None = field(default=None, kw_only=True)
     origin: str = field(default="none", kw_only=True)
 
@@ -139,6 +176,8 @@ class Calibration:
             raise CalibrationError(
                 f"Expected counted to be one of {', '.join(get_args(Counted))}, but got {self.counted!r}."
             )
+        for name in _OF_FEATURES:
+            object.__setattr__(self, name, _checked_features(name, getattr(self, name)))
         if self.extra_shape != math.inf and not is_between(self.extra_shape, _SMALLEST_SHAPE, math.inf):
             raise CalibrationError(
                 f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
@@ -148,7 +187,12 @@ class Calibration:
     def is_identity(self) -> bool:
         """Whether it leaves counts as they are."""
         changed = self.offset or self.spread or self.crowding or self.has_extra or self.ripple
-        return self.slope == 1 and not changed
+        return self.slope == 1 and not changed and not any(self.weights.values())
+
+    @property
+    def of_typical_candidates(self) -> Self:
+        """What it does to candidates whose features are typical: they need none."""
+        return replace(self, weights={}, typical_features={})
 
     @property
     def has_extra(self) -> bool:
@@ -168,72 +212,44 @@ class Calibration:
             raise CalibrationError(f"Expected a positive weight, but got {weight!r}.")
         return cls(offset=-math.log(weight), origin=f"positive weight {weight:g} of the loss")
 
-    def existence(
-        self,
-        probabilities: ArrayLike,
-        /,
-        saddles: ArrayLike | None = None,
-        others: ArrayLike | None = None,
-        risen: ArrayLike | None = None,
-        *,
-        among: float | None = None,
-    ) -> NDArray[np.float64]:
+    def existence(self, candidates: TableLike, /, *, among: float | None = None) -> NDArray[np.float64]:
         """Corrected existence probabilities, on average over scans that differ as a whole.
 
         Parameters
         ----------
-        probabilities : array_like of float
-            The highest probability of each candidate of a scan.
-        saddles : array_like of float, optional
-            Where candidates touch: the probability at which each joins a higher one; 0 for those that do not.
-        others : array_like of float, optional
-            Of changes: the probability at the other time where each candidate rises most above it.
-        risen : array_like of float, optional
-            Of changes: the probability of the candidate there. Default: that of its peak.
+        candidates : CandidateTable, Candidates, or array_like of float
+            Of a scan; where candidates do not touch, an array of the highest probability of each is enough.
         among : float, optional
             The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
-        heights = Heights.of(probabilities, saddles, others, risen)
-        shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(heights) if among is None else among)
-        return np.asarray(sum(w * self._at(heights, shift) for shift, w in zip(shifts, weights, strict=True)))
+        table = as_table(candidates, self.weights)
+        shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(table) if among is None else among)
+        own = self._from_features(table)
+        return np.asarray(sum(w * self._at(table, shift + own) for shift, w in zip(shifts, weights, strict=True)))
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one, in a typical scan: a threshold there is this one here."""
-        low, high = 0.0, 1.0
+        low, high, typical = 0.0, 1.0, self.of_typical_candidates
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (
-                (middle, high)
-                if float(self.existence(middle, among=self.typical_count)) < probability
-                else (low, middle)
-            )
+            is_below = float(typical.existence(middle, among=self.typical_count)) < probability
+            low, high = (middle, high) if is_below else (low, middle)
         return (low + high) / 2
 
-    def distribution(
-        self,
-        probabilities: ArrayLike,
-        /,
-        saddles: ArrayLike | None = None,
-        others: ArrayLike | None = None,
-        risen: ArrayLike | None = None,
-    ) -> CountDistribution:
+    def distribution(self, candidates: TableLike, /) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
-        existence, weights = self.at_nodes(probabilities, saddles, others, risen)
+        existence, weights = self.at_nodes(candidates)
         members = [self._with_extra(PoissonBinomial(one)) for one in existence]
         return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
 
-    def at_nodes(
-        self,
-        probabilities: ArrayLike,
-        /,
-        saddles: ArrayLike | None = None,
-        others: ArrayLike | None = None,
-        risen: ArrayLike | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def at_nodes(self, candidates: TableLike, /) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
-        heights = Heights.of(probabilities, saddles, others, risen)
-        shifts, weights = self._nodes(n_nodes(self.spread, len(heights.peaks)), self.seeming_count(heights))
-        return np.array([self._at(heights, shift) for shift in shifts]), weights
+        table = as_table(candidates, self.weights)
+        if table.is_of_changes == (self.counted == "lesions"):
+            raise self._wrong_for("changes" if table.is_of_changes else "lesions")
+        shifts, weights = self._nodes(n_nodes(self.spread, len(table)), self.seeming_count(table))
+        own = self._from_features(table)
+        return np.array([self._at(table, shift + own) for shift in shifts]), weights
 
     def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Shifts of the logit that a whole scan may have, which seems to have so many lesions, and their weights."""
@@ -241,25 +257,33 @@ class Calibration:
         crowd = math.log1p(among) - math.log1p(self.typical_count) if self.crowding else 0.0
         return self.crowding * crowd + self.spread * z, weights
 
-    def _at(self, heights: Heights, shift: float) -> NDArray[np.float64]:
-        """Existence where the logits of the scan are shifted: f(peak), less f(saddle) where there is one."""
-        p, d = heights.peaks, heights.saddles
-        corrected = self._corrected(p, shift)
-        below = np.where(d > 0, self._corrected(d, shift), 0.0) if d.any() else 0.0
-        own = corrected - below
-        if heights.others is not None and heights.risen is not None:
-            then = np.where(heights.others > 0, self._corrected(heights.others, shift), 0.0)
-            changed = only_now(self._corrected(heights.risen, shift), below, then, self.coupling)
+    def _from_features(self, table: CandidateTable) -> NDArray[np.float64] | float:
+        """By how much the features of each candidate shift its logits, shape (K,)."""
+        if not self.weights:
+            return 0.0
+        typical = [self.typical_features.get(name, 0.0) for name in self.weights]
+        return np.asarray((table.features(self.weights) - typical) @ np.array([*self.weights.values()]))
+
+    def _at(self, table: CandidateTable, shift: _Shift) -> NDArray[np.float64]:
+        """Existence where logits are shifted: f(peak), less f(saddle) where there is one."""
+        below = self._above_zero(table.saddle, shift) if table.touches else 0.0
+        own = self._corrected(table.peak, shift) - below
+        if table.is_of_changes:
+            then = self._above_zero(table["other"], shift)
+            changed = only_now(self._corrected(table["risen"], shift), below, then, self.coupling)
             own = own - changed if self.counted == "persisting" else changed
-        return np.where(stands_out(p, d, self.ripple), np.maximum(own, 0.0), 0.0)
+        return np.where(table.stands_out(self.ripple), np.maximum(own, 0.0), 0.0)
 
-    def seeming_count(self, heights: Heights) -> float:
+    def seeming_count(self, table: CandidateTable) -> float:
         """The count that a scan has as its map is: the sum of peaks, less saddles; of changes, as they seem."""
-        own = uncorrected(heights, self.counted, self.coupling)
-        return float(np.sum(own, where=stands_out(heights.peaks, heights.saddles, self.ripple)))
+        return float(np.sum(table.existence(self.counted, self.coupling), where=table.stands_out(self.ripple)))
 
-    def _corrected(self, p: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
-        if self.slope == 1 and self.offset + shift == 0:
+    def _above_zero(self, p: NDArray[np.float64], shift: _Shift) -> NDArray[np.float64]:
+        """Corrected, but for 0, which says that nothing is there."""
+        return np.where(p > 0, self._corrected(p, shift), 0.0)
+
+    def _corrected(self, p: NDArray[np.float64], shift: _Shift) -> NDArray[np.float64]:
+        if self.slope == 1 and not np.any(self.offset + shift):
             return p
         return np.asarray(_sigmoid(self.slope * logit(p) + self.offset + shift))
 
@@ -268,23 +292,32 @@ class Calibration:
         return CountWithExtra(found, extra, self.extra_shape) if extra > 0 else found
 
     def check(self, protocol: CountingProtocol, counted: Counted = "lesions") -> None:
-        """Raise unless it was fitted for such counts, under this protocol."""
+        """Raise unless it was fitted for such counts, under this protocol, and with features that maps have."""
         if self.counted != counted:
-            raise CalibrationError(
-                f"The calibration was fitted for the number of {_in_words(self.counted)}, and does not correct that of "
-                f"{_in_words(counted)}. {_used_by(self.counted)}"
-            )
+            raise self._wrong_for(_in_words(counted))
         if self.protocol is not None and self.protocol != protocol:
             raise CalibrationError(
                 f"The calibration was fitted for lesions defined as {self.protocol}, but these are defined as "
                 f"{protocol}. Count with the same protocol, or calibrate again."
             )
+        if unknown := [name for name in self.weights if name not in FEATURES]:
+            raise CalibrationError(
+                f"The calibration needs the {' and '.join(unknown)} of each candidate, which maps do not have. "
+                f"Known are {', '.join(FEATURES)}."
+            )
+
+    def _wrong_for(self, counted: str) -> CalibrationError:
+        command = "count" if self.counted == "lesions" else "compare"
+        return CalibrationError(
+            f"The calibration was fitted for the number of {_in_words(self.counted)}, and does not correct that of "
+            f"{counted}. It is one for lesioncount {command}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
         values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
-        of_changes = () if self.counted != "lesions" else ("coupling", "counted")
-        return {name: value for name, value in values.items() if name not in of_changes}
+        left_out = () if self.counted != "lesions" else ("coupling", "counted")
+        return {name: of for name, of in values.items() if name not in left_out and (of or name not in _OF_FEATURES)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -310,6 +343,7 @@ class Calibration:
             parts.append(f"crowding {self.crowding:+.2g} around {self.typical_count:.2g} lesions")
         if self.counted != "lesions":
             parts.append(f"coupling {self.coupling:.3g} between the times")
+        parts += [f"{name} {weight:+.2g}" for name, weight in self.weights.items()]
         if self.ripple:
             parts.append(f"peaks that rise by less than {self.ripple:.2g} left out")
         if self.has_extra:
@@ -318,12 +352,16 @@ class Calibration:
         return f"{', '.join(parts)} (from {self.origin})"
 
 
+def _checked_features(name: str, values: Any) -> dict[str, float]:
+    if not isinstance(values, Mapping) or not all(
+        isinstance(key, str) and is_between(value, -_FARTHEST, _FARTHEST) for key, value in values.items()
+    ):
+        raise CalibrationError(f"Expected {name} to be a number for each feature of candidates, but got {values!r}.")
+    return dict(values)
+
+
 def _in_words(counted: Counted) -> str:
     return "lesions" if counted == "lesions" else f"{counted} lesions"
-
-
-def _used_by(counted: Counted) -> str:
-    return f"It is one for lesioncount {'count' if counted == 'lesions' else 'compare'}."
 
 
 def _sigmoid(x: Any) -> Any:

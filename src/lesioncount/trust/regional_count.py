@@ -15,6 +15,7 @@ from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.distributions.with_extra import enough_extra, log_pmf_of_extra
 from lesioncount.regions import OUTSIDE
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import TableLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +26,8 @@ class RegionalCount:
     ----------
     calibration : Calibration
         The identity where there is none.
-    peaks, saddles : array of float, shape (K,)
-        Heights of the candidates in the map, as `Calibration.distribution` takes them.
+    candidates : CandidateTable, Candidates, or array_like of float
+        Of the scan, K of them, as `Calibration.distribution` takes them.
     members : mapping of str to array of bool, shape (K,)
         Which candidates lie in each region.
 
@@ -45,16 +46,13 @@ class RegionalCount:
 
     Examples
     --------
-    >>> of_scan = RegionalCount(
-    ...     Calibration(extra_rate=1.0), np.array([0.6, 0.2]), np.zeros(2), {"front": np.array([True, False])}
-    ... )
+    >>> of_scan = RegionalCount(Calibration(extra_rate=1.0), [0.6, 0.2], {"front": np.array([True, False])})
     >>> round(of_scan["front"].mean(), 3)
     1.35
     """
 
     calibration: Calibration
-    peaks: NDArray[np.float64]
-    saddles: NDArray[np.float64]
+    candidates: TableLike
     members: Mapping[str, NDArray[np.bool_]]
 
     def __getitem__(self, region: str) -> CountDistribution:
@@ -102,7 +100,7 @@ class RegionalCount:
 
     @cached_property
     def _at_nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self.calibration.at_nodes(self.peaks, self.saddles)
+        return self.calibration.at_nodes(self.candidates)
 
 
 def _sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

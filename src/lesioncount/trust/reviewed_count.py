@@ -14,6 +14,7 @@ from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.distributions.with_extra import CountWithExtra
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import TableLike
 
 # In place of a number of lesions: nobody has decided.
 UNDECIDED = -1
@@ -36,8 +37,8 @@ class ReviewedCount:
     ----------
     calibration : Calibration
         The identity where there is none.
-    peaks, saddles : array of float, shape (K,)
-        Heights of the candidates in the map, as `Calibration.distribution` takes them.
+    candidates : CandidateTable, Candidates, or array_like of float
+        Of the scan, K of them, as `Calibration.distribution` takes them.
     decided : array of int, shape (K,)
         How many lesions each candidate was found to be: 0, 1, or more where several have merged; `UNDECIDED`.
     n_added : int, default 0
@@ -58,14 +59,13 @@ class ReviewedCount:
 
     Examples
     --------
-    >>> alike = ReviewedCount(Calibration(), np.array([0.9, 0.5, 0.4]), np.zeros(3), np.array([1, UNDECIDED, 0]))
+    >>> alike = ReviewedCount(Calibration(), [0.9, 0.5, 0.4], np.array([1, UNDECIDED, 0]))
     >>> alike.distribution.pmf()
     array([0. , 0.5, 0.5])
     """
 
     calibration: Calibration
-    peaks: NDArray[np.float64]
-    saddles: NDArray[np.float64]
+    candidates: TableLike
     decided: NDArray[np.int64]
     n_added: int = 0
     is_done: bool = False
@@ -88,7 +88,7 @@ class ReviewedCount:
     @cached_property
     def distribution(self) -> CountDistribution:
         """Of the number of lesions."""
-        return self._without(np.zeros(len(self.peaks), dtype=bool))
+        return self._without(np.zeros(len(self.decided), dtype=bool))
 
     def mean(self) -> float:
         """Expected count: that of the distribution, mostly without working it out."""
@@ -133,7 +133,7 @@ class ReviewedCount:
 
     def _is_certain(self, chosen: NDArray[np.intp], share: float) -> bool:
         """Whether the count is certain to ±1 once these are decided, whatever the answers."""
-        left_out = np.zeros(len(self.peaks), dtype=bool)
+        left_out = np.zeros(len(self.decided), dtype=bool)
         left_out[chosen] = True
         pmf = self._without(left_out).table
         return bool(np.convolve(pmf, np.ones(3)).max() >= share)
@@ -167,9 +167,13 @@ class ReviewedCount:
         return self.n_added + int(np.maximum(self.decided - 1, 0).sum())
 
     @cached_property
+    def _at_nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.calibration.at_nodes(self.candidates)
+
+    @property
     def _by_node(self) -> NDArray[np.float64]:
         """Existence of each candidate at each node, shape (M, K)."""
-        return self.calibration.at_nodes(self.peaks, self.saddles)[0]
+        return self._at_nodes[0]
 
     @cached_property
     def _extra(self) -> NDArray[np.float64]:
@@ -183,7 +187,7 @@ class ReviewedCount:
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
         """Of the nodes, after what was decided."""
-        prior = self.calibration.at_nodes(self.peaks, self.saddles)[1]
+        prior = self._at_nodes[1]
         seen = ~self.is_open
         p = self._by_node[:, seen]
         likely = np.where(self.decided[seen] > 0, p, 1 - p).clip(_SMALLEST, 1)

@@ -14,5 +14,4 @@ def real_maps(folder, name, protocol="paper"):
         logits, counts, folds = file["logit"], file["count"], file["fold"]
     maps = [1 / (1 + np.exp(-one.astype(np.float64))) for one in logits]
     found = [lc.find_candidates(one, protocol=protocol, warn=False) for one in maps]
-    saddles = [one.saddle_probability for one in found] if found[0].protocol.has_peaks else None
-    return KnownTruth.of([one.peak_probability for one in found], counts, saddles=saddles), folds
+    return KnownTruth.of(found, counts), folds

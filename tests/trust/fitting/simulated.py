@@ -22,4 +22,4 @@ def cohort(n, *, slope=1.0, offset=0.0, extra_rate=0.0, spread=0.0, crowding=0.0
 
 def without_lesions(truth):
     """The same, knowing counts only."""
-    return KnownTruth.of(truth.peaks, truth.counts, groups=truth.groups)
+    return KnownTruth.of(truth.candidates, truth.counts, groups=truth.groups)

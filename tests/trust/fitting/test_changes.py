@@ -1,6 +1,7 @@
 """Calibrations of changes: fits find the coupling, derivatives follow, and a file keeps what it is for."""
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lesioncount as lc
-from lesioncount.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.changes.coupling import DEFAULT_COUPLING, only_now
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
-from lesioncount.trust.fitting.candidates_of_scans import Evidence, Numbers
-from lesioncount.trust.fitting.corrected import Height
-from lesioncount.trust.fitting.corrected import only_now as only_now_with_derivatives
+from lesioncount.trust.fitting.candidates_of_scans import Height, Numbers
+from lesioncount.trust.fitting.candidates_of_scans import only_now as only_now_with_derivatives
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood
-from lesioncount.trust.heights import Heights, uncorrected
 
 
 @cache
@@ -35,17 +35,13 @@ def pairs(n, *, coupling, offset=0.0, counted="new", candidates=4.0, seed=0, pea
     others = [u.clip(0, 1) for u in before]
     risen = [p * rng.uniform(0.8, 1, len(p)) for p in heights]
     given = zip(heights, saddles, others, risen, strict=True)
-    owns = [rng.random(len(p)) < truth.existence(p, d, u, r) for p, d, u, r in given]
-    return KnownTruth.of(
-        heights, [one.sum() for one in owns], owns=owns, saddles=saddles if peaks else None, others=others, risen=risen,
-        counted=counted,
-    )  # fmt: skip
+    tables = [CandidateTable.of(p, saddle=d, other=u, risen=r) for p, d, u, r in given]
+    owns = [rng.random(len(table)) < truth.existence(table) for table in tables]
+    return KnownTruth.of(tables, [one.sum() for one in owns], owns=owns, counted=counted)
 
 
 def counts_only(truth):
-    return KnownTruth.of(
-        truth.peaks, truth.counts, saddles=truth.saddles, others=truth.others, risen=truth.risen, counted=truth.counted
-    )
+    return replace(truth, owns=None)
 
 
 class TestFits:
@@ -93,19 +89,18 @@ NUMBERS = Numbers(0.8, -0.4, 0.5, 0.2, 0.3, 1.5, 0.7)
 @pytest.mark.parametrize("coupling", [0.0, 0.4, 1.0, 2.5])
 @pytest.mark.parametrize("peaks", [False, True])
 class TestLikelihoods:
-    def evidence(self, counted, coupling, peaks):
-        truth = pairs(30, coupling=2.0, counted=counted, peaks=peaks)
-        return truth, Evidence(truth.heights, counted, coupling)
+    def truth(self, counted, coupling, peaks):
+        return replace(pairs(30, coupling=2.0, counted=counted, peaks=peaks), coupling=coupling)
 
     def test_derivatives_are_those_of_the_values(self, counted, coupling, peaks):
-        truth, evidence = self.evidence(counted, coupling, peaks)
-        n_extra = np.maximum(truth.counts - [o.sum() for o in truth.owns], 0)
+        truth = self.truth(counted, coupling, peaks)
         # A candidate that is no change at all has no probability to be one: no lesion is known to be.
-        owns = [o & (uncorrected(h, counted, coupling) > 1e-3) for o, h in zip(truth.owns, truth.heights, strict=True)]
-        for likelihood in (CountLikelihood(evidence, truth.counts), LesionLikelihood(evidence, owns, n_extra)):
+        may_be = [table.existence(counted, coupling) > 1e-3 for table in truth.candidates]
+        known = replace(truth, owns=[o & m for o, m in zip(truth.owns, may_be, strict=True)])
+        for likelihood in (CountLikelihood(truth), LesionLikelihood(known)):
             numeric = []
-            for step in 1e-6 * np.eye(len(NUMBERS)):
-                up, down = (likelihood(Numbers(*(np.array(NUMBERS) + sign * step)), 9)[0] for sign in (1, -1))
+            for step in 1e-6 * np.eye(len(NUMBERS.vector)):
+                up, down = (likelihood(Numbers.of_vector(NUMBERS.vector + sign * step), 9)[0] for sign in (1, -1))
                 numeric.append((up - down) / 2e-6)
             found, expected = likelihood(NUMBERS, 9)[1], np.transpose(numeric)
             # Where the higher of two changes places within the step, there is no derivative.
@@ -113,13 +108,13 @@ class TestLikelihoods:
             assert smooth.mean() > 0.97
 
     def test_of_counts_it_is_that_of_the_distribution(self, counted, coupling, peaks):
-        truth, evidence = self.evidence(counted, coupling, peaks)
-        values, _ = CountLikelihood(evidence, truth.counts)(NUMBERS, 9)
-        typical = float(np.expm1(evidence.log_crowds.mean()))
+        truth = self.truth(counted, coupling, peaks)
+        values, _ = CountLikelihood(truth)(NUMBERS, 9)
+        typical = float(np.expm1(truth.log_crowds.mean()))
         calibration = lc.Calibration(0.8, -0.4, 0.2, 0.3, 1.5, 0.5, 0.7, typical, coupling=coupling, counted=counted)
-        for value, one, count in zip(values, truth.heights, truth.counts, strict=True):
-            beyond = 1 / (2 * max(len(one.peaks), count) + 10)
-            distribution = calibration.distribution(one.peaks, one.saddles, one.others, one.risen)
+        for value, table, count in zip(values, truth.candidates, truth.counts, strict=True):
+            beyond = 1 / (2 * max(len(table), count) + 10)
+            distribution = calibration.distribution(table)
             assert value == pytest.approx(np.log(0.95 * distribution.pmf(int(count)) + 0.05 * beyond), rel=1e-6)
 
 
@@ -139,29 +134,26 @@ class TestWhatACalibrationOfChangesDoes:
         truth = pairs(20, coupling=2.0, peaks=True)
         for counted in ("new", "persisting"):
             calibration = lc.Calibration(counted=counted, coupling=1.7)
-            for one in truth.heights:
-                found = calibration.existence(one.peaks, one.saddles, one.others, one.risen)
-                np.testing.assert_allclose(found, uncorrected(one, counted, 1.7), atol=1e-12)
+            for table in truth.candidates:
+                np.testing.assert_allclose(calibration.existence(table), table.existence(counted, 1.7), atol=1e-12)
 
     def test_new_and_persisting_add_up(self):
         numbers = {"slope": 0.7, "offset": -0.3, "coupling": 3.0}
-        for one in pairs(20, coupling=2.0, peaks=True).heights:
-            at = one.peaks, one.saddles, one.others, one.risen
-            new, stay = (lc.Calibration(**numbers, counted=kind).existence(*at) for kind in ("new", "persisting"))
-            whole = lc.Calibration(slope=0.7, offset=-0.3).existence(one.peaks, one.saddles)
+        for table in pairs(20, coupling=2.0, peaks=True).candidates:
+            new, stay = (lc.Calibration(**numbers, counted=kind).existence(table) for kind in ("new", "persisting"))
+            now = CandidateTable.of(table.peak, saddle=table.saddle)
+            whole = lc.Calibration(slope=0.7, offset=-0.3).existence(now)
             np.testing.assert_allclose(new + stay, whole, atol=1e-12)
 
     def test_more_coupling_makes_fewer(self):
-        p, u = np.array([0.9, 0.6, 0.4]), np.array([0.3, 0.5, 0.1])
-        means = [
-            lc.Calibration(0.8, coupling=c, counted="new").distribution(p, None, u).mean() for c in (0, 0.5, 1, 2, 5)
-        ]
+        table = CandidateTable.of([0.9, 0.6, 0.4], other=[0.3, 0.5, 0.1])
+        means = [lc.Calibration(0.8, coupling=c, counted="new").distribution(table).mean() for c in (0, 0.5, 1, 2, 5)]
         assert means == sorted(means, reverse=True)
 
     def test_a_candidate_that_rises_less_than_its_saddle_has_nothing_of_its_own(self):
-        heights = Heights.of([0.9], [0.5], [0.0], [0.3])
-        assert uncorrected(heights, "new", 1.0) == 0
-        assert lc.Calibration(0.7, counted="new").existence([0.9], [0.5], [0.0], [0.3]) == 0
+        table = CandidateTable.of([0.9], saddle=[0.5], other=[0.0], risen=[0.3])
+        assert table.existence("new", 1.0) == 0
+        assert lc.Calibration(0.7, counted="new").existence(table) == 0
 
     def test_printed_it_has_its_coupling(self):
         assert "coupling 3" in str(lc.Calibration(0.7, counted="new", coupling=3))
@@ -194,9 +186,8 @@ class TestFiles:
         assert again.to_json() == fit.to_json()
         assert again.calibration == fit.calibration
         assert again.fingerprint == fit.fingerprint
-        one = pairs(60, coupling=1.0, offset=-1.0).heights[0]
-        at = one.peaks, 0.9, one.saddles, one.others, one.risen
-        assert again.conformal.interval(*at) == fit.conformal.interval(*at)
+        one = pairs(60, coupling=1.0, offset=-1.0).candidates[0]
+        assert again.conformal.interval(one, 0.9) == fit.conformal.interval(one, 0.9)
 
     def test_the_fingerprint_knows_what_is_counted_and_the_coupling(self):
         fits = [
@@ -221,31 +212,25 @@ class TestFiles:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("columns", "counted", "message"),
     [
-        ({"others": [[0.5]]}, "Changes, and only they"),
-        ({"counted": "new"}, "Changes, and only they"),
-        ({"counted": "new", "others": [[0.5, 0.4]]}, "at both times"),
-        ({"counted": "new", "others": [[0.5]], "risen": [[0.5, 0.1]]}, "at both times"),
-        ({"counted": "new", "others": [[7.0]]}, r"at both times.*\[0, 1\]"),
-        ({"counted": "new", "others": [[float("nan")]]}, r"at both times.*\[0, 1\]"),
-        ({"counted": "new", "others": [[0.5]], "risen": [[-0.5]]}, r"at both times.*\[0, 1\]"),
-        ({"counted": "new", "others": [["x"]]}, "an array of probabilities"),
-        ({"counted": "dogs", "others": [[0.5]]}, "counted to be one of"),
+        ({"other": [0.5]}, "lesions", "Changes, and only they"),
+        ({}, "new", "Changes, and only they"),
+        ({"other": [0.5]}, "dogs", "counted to be one of"),
     ],
 )
-def test_truth_that_does_not_fit_is_refused(options, message):
+def test_truth_that_does_not_fit_is_refused(columns, counted, message):
     with pytest.raises(CalibrationError, match=message):
-        KnownTruth.of([[0.5]], [1], **options)
+        KnownTruth.of([CandidateTable.of([0.5], **columns)], [1], counted=counted)
 
 
 def test_some_of_the_pairs_keep_all_that_is_known_of_them():
     truth = pairs(20, coupling=2.0, peaks=True)
     some = truth[[3, 7]]
     assert (some.counted, some.coupling, len(some)) == ("new", truth.coupling, 2)
-    np.testing.assert_array_equal(some.others[1], truth.others[7])
-    np.testing.assert_array_equal(some.risen[1], truth.risen[7])
+    assert some.candidates == (truth.candidates[3], truth.candidates[7])
     plain = truth.without_ripples(0.2)
-    for p, d, u, r in zip(plain.peaks, plain.saddles, plain.others, plain.risen, strict=True):
-        assert len(p) == len(d) == len(u) == len(r)
-        assert ((d == 0) | (p - d >= 0.2)).all()
+    assert sum(map(len, plain.candidates)) < sum(map(len, truth.candidates))
+    for table, owns in zip(plain.candidates, plain.owns, strict=True):
+        assert {len(column) for column in table.values} == {len(table)} == {len(owns)}
+        assert table.stands_out(0.2).all()

@@ -1,6 +1,7 @@
 """Fits find what was put in, and the evidence says what they are worth."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ from trust.fitting.simulated import cohort, without_lesions
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
-from lesioncount.trust.fitting.candidates_of_scans import Evidence, Numbers
+from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.evidence import HeldOut
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood
 from lesioncount.trust.scores import Estimate, Predictions, score_all
@@ -34,9 +36,9 @@ def test_fit_finds_how_far_scans_differ(forget):
 def test_fit_finds_lesions_that_grow_with_what_is_there():
     truth = cohort(500, candidates=20)
     rng = np.random.default_rng(0)
-    expected = 0.6 * np.array([p.sum() for p in truth.peaks])
+    expected = 0.6 * np.array([table.peak.sum() for table in truth.candidates])
     counts = truth.counts + rng.negative_binomial(2.0, 2.0 / (2.0 + expected))
-    fitted = fit_calibration(KnownTruth.of(truth.peaks, counts))
+    fitted = fit_calibration(KnownTruth.of(truth.candidates, counts))
     assert fitted.extra_share == pytest.approx(0.6, abs=0.15)
     assert 1 < fitted.extra_shape < 4
 
@@ -48,12 +50,23 @@ def test_fit_finds_that_a_candidate_among_many_is_more_often_a_lesion(forget):
     assert fitted.offset == pytest.approx(-0.5, abs=0.2)
 
 
+def with_saddles(truth, saddle):
+    return replace(
+        truth, candidates=tuple(CandidateTable.of(one.peak, saddle=saddle(one.peak)) for one in truth.candidates)
+    )
+
+
+def every_other(p):
+    """Saddles of every other candidate."""
+    return 0.6 * p * (np.arange(len(p)) % 2)
+
+
 def test_ripples_are_left_out_where_candidates_touch():
     truth = cohort(100, offset=-1.0)
-    apart = KnownTruth.of(truth.peaks, truth.counts, saddles=[np.zeros(len(p)) for p in truth.peaks])
-    touching = KnownTruth.of(truth.peaks, truth.counts, saddles=[p * (np.arange(len(p)) > 2) / 2 for p in truth.peaks])
-    assert fit_calibration(apart).ripple == 0
-    assert fit_calibration(touching).ripple == 0.02
+    apart = with_saddles(truth, lambda p: np.zeros(len(p)))
+    touching = with_saddles(truth, lambda p: p * (np.arange(len(p)) > 2) / 2)
+    assert fit_calibration(without_lesions(apart)).ripple == 0
+    assert fit_calibration(without_lesions(touching)).ripple == 0.02
 
 
 def test_fit_finds_no_crowding_where_there_is_none():
@@ -64,39 +77,37 @@ NUMBERS = Numbers(0.8, -0.4, 0.5, 0.2, 0.3, 1.5, 0.7)
 
 
 def likelihoods(saddles):
-    truth = cohort(40, slope=0.7, extra_rate=0.3)
-    below = [0.6 * p * (np.arange(len(p)) % 2) for p in truth.peaks] if saddles else None
-    n_extra = truth.counts - [o.sum() for o in truth.owns]
-    yield CountLikelihood(Evidence.of(truth.peaks, below), truth.counts)
-    yield LesionLikelihood(Evidence.of(truth.peaks, below), truth.owns, n_extra)
+    apart = cohort(40, slope=0.7, extra_rate=0.3)
+    truth = with_saddles(apart, every_other) if saddles else apart
+    return CountLikelihood(truth), LesionLikelihood(truth)
 
 
 @pytest.mark.parametrize("saddles", [False, True])
 def test_derivatives_are_those_of_the_values(saddles):
     for likelihood in likelihoods(saddles):
         numeric = []
-        for step in 1e-6 * np.eye(len(NUMBERS)):
-            up, down = (likelihood(Numbers(*(np.array(NUMBERS) + sign * step)), 9)[0] for sign in (1, -1))
+        for step in 1e-6 * np.eye(len(NUMBERS.vector)):
+            up, down = (likelihood(Numbers.of_vector(NUMBERS.vector + sign * step), 9)[0] for sign in (1, -1))
             numeric.append((up - down) / 2e-6)
         np.testing.assert_allclose(likelihood(NUMBERS, 9)[1], np.transpose(numeric), rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("saddles", [False, True])
 def test_count_likelihood_is_that_of_the_distribution(saddles):
-    truth = cohort(30, candidates=8, extra_rate=0.2)
-    below = [0.6 * p * (np.arange(len(p)) % 2) for p in truth.peaks] if saddles else [None] * 30
-    values, _ = CountLikelihood(Evidence.of(truth.peaks, below if saddles else None), truth.counts)(NUMBERS, 9)
-    seeming = [p.sum() - (0 if d is None else d.sum()) for p, d in zip(truth.peaks, below, strict=True)]
+    apart = cohort(30, candidates=8, extra_rate=0.2)
+    truth = with_saddles(apart, every_other) if saddles else apart
+    values, _ = CountLikelihood(truth)(NUMBERS, 9)
+    seeming = [table.peak.sum() - table.saddle.sum() for table in truth.candidates]
     typical = np.expm1(np.log1p(seeming).mean())
     calibration = lc.Calibration(0.8, -0.4, 0.2, 0.3, 1.5, 0.5, 0.7, typical)
-    for value, p, d, count in zip(values, truth.peaks, below, truth.counts, strict=True):
-        beyond = 1 / (2 * max(len(p), count) + 10)
-        expected = np.log(0.95 * calibration.distribution(p, d).pmf(int(count)) + 0.05 * beyond)
+    for value, table, count in zip(values, truth.candidates, truth.counts, strict=True):
+        beyond = 1 / (2 * max(len(table), count) + 10)
+        expected = np.log(0.95 * calibration.distribution(table).pmf(int(count)) + 0.05 * beyond)
         assert value == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_thousand_candidates_and_a_count_beyond_reach_have_a_likelihood(rng):
-    likelihood = CountLikelihood(Evidence.of([rng.random(1500), np.empty(0)]), [1490, 3])
+    likelihood = CountLikelihood(KnownTruth.of([rng.random(1500), np.empty(0)], [1490, 3]))
     values, gradient = likelihood(NUMBERS, 9)
     assert np.isfinite(values).all()
     assert np.isfinite(gradient).all()
@@ -104,7 +115,7 @@ def test_a_thousand_candidates_and_a_count_beyond_reach_have_a_likelihood(rng):
 
 def test_one_scan_out_of_reach_does_not_pull_the_fit_to_itself():
     truth = without_lesions(cohort(100, seed=4))
-    strange = KnownTruth.of([*truth.peaks, [0.9]], [*truth.counts, 60])
+    strange = KnownTruth.of([*truth.candidates, [0.9]], [*truth.counts, 60])
     plain, pulled = (fit_calibration(one).distribution([0.9, 0.5]) for one in (truth, strange))
     assert pulled.mean() == pytest.approx(plain.mean(), abs=0.1)
     assert pulled.std() == pytest.approx(plain.std(), abs=0.3)
@@ -202,14 +213,14 @@ def test_polarised_maps_are_widened_to_honest_coverage():
     honest, judged = cohort(400, seed=5), cohort(400, seed=6)
 
     def polarised(truth):
-        return KnownTruth.of([lc.Calibration(slope=8).existence(p) for p in truth.peaks], truth.counts)
+        return KnownTruth.of([lc.Calibration(slope=8).existence(one) for one in truth.candidates], truth.counts)
 
     fit = fit_calibration(polarised(honest))
     assert fit.slope == pytest.approx(1 / 8, abs=0.05)
     scans = polarised(judged)
     methods = {
-        "raw": Predictions.of_distributions([lc.PoissonBinomial(p) for p in scans.peaks], scans.counts),
-        "fitted": Predictions.of_distributions([fit.distribution(p) for p in scans.peaks], scans.counts),
+        "raw": Predictions.of_distributions(scans.distributions(lc.Calibration()), scans.counts),
+        "fitted": Predictions.of_distributions(scans.distributions(fit), scans.counts),
     }
     scores, _ = score_all(methods, groups=range(400), n_resamples=200)
     assert scores["raw"]["coverage90"].high < 0.85
@@ -281,8 +292,6 @@ def test_a_file_that_is_not_there_is_refused():
         (([[0.5]], ["many"]), {}, "a count for each scan"),
         (([[0.5]], [1]), {"owns": [[True, False]]}, "each candidate"),
         (([[0.5]], [1]), {"groups": ["a", "b"]}, "a group for each"),
-        (([[0.5]], [1]), {"saddles": [[0.6]]}, "a saddle from 0 up to its peak"),
-        (([[0.5]], [1]), {"saddles": [[0.1, 0.2]]}, "a saddle from 0 up to its peak"),
     ],
 )
 def test_truth_that_does_not_fit_is_refused(arguments, options, message):

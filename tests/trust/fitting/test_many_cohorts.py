@@ -24,8 +24,8 @@ def changes(n_fit, n_judge, kind, **truth):
         fitted = fit_calibration(kind(cohort(n_fit, seed=2 * seed, **truth)))
         judged = cohort(n_judge, seed=2 * seed + 1, **truth)
         methods = {
-            "raw": Predictions.of_distributions([lc.PoissonBinomial(p) for p in judged.peaks], judged.counts),
-            "fitted": Predictions.of_distributions([fitted.distribution(p) for p in judged.peaks], judged.counts),
+            "raw": Predictions.of_distributions(judged.distributions(lc.Calibration()), judged.counts),
+            "fitted": Predictions.of_distributions(judged.distributions(fitted), judged.counts),
         }
         scores, differences = score_all(methods, groups=range(n_judge), n_resamples=300, seed=seed)
         change = differences["fitted", "raw"]

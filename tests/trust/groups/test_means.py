@@ -7,8 +7,7 @@ from simulated_trials import arm
 from lesioncount import PoissonBinomial
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.errors import ScoreError
-from lesioncount.trust.groups.means import group_mean, once_per_patient
-from lesioncount.trust.groups.totals import total_count
+from lesioncount.trust.groups.means import group_mean, once_per_patient, total_count
 
 
 def certain(*counts):

@@ -8,8 +8,7 @@ from simulated_trials import arm
 
 from lesioncount import PoissonBinomial
 from lesioncount.errors import MissingExtraError, ScoreError
-from lesioncount.trust.groups import negative_binomial
-from lesioncount.trust.groups.imputations import drawn_counts
+from lesioncount.trust.groups.imputation import drawn_counts
 from lesioncount.trust.groups.rate_ratios import rate_ratios
 
 models = pytest.importorskip("statsmodels.discrete.discrete_model", reason="needs the extra [stats]")
@@ -85,7 +84,7 @@ def test_of_very_few_patients_nothing_is_said():
 
 
 def test_a_search_that_does_not_converge_is_said(counts, monkeypatch):
-    monkeypatch.setattr(negative_binomial, "_MOST_STEPS", 1)
+    monkeypatch.setattr("lesioncount.trust.groups.rate_ratios._MOST_STEPS", 1)
     found = rate_ratios(twice(counts), np.repeat([0, 1], N), range(2 * N))
     assert found.ratios[0].why_unknown == "the model did not converge on 2 of 2 imputations"
 
@@ -99,7 +98,7 @@ def test_what_does_not_fit_is_refused(counts):
 
 def test_without_statsmodels_the_extra_is_named(counts, monkeypatch):
     monkeypatch.setitem(sys.modules, "statsmodels.discrete.discrete_model", None)
-    with pytest.raises(MissingExtraError, match=r"lesioncount\[stats\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[stats\]'"):
         rate_ratios(twice(counts), np.repeat([0, 1], N), range(2 * N))
 
 

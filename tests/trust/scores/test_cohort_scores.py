@@ -22,7 +22,7 @@ from lesioncount.trust.scores import (
 
 def predictions(n=200, seed=0, bins=None):
     truth = cohort(n, seed=seed)
-    return Predictions.of_distributions([lc.PoissonBinomial(p) for p in truth.peaks], truth.counts, bins=bins)
+    return Predictions.of_distributions(truth.distributions(lc.Calibration()), truth.counts, bins=bins)
 
 
 def test_estimates_are_those_of_the_plain_functions():
@@ -125,7 +125,7 @@ def test_calibration_error_of_single_counts_needs_counts_that_can_be_hit():
 def test_resamples_score_what_was_drawn():
     """Weights are repetitions: a resample scores as the cohort in which scans are repeated so often."""
     truth = cohort(40)
-    distributions = [lc.PoissonBinomial(p) for p in truth.peaks]
+    distributions = truth.distributions(lc.Calibration())
     weights = next(resampled_weights(range(40), n_resamples=3, seed=7))
     assert weights.sum(axis=1).tolist() == [40] * 3
     by_weight = Predictions.of_distributions(distributions, truth.counts, bins=4).scores(weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lesioncount.cli.arguments import at_least_one, named_path, processes
+from lesioncount.cli.map_arguments import at_least_one, named_path, processes
 
 # Default numbers of training seeds: fewer than three show no spread, which a smoke test does not need.
 _SEEDS = {"smoke": 1}
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     for module, extra in _NEEDED:
         if options.report is None or extra == "report":
             optional(module, extra, "Reproducing the paper")
-    from lesioncount.files.output import OutputFolder
+    from lesioncount.folder.output import OutputFolder
 
     out = _folder(options) if options.report is None else options.report
     files = OutputFolder(out)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.arguments import at_least_one, named_path, processes
+from lesioncount.cli.map_arguments import at_least_one, named_path, processes
 from lesioncount.errors import CohortError
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from lesioncount.baselines import connected_component_count
 from lesioncount.errors import ConfigError
+from lesioncount.folder.plain import read_json
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.networks.layers import LAYOUTS
@@ -24,7 +25,6 @@ from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
 from lesioncount.learning.training_folder import kept_config
-from lesioncount.runs.plain import read_json
 from lesioncount_reproduction.experiments.arms import Arm, content_key
 from lesioncount_reproduction.experiments.attack import attack
 from lesioncount_reproduction.experiments.kept_files import (

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import ExperimentError, LesionCountError
-from lesioncount.files.atomic import replacing
+from lesioncount.folder.atomic import replacing
+from lesioncount.folder.plain import read_json
 from lesioncount.learning.checkpoints import is_whole_archive, read_checkpoint
 from lesioncount.learning.training_folder import BEST, LAST, has_best, kept_config
-from lesioncount.runs.plain import read_json
 
 
 def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -15,6 +15,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount_reproduction.experiments.classes import CountClasses
 from lesioncount_reproduction.experiments.stats import VOXEL_BINS, ScanStats
@@ -77,7 +78,9 @@ class KnownScans:
 
     def peaks(self) -> KnownTruth:
         """Candidates that may touch."""
-        return KnownTruth.of(self.stats.hills, self.counts, groups=self.stats.patients, saddles=self.stats.saddles)
+        hills = zip(self.stats.hills, self.stats.saddles, strict=True)
+        tables = [CandidateTable.of(peak, saddle=saddle) for peak, saddle in hills]
+        return KnownTruth.of(tables, self.counts, groups=self.stats.patients)
 
 
 def counted_as_they_are(candidates: KnownTruth, calibration: Calibration | None = None) -> list[CountDistribution]:

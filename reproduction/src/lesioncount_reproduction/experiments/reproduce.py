@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lesioncount.errors import ConfigError
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount_reproduction.experiments import (
     adversarial,
     calibration,

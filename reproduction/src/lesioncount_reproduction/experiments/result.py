@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.errors import ExperimentError, reason_of
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.plain import read_json, to_json
 from lesioncount.report.drawing import Figure
-from lesioncount.runs.plain import read_json, to_json
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount_reproduction.experiments.claims import Claim, Evidence
 from lesioncount_reproduction.experiments.estimates import Samples, estimates_of

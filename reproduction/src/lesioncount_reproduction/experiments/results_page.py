@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
 from lesioncount.report.drawing import Figure
 from lesioncount.report.templates import template

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from lesioncount.errors import ExperimentError
-from lesioncount.files.atomic import remove_left_overs
-from lesioncount.files.output import OutputFolder
+from lesioncount.folder.atomic import remove_left_overs
+from lesioncount.folder.output import OutputFolder
 from lesioncount.runs.workers import Workers
 from lesioncount_reproduction.experiments.jobs import Job
 

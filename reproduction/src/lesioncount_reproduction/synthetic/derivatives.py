@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lesioncount.files.atomic import write_text
-from lesioncount.runs.tables import to_tsv
+from lesioncount.folder.atomic import write_text
+from lesioncount.folder.tables import to_tsv
 from lesioncount.runs.workers import results_of
 from lesioncount_reproduction.cohort import bids_name
 from lesioncount_reproduction.cohort_files import (

@@ -14,7 +14,7 @@ from lesioncount.learning.networks.layers import average_pooled, channel_dropout
 from lesioncount.learning.networks.unet import UNetOutput
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch import count_log_probs
-from lesioncount.torch.compilation import outside_of_compilation
+from lesioncount.torch.precision import outside_of_compilation
 
 # Number of filters of each block, as multiples of that of the first.
 SHALLOW = (1, 2)

@@ -16,6 +16,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError, reason_of
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import TableLike
 from lesioncount.trust.conformal import ConformalCounts
 from lesioncount.trust.fitting.fit import MIN_SCANS, fit_calibration, is_enough
 from lesioncount.trust.fitting.known_truth import KnownTruth
@@ -106,12 +107,9 @@ class ConformalFit:
     calibration: Calibration
     conformal: ConformalCounts
 
-    def interval(
-        self, probabilities: Any, confidence: float, saddles: Any = None, others: Any = None, risen: Any = None
-    ) -> tuple[int, int]:
+    def interval(self, candidates: TableLike, confidence: float) -> tuple[int, int]:
         """Lowest and highest count, from what `Calibration.distribution` takes."""
-        distribution = self.calibration.distribution(probabilities, saddles, others, risen)
-        return self.conformal.interval(distribution, confidence)
+        return self.conformal.interval(self.calibration.distribution(candidates), confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +156,12 @@ class CalibrationFit:
         calibration = fit_calibration(truth, protocol=protocol)
         held_out = _held_out(truth, calibration, seed)
         return cls(calibration, held_out, _conformal(truth, protocol, seed, group_edges))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features of candidates that it needs, beside their probabilities."""
+        used = [self.calibration] if self.conformal is None else [self.calibration, self.conformal.calibration]
+        return tuple(dict.fromkeys(name for one in used for name in one.weights))
 
     @property
     def fingerprint(self) -> str:

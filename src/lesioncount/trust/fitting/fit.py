@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,15 +10,14 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.fitting.candidates_of_scans import Evidence, Numbers
+from lesioncount.trust.calibration import Calibration, n_nodes
+from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.descent import minimum
 from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood
 from lesioncount.trust.fitting.prior import (
-    HIGHEST,
-    LOWEST,
     at_bound,
+    bounds,
     curvature,
     numbers_of,
     penalty,
@@ -25,7 +25,6 @@ from lesioncount.trust.fitting.prior import (
     stretch_at,
     values_of,
 )
-from lesioncount.trust.nodes import n_nodes
 
 # Of changes: how the doubt about a place belongs together at both times. The best of these is taken.
 _COUPLINGS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
@@ -81,12 +80,13 @@ def fit_calibration(
     Notes
     -----
     See `Calibration` for the model, `CountLikelihood` and `LesionLikelihood` for what is maximised, and `prior` for
-    what is taken as likely before any data. A few scans whose truth is out of reach of any calibration are given little
-    weight: P is mixed with 5 % of a spread over all counts.
+    what is taken as likely before any data: of the weight of a feature, N(0, 1) for each of its standard deviations. A
+    few scans whose truth is out of reach of any calibration are given little weight: P is mixed with 5 % of a spread
+    over all counts.
 
-    With few scans, seven numbers follow the sample. So the fit is also compared with "as it is": with g the gain in log
-    posterior, log slope, offset, spread, crowding and the extra lesions are multiplied by (g - 0.7) / 1.5, cut off at 0
-    and 1.
+    With few scans, so many numbers follow the sample. So the fit is also compared with "as it is": with g the gain in
+    log posterior, log slope, offset, spread, crowding, weights and the extra lesions are multiplied by (g - 0.7) / 1.5,
+    cut off at 0 and 1.
     """
     n_scans, n_lesions = len(truth), int(truth.counts.sum())
     if not is_enough(truth):
@@ -100,14 +100,14 @@ def fit_calibration(
     coupling, point, gain = _best(used, near)
     weight = min(max((gain - _GAIN_TO_BEGIN) / (_GAIN_FOR_ALL - _GAIN_TO_BEGIN), 0.0), 1.0)
     if weight > 0:
-        _check_inside(point)
+        _check_inside(point, truth.features)
     origin = f"the {what} of {n_scans} scans"
     fitted = replace(
-        _shrunk(numbers_of(point), weight, _typical_count(replace(used, coupling=coupling)), origin, protocol),
+        _shrunk(numbers_of(point), weight, replace(used, coupling=coupling), origin, protocol),
         counted=truth.counted,
         coupling=truth.coupling + weight * (coupling - truth.coupling),
     )
-    return replace(fitted, ripple=_RIPPLE) if truth.has_saddles and weight > 0 else fitted
+    return replace(fitted, ripple=_RIPPLE) if truth.touches and weight > 0 else fitted
 
 
 def is_enough(truth: KnownTruth) -> bool:
@@ -119,7 +119,9 @@ def _best(truth: KnownTruth, near: Calibration | None) -> tuple[float, NDArray[n
     """The best coupling, the best point with it, and how much more probable than "as it is" they make the truth."""
     as_it_is = float(_likelihood(truth)(_AS_IT_IS, 1)[0].sum())
     nodes = _nodes_for(truth)
-    coupling, begun = (truth.coupling, []) if truth.others is None else _coupled(truth, _start(truth, near), nodes)
+    coupling, begun = (
+        (truth.coupling, []) if truth.counted == "lesions" else _coupled(truth, _start(truth, near), nodes)
+    )
     best = replace(truth, coupling=coupling)
     ends = [*begun, _lowest(_likelihood(best), _start(best, near), nodes)]
     point, value = min(ends, key=lambda end: end[1])
@@ -139,32 +141,26 @@ def _coupled(
 
 
 def _nodes_for(truth: KnownTruth) -> int:
-    return n_nodes(1.0, int(np.quantile([len(p) for p in truth.peaks], 0.9)))
+    return n_nodes(1.0, int(np.quantile([*map(len, truth.candidates)], 0.9)))
 
 
 def _typical_count(truth: KnownTruth) -> float:
     """The count that scans seem to have, in the middle of the scale of crowding."""
-    return float(np.expm1(_evidence(truth).log_crowds.mean()))
-
-
-def _evidence(truth: KnownTruth) -> Evidence:
-    return Evidence(truth.heights, truth.counted, truth.coupling)
+    return float(np.expm1(truth.log_crowds.mean()))
 
 
 def _likelihood(truth: KnownTruth) -> Likelihood:
-    if truth.owns is None:
-        return CountLikelihood(_evidence(truth), truth.counts)
-    n_owned = np.array([owns.sum() for owns in truth.owns])
-    return LesionLikelihood(_evidence(truth), truth.owns, np.maximum(truth.counts - n_owned, 0))
+    return CountLikelihood(truth) if truth.owns is None else LesionLikelihood(truth)
 
 
 def _start(truth: KnownTruth, near: Calibration | None) -> NDArray[np.float64]:
     """A fit that is near; or where the best of several starts leads, on a part of the scans."""
     if near is not None and not near.is_identity:
-        return point_of(values_of(near, _typical_count(truth)))
+        return point_of(values_of(near, _typical_count(truth), truth))
     some = _some_of(truth, _SCANS_TO_START)
     likelihood, nodes = _likelihood(some), _nodes_for(some)
-    ends = [_lowest(likelihood, point_of(start), _NODES_TO_START)[0] for start in _STARTS]
+    starts = [start._replace(weights=(0.0,) * len(truth.features)) for start in _STARTS]
+    ends = [_lowest(likelihood, point_of(start), _NODES_TO_START)[0] for start in starts]
     return min(ends, key=lambda end: _cost(likelihood, end, nodes))  # few nodes flatter a wide spread
 
 
@@ -190,14 +186,13 @@ def _lowest(likelihood: Likelihood, start: NDArray[np.float64], nodes: int) -> t
 
     # Where a model fits, second derivatives are about the products of first ones, scan by scan.
     scores = likelihood(numbers_of(start), nodes)[1] * stretch_at(start)
-    return minimum(objective, start, LOWEST, HIGHEST, scores.T @ scores + curvature())
+    return minimum(objective, start, *bounds(len(start)), scores.T @ scores + curvature(len(start)))
 
 
-def _check_inside(point: NDArray[np.float64]) -> None:
-    names = at_bound(point)
-    if names:
-        values = numbers_of(point)._asdict()
-        which = ", ".join(f"{name} ({values[name]:.3g})" for name in names)
+def _check_inside(point: NDArray[np.float64], features: Sequence[str]) -> None:
+    found = at_bound(point, features)
+    if found:
+        which = ", ".join(f"{name} ({value:.3g})" for name, value in found.items())
         raise CalibrationError(
             f"The fit ran to the bound of {which}, and is no calibration. Do the truth "
             "and the maps belong together, and do both count the same kind of lesion? (lesioncount evaluate shows them "
@@ -206,11 +201,13 @@ def _check_inside(point: NDArray[np.float64]) -> None:
 
 
 def _shrunk(
-    numbers: Numbers, weight: float, typical_count: float, origin: str, protocol: CountingProtocol | None
+    numbers: Numbers, weight: float, truth: KnownTruth, origin: str, protocol: CountingProtocol | None
 ) -> Calibration:
     """A calibration between "as it is" (weight 0) and the numbers (weight 1)."""
     if weight == 0:
         return Calibration(origin=f"{origin}, which fit as they are", protocol=protocol)
+    means, widths = truth.usual_features
+    weights = (weight * np.array(numbers.weights) / widths).tolist()
     return Calibration(
         slope=numbers.slope**weight,
         offset=numbers.offset * weight,
@@ -219,7 +216,9 @@ def _shrunk(
         extra_shape=numbers.extra_shape,
         spread=numbers.spread * weight,
         crowding=numbers.crowding * weight,
-        typical_count=typical_count,
+        typical_count=_typical_count(truth),
+        weights=dict(zip(truth.features, weights, strict=True)),
+        typical_features=dict(zip(truth.features, means.tolist(), strict=True)),
         protocol=protocol,
         origin=origin,
     )

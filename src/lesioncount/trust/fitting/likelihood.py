@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lesioncount._kernels.true_count import probabilities_of_true_counts
-from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Evidence, Numbers
+from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Numbers
+from lesioncount.trust.fitting.known_truth import KnownTruth
 
 # Of so many scans, the truth is taken as beyond the model: a mask with forty lesions where the map has ten candidates.
 # Without this, one such scan would pull the whole calibration to itself.
@@ -24,7 +24,7 @@ class Likelihood(Protocol):
     """Log-likelihoods of scans, with their gradients."""
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
+        """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
 
 
 class CountLikelihood:
@@ -32,19 +32,17 @@ class CountLikelihood:
 
     Parameters
     ----------
-    evidence : Evidence
-        What the maps say of the candidates of each scan.
-    counts : array_like of int
-        True counts.
+    truth : KnownTruth
+        Candidates and true counts.
     """
 
-    def __init__(self, evidence: Evidence, counts: ArrayLike) -> None:
-        self._candidates = CandidatesOfScans(evidence)
-        self._counts = np.asarray(counts, dtype=np.intp)
+    def __init__(self, truth: KnownTruth) -> None:
+        self._candidates = CandidatesOfScans(truth)
+        self._counts = truth.counts.astype(np.intp)
         self._size = np.maximum(self._counts, self._candidates.n_of)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
+        """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
         at = self._candidates.corrected(numbers, n_nodes)
         probability, by_mean, by_shape = (np.empty(at.extra.shape) for _ in range(3))
         by_p = np.empty(at.p.shape)
@@ -64,21 +62,18 @@ class LesionLikelihood:
 
     Parameters
     ----------
-    evidence : Evidence
-        What the maps say of the candidates of each scan.
-    owns : sequence of array_like of bool
-        Whether each candidate is a lesion.
-    n_extra : array_like of int
-        Lesions of each scan without a candidate of their own.
+    truth : KnownTruth
+        Candidates, whether each is a lesion, and true counts.
     """
 
-    def __init__(self, evidence: Evidence, owns: Sequence[ArrayLike], n_extra: ArrayLike) -> None:
-        self._candidates = CandidatesOfScans(evidence)
+    def __init__(self, truth: KnownTruth) -> None:
+        owns = truth.owns or ()
+        self._candidates = CandidatesOfScans(truth)
         self._is_lesion = np.concatenate([np.empty(0, bool), *owns]).astype(np.float64)
-        self._n_extra = np.asarray(n_extra, dtype=np.intp)
+        self._n_extra = np.maximum(truth.counts - [one.sum() for one in owns], 0).astype(np.intp)
 
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of each scan: the value, (n,), and its derivatives by the seven numbers, (n, 7)."""
+        """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
         at = self._candidates.corrected(numbers, n_nodes)
         log_extra, by_mean, by_shape = _log_negative_binomial(self._n_extra, at.extra, numbers.extra_shape)
         log_extra, trust = _robust(log_extra, self._n_extra)
@@ -100,8 +95,9 @@ def _gradient(
     by_shape: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Derivatives by the seven numbers, (scans, 7), from those by what each node has; ``shares`` weighs the nodes."""
-    by_offset = candidates.sums(by_p * at.by_offset)
+    """Derivatives by all numbers, (scans, 7 + J), from those by what each node has; ``shares`` weighs the nodes."""
+    by_shift = by_p * at.by_offset
+    by_offset = candidates.sums(by_shift)
     parts = (
         candidates.sums(by_p * at.by_slope),
         by_offset,
@@ -110,6 +106,7 @@ def _gradient(
         by_mean * at.expected,
         by_shape,
         by_offset * candidates.crowd,
+        *(candidates.sums(by_shift * x) for x in candidates.features.T),
     )
     return np.stack([(shares * part).sum(axis=0) for part in parts], axis=1)
 

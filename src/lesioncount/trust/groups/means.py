@@ -1,4 +1,4 @@
-"""Counts of a group → its mean, per scan, per patient or per year, with an interval of both sources of variance."""
+"""Counts of a group → its total, and its mean with an interval of both sources of variance."""
 
 from __future__ import annotations
 
@@ -9,11 +9,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.mixture import MixtureOfCounts
+from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import ScoreError
-from lesioncount.trust.groups.student import student_quantile
-from lesioncount.trust.groups.totals import ByMember
+from lesioncount.trust.groups.student import student_reach
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
 from lesioncount.trust.scores.estimate import Estimate
+
+# The count of a scan by each member of an ensemble; by one map, there is one.
+ByMember = Sequence[CountDistribution]
+
+
+def total_count(counts: Sequence[ByMember], /) -> CountDistribution:
+    """The number of lesions in some scans together.
+
+    Parameters
+    ----------
+    counts : sequence of (sequence of CountDistribution)
+        Of each scan, its count by each member of an ensemble; one where there is one map.
+
+    Notes
+    -----
+    By one map, counts of different scans are independent, and their total is a sum. Members of an ensemble err in the
+    same way in all scans: each has a total of its own, and the total is the mixture of those.
+
+    Examples
+    --------
+    >>> from lesioncount import PoissonBinomial
+    >>> total_count([[PoissonBinomial([0.5])], [PoissonBinomial([0.5, 1.0])]]).pmf()
+    array([0.  , 0.25, 0.5 , 0.25])
+    """
+    totals = [SumOfCounts(of_member) for of_member in zip(*counts, strict=True)]
+    return totals[0] if len(totals) == 1 else MixtureOfCounts(totals)
+
 
 # An interval from a thousandth of the mean to a thousand times the mean says nothing, and is not given.
 _SAYS_NOTHING = math.log(1000)
@@ -118,7 +147,7 @@ def _with_interval(mean: float, variance: float, df: int) -> Estimate:
     """On the scale of logarithms; without an interval where there is none that says anything."""
     if math.isnan(variance) or mean <= 0:
         return Estimate(mean)
-    reach = student_quantile((1 + CONFIDENCE) / 2, df) * math.sqrt(variance) / mean
+    reach = student_reach(1 - CONFIDENCE, df) * math.sqrt(variance) / mean
     if reach > _SAYS_NOTHING:
         return Estimate(mean)
     return Estimate(mean, mean * math.exp(-reach), mean * math.exp(reach))

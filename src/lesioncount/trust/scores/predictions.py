@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import ScoreError
 from lesioncount.trust.scores.agreement import concordance
-from lesioncount.trust.scores.checks import checked_bins, checked_counts
-from lesioncount.trust.scores.classification import Confusion, confusion, ratio
+from lesioncount.trust.scores.classification import Confusion, checked_bins, checked_counts, confusion, ratio
 from lesioncount.trust.scores.on_support import LEVELS, OnSupport, entropy_of
 from lesioncount.trust.scores.proper import NLL_FLOOR, nll, rps, surprise_of
 from lesioncount.trust.scores.reliability import Reliability, bin_of, reliability

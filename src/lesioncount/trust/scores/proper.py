@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.trust.scores.checks import checked_bins
+from lesioncount.trust.scores.classification import checked_bins
 
 # If a true count has probability 0, its log score is infinite, and so is every mean. Smaller probabilities are scored
 # as this one; always report how many scans that concerns.

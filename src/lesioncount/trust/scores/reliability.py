@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import ScoreError
-from lesioncount.trust.scores.checks import checked_bins
-from lesioncount.trust.scores.classification import ratio
+from lesioncount.trust.scores.classification import checked_bins, ratio
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,343 @@
+"""Results beside the truth: true counts and, where there are masks, which candidate is which lesion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lesioncount.assess.reviews.reviews import ReviewedTruth
+from lesioncount.assess.truth import Instances, check_none_missing, read_truth_table, true_lesions
+from lesioncount.candidates import Candidates
+from lesioncount.cohort.inputs import maps_in
+from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.patterns import is_pattern
+from lesioncount.errors import MapFileError, TruthError
+from lesioncount.files.formats import scan_name
+from lesioncount.files.remote_path import why_gone
+from lesioncount.results.record import ScanSummary
+from lesioncount.results.results import RunResults
+from lesioncount.results.scan_count import THRESHOLDS, ScanCount
+from lesioncount.results.scan_numbers import WHOSE_COLUMNS
+from lesioncount.results.settings import CountedWith
+from lesioncount.runs.file_counts import count_file
+from lesioncount.runs.workers import results_of
+from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
+
+
+@dataclass(frozen=True)
+class TruthOptions:
+    """Where the truth is, and how it is read.
+
+    Attributes
+    ----------
+    masks : Path, optional
+        Folder with a mask for each map, of the same name or the same BIDS entities; or a pattern such as
+        ``masks/{participant}_{session}.nii.gz``.
+    table : Path, optional
+        Table with a count per scan. With masks as well, counts are those of the table, and lesions those of the masks.
+    label : int, optional
+        Which value of the masks is a lesion.
+    instances : bool
+        Each value of the masks but 0 is a lesion of its own. Otherwise lesions are connected regions.
+    suffix : str
+        What the name of a mask adds to that of its map, or has in place of its last part: "_label-lesion_mask".
+    scan_column, count_column : str
+        Of the table.
+    group_by : str, optional
+        A column of the table, ``participant_id``, or a regular expression that finds the patient in the name of a scan.
+    skip_missing : bool
+        Leave out scans without truth. Otherwise they are an error.
+    reviews : Path, optional
+        Folder of results that were reviewed, in place of masks and table: complete reviews are the truth, and all other
+        scans are left out.
+    reader : str, optional
+        Whose reviews. Default: the only reader there is.
+    """
+
+    masks: Path | None = None
+    table: Path | None = None
+    label: int | None = None
+    instances: bool = False
+    suffix: str = ""
+    scan_column: str = "scan"
+    count_column: str = "count"
+    group_by: str | None = None
+    skip_missing: bool = False
+    reviews: Path | None = None
+    reader: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.masks is None and self.table is None and self.reviews is None:
+            raise TruthError(
+                "Expected the truth: masks (--truth), a table of counts (--truth-counts), or both; or --reviews."
+            )
+        if self.reviews is not None and (self.masks is not None or self.table is not None):
+            raise TruthError("Reviews are the truth by themselves: leave --truth and --truth-counts out.")
+        if self.reader is not None and self.reviews is None:
+            raise TruthError("A reader (--reader) goes with reviews: --reviews.")
+        if self.instances and (self.masks is None or self.label is not None):
+            raise TruthError(
+                "With --truth-instances each value of the masks is a lesion of its own: it takes masks (--truth), and "
+                "no --truth-label."
+            )
+        for path in (self.masks, self.table):
+            if path is not None and not path.exists() and not (path == self.masks and is_pattern(path)):
+                raise MapFileError(f"{path} does not exist.")
+
+    @property
+    def kind(self) -> str:
+        """Of the truth: "masks", "instances", "counts", or one of the first two "and counts"; or "reviews"."""
+        if self.reviews is not None:
+            return "reviews"
+        drawn = [] if self.masks is None else ["instances" if self.instances else "masks"]
+        return " and ".join([*drawn, *(() if self.table is None else ("counts",))])
+
+    @property
+    def where(self) -> str:
+        """The paths of the truth."""
+        paths = (self.masks, self.table, self.reviews)
+        return " and ".join(str(path) for path in paths if path is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class ScanTruth:
+    """What is true of one scan.
+
+    Attributes
+    ----------
+    count : int
+    n_drawn : int or None
+        Lesions in the mask, where there is one. The count is another where a table says so.
+    match : LesionMatch or None
+        Where there is a mask, and maps were read.
+    cc_counts : tuple of int or None
+        Connected components at `THRESHOLDS`, where maps were read.
+    """
+
+    count: int
+    n_drawn: int | None = None
+    match: LesionMatch | None = None
+    cc_counts: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Scans with their truth, and the group of each; and what a reader must know of the truth."""
+
+    results: RunResults
+    scans: tuple[ScanSummary, ...]
+    truths: tuple[ScanTruth, ...]
+    groups: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_without_truth(self) -> int:
+        """How many scans were counted whose truth is not known."""
+        return len(self.results.counted) - len(self.scans)
+
+
+def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
+    """Find the truth of each scan.
+
+    Parameters
+    ----------
+    results : RunResults
+    options : TruthOptions
+    read_maps : bool
+        Read the maps again, to compare single lesions (where there are masks) and to count connected components at
+        other thresholds. Ignored for ensembles.
+    jobs : int, default 1
+        Number of processes.
+    """
+    if options.masks is not None and options.masks.is_file() and len(results.counted) > 1:
+        raise TruthError(
+            f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
+        )
+    reviews = None if options.reviews is None else ReviewedTruth(results, options.reviews, options.reader)
+    table = None if options.table is None else _Table(options)
+    masks = None if options.masks is None else _Masks(options, results.counted)
+    sources = [source for source in (table, masks) if source is not None]
+    asked = [scan for scan in results.counted if reviews is None or scan.name in reviews.matches]
+    known = tuple(scan for scan in asked if all(source.knows(scan) for source in sources))
+    if not options.skip_missing or not known:
+        for source in sources:
+            missing = [scan.name for scan in results.counted if not source.knows(scan)]
+            check_none_missing(missing, source.names(), source.path)
+    if table is not None:
+        table.check(known)
+    look = partial(
+        _truth_of,
+        table=table,
+        masks=masks,
+        matches={} if reviews is None else reviews.matches,
+        counted_with=results.run.counted_with,
+        component_counts=results.component_counts,
+        read_maps=read_maps and not results.has_members,
+    )
+    truths = _in_order(results_of(look, known, jobs=jobs))
+    if options.label is not None and not any(truth.n_drawn for truth in truths):
+        raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
+    groups = _groups_in_names(known, options.group_by) if table is None else table.groups(known, options.group_by)
+    notes = (*_notes(truths, options), *(() if reviews is None else reviews.notes()))
+    return Compared(results, known, truths, tuple(groups), notes)
+
+
+def _in_order(results: Iterable[tuple[int, Future[ScanTruth]]]) -> tuple[ScanTruth, ...]:
+    """Results by their places, or the first error. A future takes ten times the memory of its result."""
+    found: dict[int, ScanTruth] = {}
+    errors: dict[int, BaseException] = {}
+    for place, future in results:
+        error = future.exception()
+        if error is None:
+            found[place] = future.result()
+        else:
+            errors[place] = error
+    if errors:
+        raise errors[min(errors)]
+    return tuple(found[place] for place in range(len(found)))
+
+
+def _truth_of(
+    scan: ScanSummary,
+    *,
+    table: _Table | None,
+    masks: _Masks | None,
+    matches: Mapping[str, LesionMatch],
+    counted_with: CountedWith,
+    component_counts: Mapping[str, tuple[int, ...]],
+    read_maps: bool,
+) -> ScanTruth:
+    reviewed = matches.get(scan.name)
+    if reviewed is not None:
+        again = _counted_again(scan, counted_with, keep_runs=False) if read_maps else None
+        match = reviewed if len(scan.tables) == 1 else None  # of an ensemble, one member was reviewed
+        return ScanTruth(reviewed.n_lesions, None, match, None if again is None else again.counts_at)
+    lesions = None if masks is None else masks.lesions(scan, counted_with)
+    n_drawn = None if lesions is None else len(lesions)
+    count = table.count_of(scan) if table is not None else n_drawn or 0
+    usual = component_counts.get(scan.name)
+    if usual or not read_maps:  # changes have been counted the usual way already
+        return ScanTruth(count, n_drawn, None, usual or None)
+    again = _counted_again(scan, counted_with, keep_runs=lesions is not None)
+    match = None if lesions is None else _matched(again.result.candidates, lesions)
+    return ScanTruth(count, n_drawn, match, again.counts_at)
+
+
+def _matched(candidates: Candidates, lesions: Candidates | Instances) -> LesionMatch:
+    labels = candidates.label_map(), lesions.label_map()
+    return match_lesions(*labels, n_candidates=len(candidates), n_lesions=len(lesions))
+
+
+def _notes(truths: Sequence[ScanTruth], options: TruthOptions) -> Iterator[str]:
+    n_other = sum(truth.n_drawn not in (None, truth.count) for truth in truths)
+    if n_other:
+        yield (
+            f"In {n_other} of {len(truths)} scans the table has another count than the mask. Counts are compared with "
+            "the table, lesions with the masks."
+        )
+    if options.instances and len(truths) > 1 and max(truth.n_drawn or 0 for truth in truths) < 2:
+        yield "No mask holds more than one value. If its regions are the lesions, leave --truth-instances out."
+
+
+class _Table:
+    """Truth from a table of counts."""
+
+    def __init__(self, options: TruthOptions) -> None:
+        self.path = options.table or Path()
+        self._table = read_truth_table(self.path, scan_column=options.scan_column, count_column=options.count_column)
+
+    def names(self) -> Iterable[str]:
+        return self._table.rows
+
+    def knows(self, scan: ScanSummary) -> bool:
+        return self._table.knows(*table_names(scan))
+
+    def check(self, scans: Sequence[ScanSummary]) -> None:
+        self._table.check_each_has_its_own(map(table_names, scans))
+
+    def count_of(self, scan: ScanSummary) -> int:
+        return self._table.count_of(*table_names(scan))
+
+    def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
+        column = None if group_by is None else self._table.column(group_by, map(table_names, scans))
+        return _groups_in_names(scans, group_by) if column is None else column
+
+
+class _Masks:
+    """Truth from masks."""
+
+    def __init__(self, options: TruthOptions, scans: Sequence[ScanSummary]) -> None:
+        self.path = options.masks or Path()
+        self._reading: dict[str, Any] = {"label": options.label, "instances": options.instances}
+        asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
+        found = pair(asked, self.path, role="truth", suffix=options.suffix, none_is_error=False)
+        self._masks = {scan.name: mask for scan, mask in zip(asked, found, strict=True) if mask is not None}
+
+    def names(self) -> Iterable[str]:
+        return (scan_name(path) for path in (maps_in(self.path) if self.path.is_dir() else ()))
+
+    def knows(self, scan: ScanSummary) -> bool:
+        return scan.name in self._masks
+
+    def lesions(self, scan: ScanSummary, counted_with: CountedWith) -> Candidates | Instances:
+        mask = self._masks[scan.name]
+        return true_lesions(mask, scan.grid, counted_with.protocol, within=scan.within, **self._reading)
+
+
+def table_names(scan: ScanSummary) -> tuple[str, ...]:
+    """Names that a scan may have in a table: of its result, its file, its path, its participant and session."""
+    ids = list(scan.whose.values())
+    path = [] if scan.files is None or scan.files.relative is None else [scan.files.relative]
+    return (scan.name, scan_name(scan.grid.path), *path, *(["_".join(ids), ids[0]] if ids else []))
+
+
+def _counted_again(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: bool) -> ScanCount:
+    """The count of the map, read again, with components at all thresholds; the file must not have changed."""
+    path = _existing(scan)
+    again = count_file(
+        path,
+        protocol=counted_with.protocol,
+        mask=scan.within,
+        keep_runs=keep_runs,
+        thresholds=THRESHOLDS,
+        **counted_with.reading.to_dict(),
+    )
+    if not np.array_equal(again.result.existence, scan.tables[0].existence()):
+        raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
+    return again
+
+
+def _existing(scan: ScanSummary) -> Path:
+    path = scan.grid.path
+    if not path.exists():
+        raise MapFileError(
+            f"The map {path} of {scan.name} {why_gone(path)}, but is needed to compare lesions. To compare only "
+            "counts: --counts-only."
+        )
+    return path
+
+
+def _groups_in_names(scans: Sequence[ScanSummary], pattern: str | None) -> Sequence[str]:
+    """What a regular expression finds in the name of each scan; without one, each scan is a group of its own."""
+    names = [scan.name for scan in scans]
+    if pattern is None:
+        return names
+    if pattern in WHOSE_COLUMNS and all(pattern in scan.whose for scan in scans):
+        return [scan.whose[pattern] for scan in scans]
+    try:
+        found = [re.search(pattern, name) for name in names]
+    except re.error as error:
+        raise TruthError(f"{pattern!r} is not a column of the truth, nor a regular expression: {error}.") from None
+    for name, match in zip(names, found, strict=True):
+        if match is None:
+            raise TruthError(
+                f"{pattern!r} is not a column of the truth, and as a pattern it finds nothing in {name!r}."
+            )
+    return [match.group(match.lastindex or 0) for match in found if match is not None]

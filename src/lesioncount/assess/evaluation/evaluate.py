@@ -1,0 +1,171 @@
+"""Results and truth → how good the counts are: scores with intervals, beside the usual ways to count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lesioncount.assess.as_counts import read_countable
+from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
+from lesioncount.assess.evaluation.compared_methods import methods_of
+from lesioncount.assess.evaluation.curves import ThresholdCurve
+from lesioncount.assess.evaluation.evaluation import Evaluation, TruthSource, check_folder, write_evaluation
+from lesioncount.assess.evaluation.lesion_level import LesionLevel
+from lesioncount.assess.evaluation.method import EvaluatedMethod
+from lesioncount.assess.evaluation.notes import notes_on
+from lesioncount.assess.evaluation.scan_row import scan_rows
+from lesioncount.errors import CalibrationError, MapFileError
+from lesioncount.folder.output import OutputFolder
+from lesioncount.trust.candidate_table import Counted
+from lesioncount.trust.fitting import KnownTruth
+from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, terciles
+from lesioncount.trust.scores.predictions import Predictions
+from lesioncount.trust.scores.summary import score_all
+
+
+def agreement_of(compared: Compared, predictions: Predictions, *, seed: int) -> Agreement:
+    """The median beside the truth, and scores by thirds of the truth."""
+    truth, groups = predictions.truth, compared.groups
+    means = predictions.means
+    values = [means[name] for name in ("mae", "bias", "coverage90", "width90")]
+    return Agreement(
+        BlandAltman.of(predictions.median, truth, groups, seed=seed), terciles(truth, values, groups, seed=seed)
+    )
+
+
+def guaranteed_of(compared: Compared, predictions: Predictions, *, seed: int) -> tuple[Tercile, ...]:
+    """How often guaranteed intervals hold the truth and how wide they are, by thirds of the predicted median."""
+    intervals = [scan.counted.guaranteed for scan in compared.scans]
+    has_one = np.array([interval is not None for interval in intervals], dtype=bool)
+    if not has_one.any():
+        return ()
+    low, high = np.array([interval for interval in intervals if interval is not None]).T
+    truth = predictions.truth[has_one]
+    inside = (low <= truth) & (truth <= high)
+    values = [predictions.means["mae"][has_one], predictions.means["bias"][has_one], inside, high - low]
+    groups = [group for group, is_there in zip(compared.groups, has_one, strict=True) if is_there]
+    return terciles(predictions.median[has_one], values, groups, seed=seed)
+
+
+_OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
+_PAIRS = (_OURS, *((ours, baseline) for ours in _OURS for baseline in _BASELINES))
+
+
+def evaluate(
+    results: Path,
+    out: Path,
+    truth: TruthOptions,
+    /,
+    *,
+    of: Counted | None = None,
+    bins: int | None = None,
+    counts_only: bool = False,
+    jobs: int = 1,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Evaluation:
+    """Compare a folder of results with the truth, and write ``evaluation.json``, ``scores.tsv`` and ``scans.tsv``.
+
+    Parameters
+    ----------
+    results : Path
+        Folder that `count_batch` or `compare_batch` wrote.
+    out : Path
+        Folder for the evaluation; made if it is not there.
+    truth : TruthOptions
+        Masks, or a table of counts.
+    of : {"new", "gone", "persisting"}, optional
+        Of a folder that `compare_batch` wrote: which changes. Default: new ones.
+    bins : int, optional
+        Score classes 0, 1, … ``bins`` or more, as the paper does with 4. Default: score counts as what they are.
+    counts_only : bool, default False
+        Compare counts only. Otherwise the maps are read again, to compare single lesions and to tune the threshold of
+        the connected-component count.
+    jobs : int, default 1
+        Number of processes that read maps.
+    seed : int, default 0
+        Of resamples and folds.
+    overwrite : bool, default False
+        Replace an evaluation that is there.
+
+    Returns
+    -------
+    Evaluation
+        The content of ``evaluation.json``.
+    """
+    folder = OutputFolder(out)
+    check_folder(folder, overwrite=overwrite)
+    compared = compare(read_countable(results, of), truth, read_maps=not counts_only, jobs=jobs)
+    methods = methods_of(compared, seed, bins)
+    ours = methods.get("calibrated", methods["raw"])
+    scores, differences = score_all(methods, groups=compared.groups, seed=seed)
+    evaluation = Evaluation(
+        results=str(results),
+        truth=TruthSource(truth.kind, truth.where),
+        n_scans=len(compared.truths),
+        n_groups=len(set(compared.groups)),
+        group_by=truth.group_by,
+        protocol=compared.results.protocol,
+        seed=seed,
+        methods={
+            key: EvaluatedMethod.of(key, methods[key], scores[key], seed=seed, counted=compared.results.of)
+            for key in methods
+        },
+        differences={pair: differences[pair] for pair in _PAIRS if pair in differences},
+        agreement=agreement_of(compared, ours, seed=seed),
+        guaranteed=guaranteed_of(compared, ours, seed=seed),
+        lesions=LesionLevel.of(compared, seed=seed),
+        threshold_curve=ThresholdCurve.of(compared, bins),
+        notes=notes_on(compared, methods["raw"]),
+        scans=scan_rows(compared, ours),
+        bins=bins,
+        of=compared.results.of,
+    )
+    write_evaluation(evaluation, folder)
+    return evaluation
+
+
+def known_truth(
+    results: Path,
+    truth: TruthOptions,
+    /,
+    *,
+    of: Counted | None = None,
+    from_lesions: bool = False,
+    features: Sequence[str] = (),
+    jobs: int = 1,
+) -> tuple[KnownTruth, Compared]:
+    """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
+    if from_lesions and truth.masks is None and truth.reviews is None:
+        raise CalibrationError(
+            "To calibrate from lesions, masks are needed (--truth), or reviews; a table of counts is not enough."
+        )
+    if from_lesions and truth.table is not None:
+        raise CalibrationError(
+            "To calibrate from lesions, leave the table out (--truth-counts): lesions and counts must be of the same "
+            "masks."
+        )
+    counted = read_countable(results, of, features=features)
+    if from_lesions and counted.of != "lesions":
+        raise CalibrationError("Changes are calibrated from counts: leave --fit-from lesions out.")
+    if counted.has_members:
+        raise MapFileError(
+            f"{results} holds the counts of an ensemble. Calibrate the counts of a single member, then count the "
+            "ensemble with that calibration."
+        )
+    compared = compare(counted, truth, read_maps=from_lesions and truth.reviews is None, jobs=jobs)
+    owns = [t.match.owns for t in compared.truths if t.match is not None]
+    return (
+        KnownTruth.of(
+            [scan.tables[0] for scan in compared.scans],
+            [t.count for t in compared.truths],
+            owns=owns if from_lesions else None,
+            groups=compared.groups,
+            counted=counted.of,
+            coupling=counted.coupling,
+            features=features,
+        ),
+        compared,
+    )

@@ -1,0 +1,94 @@
+"""What a reader of an evaluation must know, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lesioncount.assess.beside_truth import Compared
+from lesioncount.assess.evaluation.compared_methods import N_FOLDS, cc_table
+from lesioncount.trust.scores.predictions import Predictions
+from lesioncount.trust.scores.proper import NLL_FLOOR
+
+# If more candidates than this are so near 0 or 1, the map is sure of nearly everything.
+_POLARISED_SHARE, _NEAR_CERTAIN = 0.8, 0.02
+
+
+def notes_on(compared: Compared, raw: Predictions) -> tuple[str, ...]:
+    """All notes that apply; ``raw`` is what the maps predict without calibration."""
+    return (
+        *_changes(compared),
+        *_left_out(compared),
+        *compared.notes,
+        *_polarised(compared),
+        *_impossible(raw),
+        *_guaranteed(compared),
+        *_not_read(compared),
+        *_few(compared),
+    )
+
+
+def _changes(compared: Compared) -> Iterator[str]:
+    of = compared.results.of
+    if of != "lesions":
+        yield f"Counted are {of} lesions between two sessions of a patient: each such pair is one scan here."
+
+
+def _left_out(compared: Compared) -> Iterator[str]:
+    if len(compared.results.failed):
+        yield f"{_scans(len(compared.results.failed))} left out: counting failed."
+    if compared.n_without_truth:
+        yield f"{_scans(compared.n_without_truth)} left out: there is no truth."
+
+
+def _scans(n: int) -> str:
+    return "1 scan was" if n == 1 else f"{n} scans were"
+
+
+def _polarised(compared: Compared) -> Iterator[str]:
+    counted, coupling = compared.results.of, compared.results.coupling
+    candidates = np.concatenate([one.existence(counted, coupling) for scan in compared.scans for one in scan.tables])
+    sure = float(np.mean((candidates < _NEAR_CERTAIN) | (candidates > 1 - _NEAR_CERTAIN))) if len(candidates) else 0.0
+    if sure > _POLARISED_SHARE:
+        yield (
+            f"The maps are polarised: {sure:.0%} of the candidates have a probability within {_NEAR_CERTAIN:g} of 0 or "
+            "1. The distributions are too narrow for the errors they make; lesioncount calibrate can widen them."
+        )
+
+
+def _impossible(raw: Predictions) -> Iterator[str]:
+    share = float(raw.impossible.mean())
+    if share > 0:
+        yield (
+            f"As counted, the true count has probability 0 in {share:.1%} of the scans: there are more lesions than "
+            f"candidates, or fewer than candidates with probability 1. The negative log-likelihood uses "
+            f"{NLL_FLOOR:g} instead of 0. A calibration allows for lesions without a candidate, and makes nothing "
+            "certain."
+        )
+
+
+def _guaranteed(compared: Compared) -> Iterator[str]:
+    intervals = [(scan.counted.guaranteed, truth) for scan, truth in zip(compared.scans, compared.truths, strict=True)]
+    held = [interval[0] <= truth.count <= interval[1] for interval, truth in intervals if interval is not None]
+    if held:
+        width = np.mean([interval[1] - interval[0] for interval, _ in intervals if interval is not None])
+        yield (
+            f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} scans ({np.mean(held):.0%}); "
+            f"their mean width is {width:.3g}."
+        )
+
+
+def _not_read(compared: Compared) -> Iterator[str]:
+    if cc_table(compared) is None:
+        why = "For ensembles only counts are compared" if compared.results.has_members else "The maps were not read"
+        yield f"{why}: there is no comparison of lesions, and no tuned threshold for CC."
+
+
+def _few(compared: Compared) -> Iterator[str]:
+    n_groups = len(set(compared.groups))
+    if n_groups < 2 * N_FOLDS:
+        what = "scan" if compared.groups == tuple(scan.name for scan in compared.scans) else "group"
+        yield f"The intervals are rough: they come from only {n_groups} {what}{'' if n_groups == 1 else 's'}."
+    if n_groups < N_FOLDS and cc_table(compared) is not None:
+        yield f"The threshold of CC is not tuned: that takes at least {N_FOLDS} scans or groups."

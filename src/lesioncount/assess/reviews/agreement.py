@@ -1,0 +1,119 @@
+"""Two readers of the same scans → how far they agree, about each candidate and about the count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews
+from lesioncount.trust.reviewed_count import UNDECIDED
+from lesioncount.trust.scores.agreement import concordance
+from lesioncount.trust.scores.bootstrap import interval_of, resampled_ratios, resampled_weights
+from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.kappa import agreement_of_answers
+
+
+@dataclass(frozen=True)
+class ReaderAgreement:
+    """How far two readers agree.
+
+    Attributes
+    ----------
+    readers : tuple of str
+    n_scans : int
+        In which both have decided on at least one candidate.
+    n_candidates : int
+        That both have decided, neither of them being unsure.
+    same, kappa, on_yes : Estimate
+        About these: share of equal answers; Cohen's kappa; how often one accepts what the other accepts.
+    n_complete : int
+        Scans that both have reviewed completely.
+    difference, concordance : Estimate
+        Of their counts: mean of the second minus the first, and Lin's concordance.
+    """
+
+    readers: tuple[str, str]
+    n_scans: int
+    n_candidates: int
+    same: Estimate
+    kappa: Estimate
+    on_yes: Estimate
+    n_complete: int
+    difference: Estimate
+    concordance: Estimate
+
+    @classmethod
+    def of(cls, first: Reviews, second: Reviews, *, seed: int = 0) -> ReaderAgreement:
+        """Of two readers of one run."""
+        others = {scan.record.name: scan for scan in second.begun()}
+        both = [(scan, others[scan.record.name]) for scan in first.begun() if scan.record.name in others]
+        tables = _tables(both)
+        has_answers = tables.sum(axis=(1, 2)) > 0
+        patients = [_patient(one) for one, _ in both]
+        groups = [patient for patient, is_in in zip(patients, has_answers, strict=True) if is_in]
+        complete = [(one, other) for one, other in both if one.is_complete and other.is_complete]
+        counts = np.array([(one.n_lesions, other.n_lesions) for one, other in complete], dtype=np.float64)
+        return cls(
+            (first.reader, second.reader),
+            len(groups),
+            int(tables.sum()),
+            *(agreement_of_answers(tables[has_answers], groups, seed=seed) if groups else (Estimate(),) * 3),
+            len(complete),
+            *_of_counts(counts.reshape(-1, 2), [_patient(one) for one, _ in complete], seed),
+        )
+
+    def row(self) -> dict[str, Any]:
+        """The cells of its row in ``reader_agreement.tsv``."""
+        estimates = {"same": self.same, "kappa": self.kappa, "on_yes": self.on_yes}
+        of_counts = {"count_difference": self.difference, "count_concordance": self.concordance}
+        return {
+            "reader_1": self.readers[0],
+            "reader_2": self.readers[1],
+            "n_scans": self.n_scans,
+            "n_candidates": self.n_candidates,
+            **_cells(estimates),
+            "n_complete": self.n_complete,
+            **_cells(of_counts),
+        }
+
+
+def agreements(reviews: Sequence[Reviews], *, seed: int = 0) -> list[ReaderAgreement]:
+    """Of each pair of readers."""
+    return [ReaderAgreement.of(first, second, seed=seed) for first, second in combinations(reviews, 2)]
+
+
+def _tables(scans: Sequence[tuple[ReviewedScan, ReviewedScan]]) -> NDArray[np.float64]:
+    """How two readers answered about the candidates that both have decided: a table of no and yes for each scan."""
+    tables = np.zeros((len(scans), 2, 2))
+    for table, (one, other) in zip(tables, scans, strict=True):
+        for a, b in zip(one.decided, other.decided, strict=True):
+            if UNDECIDED not in (a, b):
+                table[int(a > 0), int(b > 0)] += 1
+    return tables
+
+
+def _of_counts(counts: NDArray[np.float64], groups: Sequence[str], seed: int) -> tuple[Estimate, Estimate]:
+    if len(counts) == 0:
+        return Estimate(), Estimate()
+    apart = (counts[:, 1] - counts[:, 0])[:, None]
+    difference = resampled_ratios(apart, np.ones_like(apart), groups, seed=seed)[0]
+    drawn = [concordance(*counts.T, weights=weights) for weights in resampled_weights(groups, seed=seed)]
+    return difference, Estimate(float(concordance(*counts.T)), *interval_of(np.concatenate(drawn)))
+
+
+def _patient(scan: ReviewedScan) -> str:
+    """Scans of one patient are alike, and drawn together."""
+    return scan.record.summary.whose.get("participant_id", scan.record.name)
+
+
+def _cells(estimates: dict[str, Estimate]) -> dict[str, float]:
+    return {
+        f"{name}{end}": value
+        for name, one in estimates.items()
+        for end, value in (("", one.value), ("_low", one.low), ("_high", one.high))
+    }

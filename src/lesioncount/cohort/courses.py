@@ -1,0 +1,322 @@
+"""What was given → the courses of patients: their maps in the order of time, never paired by guess."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from lesioncount.cohort.images import session_images
+from lesioncount.cohort.item import FileFacts, ScanFiles
+from lesioncount.cohort.names import name_of
+from lesioncount.cohort.scans import Selection
+from lesioncount.cohort.tables import read_pairs
+from lesioncount.cohort.whose import label_of
+from lesioncount.errors import MapFileError
+from lesioncount.files.remote_path import absolute_text, to_path
+
+# Names that a message shows.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Course:
+    """The maps of one patient, in the order of time.
+
+    Attributes
+    ----------
+    name : str
+        In the results.
+    scans : tuple of ScanFiles
+        Two or more.
+    sessions : tuple of str
+        What each is called in tables: its session, or the number of its time point.
+    was_known : bool
+        Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
+    """
+
+    name: str
+    scans: tuple[ScanFiles, ...]
+    sessions: tuple[str, ...]
+    was_known: bool = False
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be compared, where that is known before."""
+        return next((scan.problem for scan in self.scans if scan.problem is not None), None)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where its maps are."""
+        return tuple(str(scan.path.absolute()) for scan in self.scans)
+
+    @property
+    def participant(self) -> str | None:
+        """Whose course it is, where that is known."""
+        return self.scans[-1].whose.participant
+
+    def pair_name(self, before: int) -> str:
+        """What a session and the next are called together; as the course, if there are no others."""
+        sessions = _joined(self.sessions[before : before + 2])
+        if len(self.scans) == 2 and (not self.has_sessions or self.name.endswith(f"__{sessions}")):
+            return self.name
+        return f"{self.name}__{sessions}"
+
+    def session_name(self, place: int) -> str:
+        """What a session of it is called."""
+        return session_name(self.name, self.sessions[place])
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether sessions have names, and not only numbers."""
+        return self.sessions == tuple(scan.whose.session for scan in self.scans)
+
+
+@dataclass(frozen=True)
+class Courses:
+    """All courses, and the patients of whom there is one map only."""
+
+    courses: tuple[Course, ...]
+    alone: tuple[str, ...] = ()
+
+    def with_images(self, images: Path, *, suffix: str) -> Courses:
+        """The same, with the image of each session."""
+        maps = [[FileFacts.unread(scan) for scan in course.scans] for course in self.courses]
+        found = session_images(maps, images, suffix=suffix)
+        return replace(self, courses=tuple(map(_with_images, self.courses, found)))
+
+
+@dataclass(frozen=True)
+class CourseSelection:
+    """How maps are paired.
+
+    Attributes
+    ----------
+    selection : Selection
+        Which files are maps, whose they are, and what belongs to them.
+    pairs : path, optional
+        A table with the columns ``baseline`` and ``followup``, paths of maps; in place of everything that is found.
+    sessions : sequence of str
+        Which sessions are compared, in this order. Default: all, in the order of their numbers.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    pairs: str | Path | None = None
+    sessions: Sequence[str] = ()
+
+    def find(self, inputs: Sequence[str | Path], out: Path | None = None, *, mask: Path | None = None) -> Courses:
+        """The courses of patients.
+
+        Parameters
+        ----------
+        inputs : sequence of path
+            One folder with sessions of patients; or for each time a folder or a file, the first before the second.
+        out : Path, optional
+            Folder of the results, if there is to be one.
+        mask : path, optional
+            As for a count: a mask for all maps, a folder, or a pattern.
+        """
+        images = self.selection.images
+        if images is not None:  # looked for when it is known which maps are compared
+            plain = replace(self, selection=replace(self.selection, images=None))
+            found = plain.find(inputs, out, mask=mask)
+            return found.with_images(to_path(images), suffix=self.selection.images_suffix)
+        found = self._courses(inputs, out, mask)
+        _check_apart(found.courses)
+        if not found.courses:
+            raise MapFileError(_nothing(found.alone))
+        return found
+
+    def _courses(self, inputs: Sequence[str | Path], out: Path | None, mask: Path | None) -> Courses:
+        if self.pairs is not None:
+            if inputs or self.sessions:
+                what = "the folders out, or --pairs" if inputs else "--sessions out"
+                raise MapFileError(f"The table of pairs names all maps, in the order of time: leave {what}.")
+            return self._of_table(Path(self.pairs), mask)
+        if len(inputs) == 1:
+            return self._of_sessions(self.selection.find(inputs, out, mask=mask))
+        if not inputs:
+            raise MapFileError("Expected maps: BASELINE FOLLOWUP, one folder with sessions, or a table (--pairs).")
+        if self.sessions:
+            raise MapFileError("Each folder is one time point here: --sessions goes with one folder that holds them.")
+        times = [self.selection.find([given], out, mask=mask) for given in inputs]
+        if all(len(scans) == 1 for scans in times) and not any(to_path(given).is_dir() for given in inputs):
+            return Courses((_of_files([scans[0] for scans in times]),))
+        return _of_folders(times)
+
+    def _of_sessions(self, scans: Sequence[ScanFiles]) -> Courses:
+        """From one folder: all scans of a participant, in the order of their sessions."""
+        patients: dict[str, dict[str, ScanFiles]] = {}
+        for scan in scans:
+            participant, session = scan.whose.key
+            if participant is None or session is None:
+                raise MapFileError(scan.problem or _whose_and_when(scan))
+            visits = patients.setdefault(str(scan.whose.participant), {})
+            _check_free(visits.get(session), scan, f"session {scan.whose.session} of {scan.whose.participant}")
+            visits[session] = scan
+        wanted = self._order({session for visits in patients.values() for session in visits})
+        chosen = {who: [visits[one] for one in wanted if one in visits] for who, visits in patients.items()}
+        return Courses(
+            tuple(_of_participant(who, visits) for who, visits in chosen.items() if len(visits) > 1),
+            tuple(who for who, visits in chosen.items() if len(visits) < 2),
+        )
+
+    def _order(self, sessions: set[str]) -> list[str]:
+        """The sessions that are compared, the earliest first."""
+        if not self.sessions:
+            return _by_number(sessions)
+        wanted = [str(label_of(one)) for one in self.sessions]
+        unknown = [one for one in wanted if one not in sessions]
+        twice = [one for one in wanted if wanted.count(one) > 1]
+        if unknown or twice or len(wanted) < 2:
+            what = f"there is no session {unknown[0]!r}" if unknown else "one is not enough"
+            what = f"{twice[0]!r} is given twice" if twice else what
+            raise MapFileError(
+                f"Expected two different sessions or more (--sessions), but {what}. The maps have the sessions "
+                f"{_shown(sessions)}."
+            )
+        return wanted
+
+    def _of_table(self, table: Path, mask: Path | None) -> Courses:
+        rows = read_pairs(table)
+        paths = {absolute_text(path): path for row in rows for path in (row.baseline, row.followup)}
+        scans = {absolute_text(scan.path): scan for scan in self.selection.find(list(paths.values()), mask=mask)}
+        courses = [
+            _of_files([scans[absolute_text(row.baseline)], scans[absolute_text(row.followup)]], row.participant)
+            for row in rows
+        ]
+        return Courses(tuple(_told_apart(courses)))
+
+
+def _told_apart(courses: Sequence[Course]) -> Iterator[Course]:
+    """Several pairs of one participant are called after their sessions; without these, after the last map."""
+    names = Counter(course.name for course in courses)
+    for course in courses:
+        if names[course.name] == 1:
+            yield course
+        elif course.has_sessions:
+            yield replace(course, name=f"{course.name}__{_joined(course.sessions)}")
+        else:
+            yield replace(course, name=course.scans[-1].name)
+
+
+def _with_images(course: Course, images: Sequence[Path | None]) -> Course:
+    scans = zip(course.scans, images, strict=True)
+    return replace(course, scans=tuple(replace(scan, image=image) for scan, image in scans))
+
+
+def _of_files(scans: Sequence[ScanFiles], participant: str | None = None) -> Course:
+    """From files that somebody has put together; raise if they say themselves that they are of several patients."""
+    for scan in scans[1:]:
+        if replace(scans[0].whose, session=None).contradicts(replace(scan.whose, session=None)):
+            raise MapFileError(
+                f"{scans[0].path} is of {scans[0].whose.participant}, but {scan.path} of {scan.whose.participant}."
+            )
+    if participant is not None:
+        scans = [replace(scan, whose=replace(scan.whose, participant=participant)) for scan in scans]
+    sessions = _session_names(scans)
+    return Course(_name(scans), tuple(scans), sessions)
+
+
+def _of_folders(times: Sequence[Sequence[ScanFiles]]) -> Courses:
+    """From a folder for each time: maps of the same participant, or of the same name where there are none."""
+    patients: dict[str, dict[int, ScanFiles]] = {}
+    for time, scans in enumerate(times):
+        for scan in scans:
+            who = scan.whose.participant or scan.name
+            visits = patients.setdefault(who, {})
+            _check_free(visits.get(time), scan, f"{who} at time {time + 1}")
+            visits[time] = scan
+    courses = []
+    for visits in patients.values():
+        scans = [visits[time] for time in sorted(visits)]
+        if len(scans) > 1:
+            sessions = _session_names(scans, [str(time + 1) for time in sorted(visits)])
+            courses.append(Course(_name(scans), tuple(scans), sessions))
+    return Courses(tuple(courses), tuple(who for who, visits in patients.items() if len(visits) < 2))
+
+
+def _of_participant(who: str, scans: Sequence[ScanFiles]) -> Course:
+    return Course(name_of(PurePosixPath(who)), tuple(scans), _session_names(scans))
+
+
+def _session_names(scans: Sequence[ScanFiles], times: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The sessions of scans; their numbers, where these do not tell them apart."""
+    names = tuple(scan.whose.session or "" for scan in scans)
+    numbers = times or [str(place + 1) for place in range(len(scans))]
+    return names if all(names) and len(set(names)) == len(names) else tuple(numbers)
+
+
+def _name(scans: Sequence[ScanFiles]) -> str:
+    """Of the participant; else of the last map."""
+    is_known = all(scan.whose.participant is not None for scan in scans)
+    return name_of(PurePosixPath(str(scans[-1].whose.participant))) if is_known else scans[-1].name
+
+
+def session_name(course: str, session: str) -> str:
+    """What a session of a course is called."""
+    return f"{course}__{_joined([session])}"
+
+
+def _joined(sessions: Sequence[str]) -> str:
+    """Sessions as a part of names of files."""
+    return "__".join(name_of(PurePosixPath(session)) for session in sessions)
+
+
+def _check_apart(courses: Sequence[Course]) -> None:
+    """Raise if two comparisons, of patients or of pairs, would have the same name."""
+    taken: dict[str, Path] = {}
+    for course in courses:
+        path = course.scans[-1].path
+        for name in {course.name, *(course.pair_name(place) for place in range(len(course.scans) - 1))}:
+            if name in taken:
+                raise MapFileError(
+                    f"Two comparisons would both be called {name}: one ends with {taken[name]}, the other with {path}. "
+                    "Compare them into two folders."
+                )
+            taken[name] = path
+
+
+def _whose_and_when(scan: ScanFiles) -> str:
+    return (
+        f"Whose scan is {scan.path}, and when was it made? One folder is compared by the sessions of its participants, "
+        "as BIDS has them (sub-01/ses-01/…). Say where they are in its names (--name-pattern), give two folders, or "
+        "list the pairs in a table (--pairs)."
+    )
+
+
+def _check_free(other: ScanFiles | None, scan: ScanFiles, what: str) -> None:
+    if other is not None:
+        raise MapFileError(
+            f"Which map is {what}: {other.path} or {scan.path}? Choose by the end of their names (--suffix), or list "
+            "the pairs in a table (--pairs)."
+        )
+
+
+def _by_number(sessions: set[str]) -> list[str]:
+    """In the order of their numbers; raise where they have none, or mean different things."""
+    parts = {one: re.fullmatch(r"(\D*)(\d+)(\D*)", one) for one in sessions}
+    kinds = {match.group(1, 3) if match else None for match in parts.values()}
+    numbers = {int(match.group(2)) for match in parts.values() if match}
+    if len(sessions) > 1 and (len(kinds) > 1 or len(numbers) < len(sessions)):
+        raise MapFileError(
+            f"Which of the sessions {_shown(sessions)} comes first? List them in the order of time, such as --sessions "
+            f"{' '.join(sorted(sessions))}."
+        )
+    return sorted(sessions, key=lambda one: int(match.group(2)) if (match := parts[one]) else 0)
+
+
+def _nothing(alone: Sequence[str]) -> str:
+    names = f" There is one map only of {_shown(alone)}." if alone else ""
+    return (
+        f"No patient has two maps to compare.{names} Maps in two folders are of one patient if they have the same "
+        "name, or the same participant in the manner of BIDS; others are put together by a table (--pairs)."
+    )
+
+
+def _shown(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more

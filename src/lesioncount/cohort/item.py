@@ -1,0 +1,244 @@
+"""The files of a scan, and the fingerprints by which they are known again."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple, Self
+
+from lesioncount.cohort.whose import Whose
+from lesioncount.errors import MapFileError
+from lesioncount.files.dicom_series import series_files
+from lesioncount.files.formats import files_of, is_large_volume, version_of
+from lesioncount.files.remote_path import RemotePath, absolute_text
+from lesioncount.folder.plain import cells, present
+from lesioncount.folder.sent import Sent
+
+_HASHED_AT_ONCE = 1 << 20
+
+_HASHES = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFiles(Sent):
+    """One scan to be counted: its name in the results, and its files.
+
+    Attributes
+    ----------
+    name : str
+    path : Path
+        The map.
+    mask : Path or None
+        Where to look.
+    problem : str or None
+        Why it cannot be counted, where that is known before.
+    members : tuple of Path
+        Several maps of the same scan, of which ``path`` is the first.
+    series : Path or None
+        Folder of the DICOM images that the map was made from.
+    was_known : bool
+        Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
+    relative : PurePosixPath or None
+        Where the map lies below the folder that was given; None if that is not known.
+    whose : Whose
+        Participant and session.
+    image : Path or None
+        What pictures of it show.
+    regions : Path or None
+        The label map of regions that it is counted in.
+    """
+
+    name: str
+    path: Path
+    mask: Path | None = None
+    problem: str | None = None
+    members: tuple[Path, ...] = ()
+    was_known: bool = False
+    relative: PurePosixPath | None = None
+    whose: Whose = field(default_factory=Whose)
+    series: Path | None = None
+    image: Path | None = None
+    regions: Path | None = None
+
+    @property
+    def scans(self) -> tuple[ScanFiles, ...]:
+        """Itself: a course of one session."""
+        return (self,)
+
+    @property
+    def maps(self) -> tuple[Path, ...]:
+        """All maps of the scan."""
+        return self.members or (self.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts(Sent):
+    """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
+
+    Of files that live elsewhere, what their server calls their version stands in place of the SHA-256.
+
+    Attributes
+    ----------
+    path : str
+        Of the map, absolute.
+    relative : str or None
+        The same below the folder that was given: what the scan is named after.
+    participant_id, session_id : str or None
+        Whose scan it is, where that is known.
+    """
+
+    path: str
+    sha256: str | None = None
+    mask: str | None = None
+    mask_sha256: str | None = None
+    members: tuple[str, ...] = ()
+    members_sha256: tuple[str, ...] = ()
+    relative: str | None = None
+    participant_id: str | None = None
+    session_id: str | None = None
+    series: str | None = None
+    series_sha256: str | None = None
+    regions: str | None = None
+    regions_sha256: str | None = None
+
+    @classmethod
+    def unread(cls, scan: ScanFiles) -> Self:
+        """What is known of a scan whose files have not been read."""
+        return cls(str(scan.path.absolute()), None, None, None, (), (), *_known_of(scan))
+
+    @classmethod
+    def of(cls, scan: ScanFiles) -> Self:
+        """Read the files of a scan, and give them fingerprints."""
+        if scan.problem is not None:
+            raise MapFileError(scan.problem)
+        try:
+            return cls(
+                str(scan.path.absolute()),
+                fingerprint(scan.path),
+                None if scan.mask is None else str(scan.mask.absolute()),
+                None if scan.mask is None else fingerprint(scan.mask),
+                tuple(str(path.absolute()) for path in scan.members),
+                tuple(fingerprint(path) for path in scan.members),
+                *_known_of(scan),
+                None if scan.series is None else str(scan.series.absolute()),
+                None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series),
+                None if scan.regions is None else str(scan.regions.absolute()),
+                None if scan.regions is None else _known_fingerprint(scan.regions),
+            )
+        except PermissionError as error:
+            raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
+
+    def is_same_content(self, other: FileFacts) -> bool:
+        """Whether the files hold the same: the same file may have been given as another path."""
+        return all(getattr(self, name) == getattr(other, name) for name in _HASHES)
+
+    @property
+    def hashes(self) -> dict[str, Any]:
+        """The SHA-256 of all files that were read."""
+        return present({name: getattr(self, name) for name in _HASHES})
+
+    def is_same_scan(self, other: FileFacts) -> bool:
+        """Whether they lie in the same place below the folder that was given, and are of the same participant."""
+        return all(getattr(self, name) == getattr(other, name) for name in ("relative", "participant_id", "session_id"))
+
+    @property
+    def whose(self) -> dict[str, str]:
+        """Participant and session, where they are known: cells of tables."""
+        return present({"participant_id": self.participant_id, "session_id": self.session_id})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, of what there is."""
+        return present(cells(self))
+
+
+def _known_of(scan: ScanFiles) -> tuple[str | None, str | None, str | None]:
+    """Where it lies and whose it is, which no file has to be read for."""
+    relative = None if scan.relative is None else scan.relative.as_posix()
+    return relative, scan.whose.participant, scan.whose.session
+
+
+FileStates = dict[Path, object]
+
+
+def file_states(scan: ScanFiles) -> FileStates:
+    """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
+    others = (one for one in (scan.mask, scan.regions) if one is not None)
+    return {file: state for path in (*scan.maps, *others) for file, state in states_of(path).items()}
+
+
+def states_of(path: Path) -> FileStates:
+    """The same of one map; of one that lives elsewhere, what the server tells."""
+    if isinstance(path, RemotePath):
+        return {path: version_of(path)}
+    return {file: _state(file) for file in files_of(path)}
+
+
+def _state(file: Path) -> tuple[int, int, int]:
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def check_states(scan: ScanFiles, before: FileStates) -> None:
+    """Raise if a file of a scan was changed: its record would tell of what was not counted."""
+    if file_states(scan) != before:
+        raise MapFileError(f"{scan.path} was changed while it was counted. Count it again.")
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of all files that are read for a map; of a folder, of their names too.
+
+    What lives elsewhere would have to be fetched for it. It is known by what the server calls its version. Of a large
+    volume, of names, sizes and times: one machine would read for hours what a cluster counts in minutes.
+    """
+    if isinstance(path, RemotePath):
+        return version_of(path) or f"unversioned {time.time_ns()}"  # the same as nothing else
+    files = files_of(path)
+    if files != (path,) and is_large_volume(path):
+        states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files)
+        return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
+    return _fingerprint_of(files, path)
+
+
+def _known_fingerprint(path: Path) -> str:
+    """The same for a file that many scans share, which is read once as long as it is not changed."""
+    return _fingerprint_in_state(path, tuple(states_of(path).items()))
+
+
+@lru_cache(maxsize=1)
+def _fingerprint_in_state(path: Path, _states: object) -> str:
+    return fingerprint(path)
+
+
+def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
+            digest.update(f"{file.relative_to(path)}\t{file.stat().st_size}\n".encode("utf-8", "surrogateescape"))
+        with file.open("rb") as stream:
+            while block := stream.read(_HASHED_AT_ONCE):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+class Known(NamedTuple):
+    """Whose results have a name: the paths of the maps, and their SHA-256 where they were read."""
+
+    paths: tuple[str, ...]
+    sha256: tuple[str | None, ...] = ()
+
+    def is_of(self, paths: Sequence[Path]) -> bool:
+        """Whether these are maps of the same patient: at least one of them lies where it lay."""
+        if not set(self.paths).isdisjoint(map(str, paths)):  # as nearly always, and quickly
+            return True
+        return not {absolute_text(path) for path in self.paths}.isdisjoint(map(absolute_text, paths))
+
+    def was_moved_to(self, paths: Sequence[Path]) -> bool:
+        """Whether all maps hold what was counted, in other places. One equal map proves nothing: many are empty."""
+        try:
+            return None not in self.sha256 and self.sha256 == tuple(map(fingerprint, paths))
+        except OSError:
+            return False

@@ -1,0 +1,198 @@
+"""What was given → the scans to be counted, each with its name, its files or members, and whose it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from lesioncount.cohort.inputs import FoundMap, below, find_maps, root_of
+from lesioncount.cohort.item import FileFacts, Known, ScanFiles
+from lesioncount.cohort.names import check_apart, name_of
+from lesioncount.cohort.pairing import PairedScan, pair, paired_scan
+from lesioncount.cohort.whose import BidsName, Whose, check_found, checked_pattern
+from lesioncount.errors import MapFileError
+from lesioncount.files.formats import scan_name
+from lesioncount.files.remote_path import absolute_text, to_path
+
+# Entities in which the maps of members may differ: how they were made, not of what.
+_OF_MEMBERS = frozenset({"desc", "model", "fold", "rec"})
+
+# Scans that a message names.
+_SHOWN = 5
+
+Member = Mapping[Hashable, FoundMap]
+
+
+def match_members(
+    folders: Sequence[str | Path], *, leave_out: Path | None = None, suffix: str | None = None
+) -> list[tuple[FoundMap, ...]]:
+    """The maps of each scan: those of the same path below each folder, or of the same entities of BIDS."""
+    if len(folders) < 2:
+        raise MapFileError("Members of an ensemble are two or more folders, each with a map of every scan.")
+    found = [_maps_of(folder, leave_out, suffix) for folder in folders]
+    members = _keyed(found, name_of)
+    by_entities = _keyed(found, _entities)
+    sizes = {len(maps) for maps in found}
+    if len({frozenset(member) for member in members}) > 1 and {len(member) for member in by_entities} == sizes:
+        members = by_entities if len({frozenset(member) for member in by_entities}) == 1 else members
+    _check_complete(members, folders)
+    return [tuple(member[key] for member in members) for key in members[0]]
+
+
+def _maps_of(folder: str | Path, leave_out: Path | None, suffix: str | None) -> list[FoundMap]:
+    found = below(root_of([folder]), find_maps([folder], leave_out=leave_out, suffix=suffix))
+    check_apart((name_of(one.relative), one.path) for one in found)
+    return found
+
+
+def _keyed(found: Sequence[Sequence[FoundMap]], key: Callable[[PurePosixPath], Hashable]) -> list[Member]:
+    return [{key(one.relative): one for one in maps} for maps in found]
+
+
+def _entities(relative: PurePosixPath) -> Hashable:
+    """Participant, session, and the entities that do not name the member; those without a participant stay apart."""
+    whose = Whose.of(relative)
+    if whose.participant is None:
+        return relative
+    name = BidsName.of(scan_name(relative))
+    others = frozenset((key, value) for key, value in name.entities.items() if key not in _OF_MEMBERS)
+    return whose.key, others, name.words
+
+
+def _check_complete(members: Sequence[Member], folders: Sequence[str | Path]) -> None:
+    """Raise if one member lacks a scan that another has."""
+    lacking = []
+    for member, folder in zip(members, folders, strict=True):
+        missing = {key: other[key] for other in members for key in other if key not in member}
+        if missing:
+            names = sorted(name_of(one.relative) for one in missing.values())
+            shown = f"{', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''}"
+            lacking.append(f"{folder} lacks {shown}")
+    if lacking:
+        raise MapFileError(
+            f"Expected a map of every scan in all {len(members)} folders, of the same path or the same BIDS entities, "
+            f"but {'; '.join(lacking)}. Add the missing maps, or leave these scans out."
+        )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of the files that are given are scans, how they are named, and what belongs to them.
+
+    Attributes
+    ----------
+    suffix : str, optional
+        What the names of maps in folders end in, with or without the ending of the file.
+    root : path, optional
+        The folder that names begin at. Default: the folder that is given; of several or of files, the innermost one
+        that holds them all.
+    name_pattern : str, optional
+        A regular expression with groups ``participant`` and ``session`` that is searched for in the path below the
+        root. Default: what BIDS names say.
+    mask_suffix : str
+        What the name of a mask adds to that of its map, or has in place of its last part.
+    images : path, optional
+        Images for the report, which must be there for some of the scans: a folder, a file, or a pattern.
+    images_suffix : str
+        What the name of an image adds to that of its map, or has in place of its last part.
+    regions_suffix : str
+        What the name of a label map of regions adds to that of its map, or has in place of its last part.
+    """
+
+    suffix: str | None = None
+    root: str | Path | None = None
+    name_pattern: str | None = None
+    mask_suffix: str = ""
+    images: str | Path | None = None
+    images_suffix: str = ""
+    regions_suffix: str = ""
+
+    def find(
+        self,
+        inputs: Sequence[str | Path],
+        out: Path | None = None,
+        *,
+        mask: Path | None = None,
+        regions: Path | None = None,
+        members: bool = False,
+        known: Mapping[str, Known] | None = None,
+    ) -> list[ScanFiles]:
+        """The scans that are given, with their masks and label maps of regions.
+
+        Parameters
+        ----------
+        inputs : sequence of path
+        out : Path, optional
+            Folder of the results, if there is to be one.
+        mask : path, optional
+            A mask for all maps, a folder, or a pattern such as ``masks/{participant}_{session}.nii.gz``.
+        regions : path, optional
+            In the same way, a label map of regions; one of a patient serves all its sessions.
+        members : bool, default False
+            Whether each input is a folder of one member of an ensemble.
+        known : mapping of str to Known, optional
+            Scans of an earlier run and whose they are: they keep their names.
+        """
+        pattern = None if self.name_pattern is None else checked_pattern(self.name_pattern)
+        found = match_members(inputs, leave_out=out, suffix=self.suffix) if members else self._found(inputs, out)
+        if pattern is not None:
+            check_found(pattern, [maps[0].relative for maps in found])
+        scans = [_scan(maps, pattern) for maps in found]
+        check_apart((scan.name, scan.path) for scan in scans)
+        scans = _with_known_names(scans, known or {})
+        if self.images is not None:
+            images = pair(_asked(scans), to_path(self.images), role="image", suffix=self.images_suffix)
+            scans = [replace(scan, image=image) for scan, image in zip(scans, images, strict=True)]
+        scans = scans if mask is None else self._with_masks(scans, mask)
+        return scans if regions is None else self._with_regions(scans, regions)
+
+    def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:
+        maps = find_maps(inputs, leave_out=out, suffix=self.suffix)
+        root = root_of(inputs) if self.root is None else to_path(absolute_text(self.root))
+        return [(one,) for one in below(root, maps)]
+
+    def _with_masks(self, scans: Sequence[ScanFiles], mask: Path) -> list[ScanFiles]:
+        masks = pair(_asked(scans), mask, role="mask", suffix=self.mask_suffix)
+        # A scan without its mask is one that fails, as any other.
+        problem = f"There is no mask of this scan in {mask}."
+        return [
+            replace(scan, mask=one, problem=scan.problem or (None if one else problem))
+            for scan, one in zip(scans, masks, strict=True)
+        ]
+
+    def _with_regions(self, scans: Sequence[ScanFiles], regions: Path) -> list[ScanFiles]:
+        found = pair(_asked(scans), regions, role="atlas", suffix=self.regions_suffix)
+        problem = f"There is no atlas of this scan in {regions}."
+        return [
+            replace(scan, regions=one, problem=scan.problem or (None if one else problem))
+            for scan, one in zip(scans, found, strict=True)
+        ]
+
+
+def _asked(scans: Sequence[ScanFiles]) -> list[PairedScan]:
+    return [paired_scan(scan.name, FileFacts.unread(scan)) for scan in scans]
+
+
+def _scan(maps: Sequence[FoundMap], pattern: re.Pattern[str] | None) -> ScanFiles:
+    first, problem, whose = maps[0], None, Whose()
+    try:
+        whose = Whose.of(first.relative, pattern)
+    except MapFileError as error:
+        problem = str(error)
+    return ScanFiles(
+        name_of(first.relative),
+        first.path,
+        problem=problem,
+        members=tuple(one.path for one in maps) if len(maps) > 1 else (),
+        relative=first.relative,
+        whose=whose,
+    )
+
+
+def _with_known_names(scans: Sequence[ScanFiles], known: Mapping[str, Known]) -> list[ScanFiles]:
+    """Scans that an earlier run in the same folder has named keep their names."""
+    named_before = {path: name for name, owner in known.items() for path in owner.paths}
+    names = [named_before.get(absolute_text(scan.path), scan.name) for scan in scans]
+    return [scan if scan.name == name else replace(scan, name=name) for scan, name in zip(scans, names, strict=True)]

@@ -1,0 +1,1 @@
+"""Optional files of a run: label maps, BIDS, DICOM, OME-Zarr, Parquet."""

@@ -1,0 +1,278 @@
+"""Results in the manner of BIDS derivatives: the files of a scan, and those of the dataset."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from lesioncount.cohort.item import ScanFiles
+from lesioncount.cohort.whose import Whose, label_of
+from lesioncount.errors import MapFileError
+from lesioncount.files.nifti import nifti_bytes
+from lesioncount.files.remote_path import is_elsewhere
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.plain import to_json
+from lesioncount.folder.tables import filled_columns, to_tsv
+from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
+from lesioncount.results.record import ScanRecord
+from lesioncount.results.results import RunResults
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.version import __version__
+
+# Entities that the files of a scan take over from its map, in the order in which BIDS wants them.
+_KEPT = ("acq", "ce", "rec", "run", "space")
+
+# Of candidates in look-up tables, beside their number and name.
+_COLUMNS = tuple(name for name in LESION_COLUMNS[1:] if name not in ("label", "member"))
+
+# What the columns of look-up tables mean.
+_MEANING = {
+    "existence": "Probability that the candidate is a lesion",
+    "existence_calibrated": "The same, corrected by a calibration",
+    "n_voxels": "Number of voxels",
+    "volume_mm3": "Volume in cubic millimetres",
+    "bbox": "First index along each axis, then last index plus one",
+    "equivalent_diameter_mm": "Diameter of the ball of the same volume in millimetres",
+    "variance_share": "Share of the variance of the count",
+    "peak_probability": "Probability of the voxel with the highest one",
+    "region": "Region of the voxel with the highest probability",
+    "within": "Regions by distance that any of its voxels lies in",
+    "within_mm": "Distances of its nearest voxel from these, in millimetres",
+    "saddle_probability": "Probability at which it joins a higher candidate; 0 if it does not",
+    **{f"peak_{axis}": f"Index {axis} of the voxel with the highest probability, from 0" for axis in "ijk"},
+    **{f"saddle_{axis}": f"Index {axis} of the voxel at which it joins a higher candidate, from 0" for axis in "ijk"},
+    **{f"peak_{axis}_mm": f"Position {axis} of that voxel in RAS millimetres" for axis in "xyz"},
+    **{f"centroid_{axis}_mm": f"Mean position {axis} of the voxels in RAS millimetres" for axis in "xyz"},
+}
+
+# Files of scans: see `BidsPlace`.
+_OF_SCAN = re.compile(
+    r"sub-[^/]+/(ses-[^/]+/)?anat/[^/]+_(seg-lesions[^/]*_dseg|desc-[^/_]*existence_probseg)\.[a-z.]+"
+)
+
+# The name of our dataset among those that files are said to come from.
+SOURCE = "maps"
+
+
+@dataclass(frozen=True)
+class BidsPlace:
+    """Where the files of a scan go, below the folder of results.
+
+    Attributes
+    ----------
+    folder : str
+        Such as ``sub-01/ses-02/anat``.
+    base : str
+        What all names begin with, such as ``sub-01_ses-02_run-1``.
+    desc : str
+        What tells maps of one visit apart, such as the name of the network; empty if nothing does.
+    """
+
+    folder: str
+    base: str
+    desc: str = ""
+
+    @classmethod
+    def of(cls, whose: Whose) -> BidsPlace:
+        """The place of a scan of which the participant is known."""
+        ids = bids_id("sub", whose.participant), bids_id("ses", whose.session)
+        known = [one for one in ids if one]
+        kept = [f"{key}-{_label(whose.entities[key])}" for key in _KEPT if whose.entities.get(key)]
+        return cls("/".join([*known, "anat"]), "_".join([*known, *kept]), _label(whose.entities.get("desc")))
+
+    @property
+    def labels(self) -> str:
+        """The label map, without its ending."""
+        desc = f"_desc-{self.desc}" if self.desc else ""
+        return f"{self.folder}/{self.base}_seg-lesions{desc}_dseg"
+
+    @property
+    def existence(self) -> str:
+        """The map of existence probabilities, without its ending."""
+        return f"{self.folder}/{self.base}_desc-{self.desc}existence_probseg"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files of the scan."""
+        return (f"{self.existence}.nii.gz", *(f"{self.labels}{ending}" for ending in (".nii.gz", ".tsv", ".json")))
+
+
+def check_places(scans: Iterable[ScanFiles]) -> None:
+    """Raise unless each scan has a place of its own: BIDS wants to know whose it is."""
+    taken: dict[str, ScanFiles] = {}
+    people: dict[str, str] = {}
+    for scan in scans:
+        if scan.problem is not None:
+            continue
+        participant = scan.whose.participant
+        if participant is None or not bids_id("sub", participant):
+            raise MapFileError(
+                f"For --bids it must be known whose scans they are, but {scan.relative} does not say so. Name the "
+                "participant with --name-pattern, such as --name-pattern '(?P<participant>case_[0-9]+)'."
+            )
+        same = people.setdefault(bids_id("sub", participant).casefold(), participant)
+        if label_of(same) != label_of(participant):
+            raise MapFileError(
+                f"The participants {same} and {participant} would both be {bids_id('sub', participant)}: BIDS allows "
+                "for letters and digits only. Name them otherwise with --name-pattern."
+            )
+        other = taken.setdefault(BidsPlace.of(scan.whose).labels.casefold(), scan)
+        if other is not scan:
+            raise MapFileError(
+                f"{other.relative} and {scan.relative} would have the same files in BIDS, "
+                f"{BidsPlace.of(scan.whose).labels}. Tell them apart with --name-pattern (?P<session>…) or (?P<run>…), "
+                "or count one kind of map (--suffix)."
+            )
+
+
+def write_scan(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, count: ScanCount) -> None:
+    """Write the candidates of a scan: label map, look-up table, and a map of their existence."""
+    place, found = BidsPlace.of(scan.whose), count.result.candidates
+    rows = [lesion.row() for lesion in record.lesions if lesion.is_of_first_member]
+    columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
+    named = ({"index": row["label"], "name": f"candidate {row['label']}", **row} for row in rows)
+    labels, existence = found.label_map(_smallest(len(found))), found.existence_map(_calibrated(rows))
+    folder.write_together(
+        {
+            f"{place.labels}.nii.gz": nifti_bytes(labels, count.source.grid, intent="label"),
+            f"{place.existence}.nii.gz": nifti_bytes(existence, count.source.grid),
+            f"{place.labels}.tsv": to_tsv(("index", "name", *columns), named).encode(),
+            f"{place.labels}.json": to_json(_sidecar(scan, record, columns)).encode("utf-8", "backslashreplace"),
+        }
+    )
+
+
+def _calibrated(rows: Sequence[dict[str, Any]]) -> list[float] | None:
+    """Existence after calibration, where there was one."""
+    return [row["existence_calibrated"] for row in rows] if rows and "existence_calibrated" in rows[0] else None
+
+
+def remove_scan(folder: OutputFolder, scan: ScanFiles) -> None:
+    """Remove what an earlier run has written of a scan that failed now."""
+    if scan.whose.participant is not None:
+        for name in BidsPlace.of(scan.whose).files:
+            folder.remove(name)
+
+
+def scan_files_in(folder: OutputFolder) -> set[str]:
+    """The files of scans that were written into a folder at any time."""
+    of_scans = {name for name in folder.names() if _OF_SCAN.fullmatch(name)}
+    return of_scans | {f"{name.removesuffix('.tsv')}.json" for name in of_scans if name.endswith(".tsv")}
+
+
+def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dict[str, Any]:
+    numbers = record.summary.counted.best
+    return {
+        "Description": f"Candidates for lesions in {scan.relative}, each with a number of its own.",
+        "Sources": [f"bids:{SOURCE}:{scan.relative}"],
+        "SpatialReference": "orig",
+        "LesionCount": {
+            "Mode": numbers.count_mode,
+            "Median": numbers.count_median,
+            "Mean": numbers.count_mean,
+            "Interval90": [numbers.interval90_low, numbers.interval90_high],
+            "Candidates": record.summary.counted.candidates.n_candidates,
+        },
+        **{name: {"Description": _MEANING[name]} for name in columns},
+        "Protocol": None if record.counted_with is None else record.counted_with.protocol.to_dict(),
+    }
+
+
+def _smallest(n: int) -> Any:
+    """The narrowest type that viewers read labels from."""
+    return np.uint8 if n < 1 << 8 else np.uint16 if n < 1 << 16 else np.int32
+
+
+def bids_id(key: str, value: str | None) -> str:
+    """A participant or a session by the rules of BIDS: ``sub-PAT7`` for ``PAT 7``; empty if there is none."""
+    label = _label(label_of(value))
+    return f"{key}-{label}" if label else ""
+
+
+def _label(value: str | None) -> str:
+    """Letters and digits, all that BIDS allows for."""
+    return re.sub(r"[^A-Za-z0-9]", "", value or "")
+
+
+# The version of BIDS whose rules the files follow.
+_BIDS_VERSION = "1.10.0"
+
+# Files of ours that are not of BIDS: tables and records that other commands of ours read.
+_IGNORED = (
+    "/*.json", "!/dataset_description.json", "!/participants.json", "!/probseg.json", "/counts.tsv",
+    "/lesions.tsv", "/members.tsv", "/report.html", "/report/", "/records/", "/runs.jsonl", "/*_lesions.nii.gz",
+    "*.html", "/figures/",
+)  # fmt: skip
+
+DATASET_FILES = (
+    ".bidsignore", "README", "dataset_description.json", "participants.tsv", "participants.json", "probseg.json",
+)  # fmt: skip
+
+_README = """Lesion counts
+=============
+
+Made by lesioncount from probability maps. For each map, `*_seg-lesions_dseg.nii.gz` holds the candidates, each with
+a number of its own, `*_dseg.tsv` says what is known of them, and `*_desc-existence_probseg.nii.gz` has in the voxels
+of each candidate the probability that it is a lesion. `counts.tsv` has the counts of all scans, `lesions.tsv` their
+candidates, and `run.json` how they were counted.
+"""
+
+_PARTICIPANTS = {
+    "participant_id": {"Description": "Participant, as in the names of folders and files"},
+    "source_id": {"Description": "Participant, as in the paths of the maps and in counts.tsv"},
+}
+
+_EXISTENCE = {
+    "Description": "In the voxels of each candidate, the probability that it is a lesion; 0 elsewhere.",
+    "SpatialReference": "orig",
+}
+
+
+def write_dataset(folder: OutputFolder, results: RunResults) -> None:
+    """Write what describes the dataset, and its tables."""
+    people = {scan.whose["participant_id"]: None for scan in results.scans if "participant_id" in scan.whose}
+    rows = [{"participant_id": bids_id("sub", one), "source_id": one} for one in people]
+    has_own = any(label_of(row["participant_id"]) != label_of(row["source_id"]) for row in rows)
+    texts = {
+        "README": _README,
+        ".bidsignore": "\n".join(_IGNORED) + "\n",
+        "dataset_description.json": to_json(_description(results)),
+        "participants.tsv": to_tsv(["participant_id", *(["source_id"] if has_own else [])], rows),
+        "participants.json": to_json(_PARTICIPANTS),
+        "probseg.json": to_json(_EXISTENCE),
+    }
+    for name, text in texts.items():
+        folder.write_text(name, text)
+
+
+def _description(results: RunResults) -> dict[str, Any]:
+    maker = {
+        "Name": "lesioncount",
+        "Version": __version__,
+        "Description": f"Candidates and the distribution of their number; {results.protocol}",
+    }
+    content = {
+        "Name": "Lesion counts",
+        "BIDSVersion": _BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [maker],
+    }
+    root = _root(results)
+    return content if root is None else content | {"DatasetLinks": {SOURCE: root}}
+
+
+def _root(results: RunResults) -> str | None:
+    """The folder that the paths of maps begin at, seen from that of the results, so that both may be moved together."""
+    for scan in results.scans:
+        if scan.files is not None and scan.files.relative is not None and not is_elsewhere(Path(scan.files.path)):
+            depth = len(PurePosixPath(scan.files.relative).parts)
+            root = os.path.relpath(Path(scan.files.path).parents[depth - 1], results.out.absolute())
+            return quote(Path(root).as_posix())
+    return None

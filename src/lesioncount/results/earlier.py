@@ -1,0 +1,177 @@
+"""What an earlier run in a folder of results means for the next one: who has which name, and with which settings.
+
+A name never passes from one patient to another. The run lists its inputs from its first moment. Where it does not list
+a name, the record on disk is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from lesioncount.cohort.item import FileFacts, Known
+from lesioncount.errors import MapFileError
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.plain import in_one_line, read_json, typed
+from lesioncount.results.record_files import record_in
+from lesioncount.results.settings import OUTPUTS
+
+# Where a run is described.
+RUN_FILE = "run.json"
+
+# Of an input that a run has not come to: it was stopped, or goes on.
+WAITING = "waiting"
+
+# Letters of a setting that a message shows.
+_SHOWN = 60
+
+# A name, and the maps that have it or are about to get it.
+Named = tuple[str, Sequence[Path]]
+
+
+class AnyRun(Protocol):
+    """What is asked of a run, be it of counts or of comparisons."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """How it was done, as plain values."""
+
+    @property
+    def given(self) -> Sequence[str] | None:
+        """What maps were given with: "mask", "members". None if that is not known."""
+
+    @property
+    def known(self) -> Mapping[str, Known]:
+        """Its names, and whose they are."""
+
+
+Run = TypeVar("Run", bound=AnyRun)
+
+
+def earlier_run(folder: OutputFolder, find: Callable[[Path], Run | None], command: str, *, may_be: bool) -> Run | None:
+    """The run that is in a folder; it may be there only if it goes on or is replaced.
+
+    Parameters
+    ----------
+    folder : OutputFolder
+    find : callable
+        Reads the run in a folder; None if there is none of the kind that is asked for.
+    command : str
+        Which makes runs of that kind.
+    may_be : bool
+    """
+    folder.check([RUN_FILE])
+    if not folder.is_ours(RUN_FILE):
+        return None
+    run = find(folder.path)
+    if run is None:
+        raise MapFileError(
+            f"{folder.path} holds other results, not those of lesioncount {command}. Choose another folder."
+        )
+    if not may_be:
+        raise _in_the_way(folder)
+    return run
+
+
+def names_before(
+    folder: OutputFolder, given: Sequence[Named], before: Run | None, now: Run, *, resume: bool, overwrite: bool
+) -> Collection[str]:
+    """The names that have results already; raise if one would pass to somebody else, or settings would change."""
+    if before is not None and resume:
+        _check_goes_on(folder.path, before.settings, now.settings)
+        if before.given is not None and now.given is not None:
+            _check_goes_on(folder.path, *(dict.fromkeys(run.given or (), "given") for run in (before, now)))
+    listed = {} if before is None else before.known
+    if overwrite:
+        return {name for name, _ in given if name in listed or folder.is_ours(record_in(folder.path, name))}
+    known = _checked_names(folder, given, listed)
+    if known and before is None:  # somebody has removed run.json, or a power cut has lost it
+        if not resume:
+            raise _in_the_way(folder)
+        record = folder.path / record_in(folder.path, min(known))
+        _check_goes_on(folder.path, typed(read_json(record), dict[str, Any]).get("settings") or {}, now.settings)
+    return known
+
+
+def _in_the_way(folder: OutputFolder) -> MapFileError:
+    return MapFileError(
+        f"{folder.path} holds the results of an earlier run. Choose another folder, continue that run (--resume), or "
+        "replace its results (--overwrite)."
+    )
+
+
+def _checked_names(folder: OutputFolder, given: Sequence[Named], listed: Mapping[str, Known]) -> set[str]:
+    known = set()
+    for name, paths in given:
+        owner = listed.get(name)
+        if owner is None or not owner.is_of(paths):
+            owner = _owner_of_record(folder, name) or owner
+        if owner is None:
+            continue
+        known.add(name)
+        if not owner.is_of(paths) and (_is_given(owner, given) or not owner.was_moved_to(paths)):
+            raise MapFileError(
+                f"{folder.path} holds results of {' and '.join(owner.paths)} under the name {name}, which {paths[-1]} "
+                "would take over. Choose another folder for the results, replace them (--overwrite), or begin names "
+                "further up (--root)."
+            )
+    return known
+
+
+def _is_given(owner: Known, given: Sequence[Named]) -> bool:
+    """Whether maps of somebody are given, too: then no others are his."""
+    return any(owner.is_of(paths) for _, paths in given)
+
+
+def _owner_of_record(folder: OutputFolder, name: str) -> Known | None:
+    """Whose record has a name; None if there is none of ours, or a power cut has emptied it."""
+    file = record_in(folder.path, name)
+    path = folder.path / file
+    if not folder.is_ours(file) or path.stat().st_size == 0:
+        return None
+    try:
+        content = typed(read_json(path), dict[str, Any])
+        sessions = typed(content.get("sessions", (content.get("input"),)), tuple[dict[str, Any], ...])
+        files = [typed(session.get("input", session), FileFacts) for session in sessions]
+        paths = typed(content.get("paths", ()), tuple[str, ...]) or tuple(one.path for one in files)
+    except (OSError, ValueError) as error:
+        raise MapFileError(
+            f"{path} is a result of lesioncount, but does not say of which maps: another version may have written it. "
+            "Choose another folder."
+        ) from error
+    return Known(paths, tuple(one.sha256 for one in files))
+
+
+def _check_goes_on(out: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise if an earlier run would go on with other settings, or with other kinds of files."""
+    old, new = _flat(before), _flat(now)
+    differ = [
+        f"{name} is {_in_words(new.get(name))} instead of {_in_words(old.get(name))}"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    ]
+    if differ:
+        raise MapFileError(
+            f"{out} was made with other settings: {', '.join(differ)}. Resume with the settings that are in "
+            f"{out / RUN_FILE}, replace all results (--overwrite), or choose another folder."
+        )
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings that decide what is counted, by the names that people know them by."""
+    plain = json.loads(in_one_line(settings))  # as it comes back from a file
+    flat = {name: value for name, value in plain.items() if name not in OUTPUTS}
+    flat |= flat.pop("protocol", {})
+    flat["calibration"] = (flat.pop("calibration", None) or {}).get("fingerprint")
+    fingerprints = flat.pop("fingerprints", {})
+    calibrations = flat.pop("calibrations", {})
+    return flat | {f"calibration of {kind} lesions": fingerprints.get(kind) for kind in calibrations}
+
+
+def _in_words(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else in_one_line(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,176 @@
+"""Candidates of a scan → the rows of ``lesions.tsv``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.candidates import Candidates
+from lesioncount.results.scan_count import ScanCount
+from lesioncount.trust.calibration import Calibration
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LesionRow:
+    """One candidate, by the names of its columns in ``lesions.tsv``; None for what is not known.
+
+    Attributes
+    ----------
+    label : int
+        Its number in the label map, from 1.
+    member : int or None
+        Of an ensemble, the number of the member whose candidate it is.
+    existence, existence_calibrated : float
+        Probability that it is a lesion, as the map has it and after calibration.
+    peak_probability, saddle_probability : float or None
+        Of peaks: the height of the peak, and of the saddle at which it joins a higher one, 0 if there is none.
+        ``saddle_i`` to ``saddle_k`` say where the saddle is.
+    bbox : str
+        First index along each axis, then last index plus one, with blanks between them.
+    variance_share : float
+        Its part of the variance of the count.
+    region : str or None
+        Where its peak lies, if it was counted with regions.
+    within, within_mm : str or None
+        The regions by distance that it lies in, and how far it is from them, with semicolons between them.
+    """
+
+    label: int
+    member: int | None = None
+    existence: float
+    existence_calibrated: float | None = None
+    n_voxels: int
+    volume_mm3: float | None
+    peak_i: int
+    peak_j: int
+    peak_k: int | None
+    peak_x_mm: float | None
+    peak_y_mm: float | None
+    peak_z_mm: float | None
+    peak_probability: float | None = None
+    saddle_probability: float | None = None
+    saddle_i: int | None = None
+    saddle_j: int | None = None
+    saddle_k: int | None = None
+    centroid_x_mm: float | None
+    centroid_y_mm: float | None
+    centroid_z_mm: float | None
+    bbox: str
+    equivalent_diameter_mm: float | None
+    variance_share: float
+    region: str | None = None
+    within: str | None = None
+    within_mm: str | None = None
+
+    @property
+    def peak(self) -> tuple[int, ...]:
+        """Index of the voxel with the highest probability."""
+        return (self.peak_i, self.peak_j) if self.peak_k is None else (self.peak_i, self.peak_j, self.peak_k)
+
+    @property
+    def saddle(self) -> tuple[int, ...] | None:
+        """Index of the voxel at which it joins a higher peak; None if it does not."""
+        if self.saddle_i is None or self.saddle_j is None:
+            return None
+        return (
+            (self.saddle_i, self.saddle_j) if self.saddle_k is None else (self.saddle_i, self.saddle_j, self.saddle_k)
+        )
+
+    def lies_in(self, shape: tuple[int, ...]) -> bool:
+        """Whether its peak is in its box, and this in a map of that shape. ValueError if the box is not of numbers."""
+        n, box, place = len(shape), [*map(int, self.bbox.split())], self.peak
+        if len(place) != n or len(box) != 2 * n:
+            return False
+        sides = zip(box[:n], place, box[n:], shape, strict=True)
+        return all(0 <= begin <= index < end <= side for begin, index, end, side in sides)
+
+    @property
+    def height(self) -> float:
+        """Probability of that voxel: existence, unless a saddle takes from it."""
+        return self.existence if self.peak_probability is None else self.peak_probability
+
+    @property
+    def best_existence(self) -> float:
+        """Calibrated, or as the map has it where there was no calibration."""
+        return self.existence if self.existence_calibrated is None else self.existence_calibrated
+
+    @property
+    def is_of_first_member(self) -> bool:
+        """Whether it is a candidate of the map that pictures are cut from; other members use the same labels."""
+        return self.member in (None, 1)
+
+    def row(self) -> dict[str, Any]:
+        """The cells of its row."""
+        row = {name: getattr(self, name) for name in LESION_COLUMNS[1:]}  # a tenth of the time of `asdict`
+        return {name: value for name, value in row.items() if value is not None or name not in OPTIONAL_LESION_COLUMNS}
+
+
+_OF_PEAKS = ("peak_probability", "saddle_probability", "saddle_i", "saddle_j", "saddle_k")
+_OF_REGIONS = ("region", "within", "within_mm")
+OPTIONAL_LESION_COLUMNS = ("member", "existence_calibrated", *_OF_PEAKS, *_OF_REGIONS)
+LESION_COLUMNS = ("scan", *(one.name for one in fields(LesionRow)))
+
+
+def lesion_rows(counts: Sequence[ScanCount], calibration: Calibration | None) -> tuple[LesionRow, ...]:
+    """Rows of all candidates; of several members, each with the number of its member."""
+    rows: list[LesionRow] = []
+    for number, count in enumerate(counts, start=1):
+        corrected = None if calibration is None else calibration.existence(count.result.candidates)
+        rows += _rows_of_map(count, corrected, number if len(counts) > 1 else None)
+    return tuple(rows)
+
+
+def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member: int | None) -> list[LesionRow]:
+    candidates, existence = count.result.candidates, count.result.existence
+    variance = existence * (1 - existence)
+    share = variance / variance.sum() if variance.sum() > 0 else np.zeros(len(existence))
+    peaks, centroids = (_places(count, index) for index in (candidates.peak_index, candidates.centroid))
+    index = candidates.peak_index.tolist()
+    is_3d = len(candidates.shape) == 3
+    saddles = _saddles(candidates) if candidates.protocol.has_peaks else [{}] * len(existence)
+    where: dict[str, list[Any]] = {} if count.result.places is None else count.result.places.columns()
+    return [
+        LesionRow(
+            label=row + 1,
+            member=member,
+            existence=float(existence[row]),
+            existence_calibrated=None if corrected is None else float(corrected[row]),
+            n_voxels=int(candidates.n_voxels[row]),
+            volume_mm3=_known(candidates.volume_mm3[row]),
+            peak_i=index[row][0],
+            peak_j=index[row][1],
+            peak_k=index[row][2] if is_3d else None,
+            peak_x_mm=peaks[row][0],
+            peak_y_mm=peaks[row][1],
+            peak_z_mm=peaks[row][2],
+            **saddles[row],
+            centroid_x_mm=centroids[row][0],
+            centroid_y_mm=centroids[row][1],
+            centroid_z_mm=centroids[row][2],
+            bbox=" ".join(map(str, candidates.bbox[row])),
+            equivalent_diameter_mm=_known(candidates.equivalent_diameter_mm[row]),
+            variance_share=float(share[row]),
+            **{name: values[row] for name, values in where.items()},
+        )
+        for row in range(len(existence))
+    ]
+
+
+def _saddles(candidates: Candidates) -> list[dict[str, Any]]:
+    """The columns that only peaks have."""
+    heights = zip(candidates.peak_probability.tolist(), candidates.saddle_probability.tolist(), strict=True)
+    places = [[] if index[0] < 0 else index for index in candidates.saddle_index.tolist()]
+    return [dict(zip(_OF_PEAKS, (*pair, *place), strict=False)) for pair, place in zip(heights, places, strict=True)]
+
+
+def _places(count: ScanCount, index: NDArray[Any]) -> list[list[float | None]]:
+    return [[_known(value) for value in place] for place in count.source.grid.to_ras_mm(index).tolist()]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

@@ -1,5 +1,0 @@
-"""The candidates and the count of a scan as DICOM objects: a segmentation, and a structured report."""
-
-from lesioncount.runs.dicom.writing import dicom_names, needs_series, write_dicom
-
-__all__ = ["dicom_names", "needs_series", "write_dicom"]

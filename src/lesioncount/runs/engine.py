@@ -1,0 +1,468 @@
+"""The one machine: items → records, tables and ``run.json`` in a folder, side by side, resumed where a run stopped.
+
+The engine knows files, processes and the folder. A `Kind` knows how one item becomes one record: a scan is counted, the
+scans of a patient are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+from operator import not_
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
+from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.tables import write_tsv
+from lesioncount.outputs.parquet import check_can_write_parquet, parquet_name, write_parquet
+from lesioncount.results.earlier import RUN_FILE, earlier_run, names_before
+from lesioncount.results.history import History
+from lesioncount.results.record_files import make_shards, record_in, records_in
+from lesioncount.results.run_file import Status
+from lesioncount.results.tables import RunTable
+from lesioncount.runs.file_counts import error_in_words
+from lesioncount.runs.workers import check_reachable, connected, few_collections, results_of
+
+# Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
+_WORKERS_OF_CLUSTER = 64
+
+# A lot ends at so many items, or at so many bytes of maps: it takes a fraction of a second, even where maps are
+# compressed well. To hand over a task takes a millisecond, and to wait for the disk several.
+_MOST_ITEMS, _MOST_BYTES = 32, 1 << 18
+
+# So many lots for each process, at least: all are busy to the end, and few items are not held back by each other.
+_LOTS_PER_JOB = 8
+
+
+class Item(Protocol):
+    """What is worked on: a scan, or the scans of a patient."""
+
+    @property
+    def name(self) -> str:
+        """In the results."""
+
+    @property
+    def scans(self) -> tuple[ScanFiles, ...]:
+        """Its sessions, in the order of time."""
+
+    @property
+    def was_known(self) -> bool:
+        """Whether a record of it is there, which is made again if it was changed."""
+
+
+class Done(Protocol):
+    """What a run keeps at hand of an item."""
+
+    @property
+    def name(self) -> str:
+        """As the item."""
+
+    @property
+    def status(self) -> str:
+        """Ok or failed."""
+
+    @property
+    def hashes(self) -> list[dict[str, Any]]:
+        """Of all files that were read, by session."""
+
+
+AnyItem = TypeVar("AnyItem", bound=Item)
+AnyDone = TypeVar("AnyDone", bound=Done)
+Record = TypeVar("Record")
+Found = TypeVar("Found")
+Results = TypeVar("Results")
+
+
+class Kind(ABC, Generic[AnyItem, Record, Found, AnyDone, Results]):
+    """What one command does with one item, and what it calls its files. Other processes get it by pickle."""
+
+    command: ClassVar[str]  # "count"
+    done: ClassVar[str]  # "counted"
+    page: ClassVar[str]  # the page that shows a run, whose parts are in a folder of the same name
+    tables: ClassVar[tuple[str, ...]]  # all that there may be
+
+    @abstractmethod
+    def find_run(self, out: Path) -> Any:
+        """The run of this kind in a folder; None if there is none."""
+
+    @abstractmethod
+    def work(
+        self, item: AnyItem, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
+    ) -> tuple[Record, Found]:
+        """The record of an item, and what was found while maps are at hand."""
+
+    @abstractmethod
+    def failed(self, item: AnyItem, why: str, files: Sequence[FileFacts] = ()) -> Record:
+        """The record of an item that could not be worked on."""
+
+    @abstractmethod
+    def brief(self, record: Record) -> AnyDone:
+        """What a run keeps at hand of a record."""
+
+    @abstractmethod
+    def text(self, record: Record) -> str:
+        """What its file holds."""
+
+    @abstractmethod
+    def unchanged(self, item: AnyItem, out: Path) -> tuple[AnyDone, list[FileFacts]] | None:
+        """What the record of an item says that need not be made again if its files, as recorded, are the same."""
+
+    @abstractmethod
+    def write_outputs(self, folder: OutputFolder, item: AnyItem, record: Record, found: Found) -> None:
+        """Write what is wanted beside the record."""
+
+    @abstractmethod
+    def output_names(self, item: AnyItem) -> Iterable[str]:
+        """All files that are wanted beside the record."""
+
+    @abstractmethod
+    def remove_outputs(self, folder: OutputFolder, item: AnyItem, *, but: Iterable[str]) -> None:
+        """Remove what was made of an item at another time, and not again now."""
+
+    @abstractmethod
+    def shown(self, found: Found) -> Any:
+        """What pictures are made of."""
+
+    @abstractmethod
+    def results(self, out: Path, run: Any, done: tuple[AnyDone, ...]) -> Results:
+        """All that a run has come to."""
+
+    @abstractmethod
+    def tables_of(self, results: Results) -> tuple[RunTable, ...]:
+        """The tables of a run."""
+
+    @abstractmethod
+    def is_record(self, out: Path, name: str) -> bool:
+        """Whether there is a record of this kind and name."""
+
+    @abstractmethod
+    def remove_stale(self, folder: OutputFolder, items: Sequence[AnyItem], gone: Iterable[str]) -> None:
+        """Remove what an earlier run has left beside the records of items that are gone now."""
+
+    def is_spread(self, item: AnyItem, *, is_alone: bool) -> bool:  # noqa: ARG002 - for kinds that can
+        """Whether all processes or workers together work on this one item."""
+        return False
+
+    def finish(self, folder: OutputFolder, results: Results) -> None:
+        """Write what a run has once."""
+
+    def further_files(self) -> tuple[str, ...]:
+        """What `finish` writes."""
+        return ()
+
+
+class WorkedLot(NamedTuple):
+    """What is known of the items of a lot, and how many of them were not known before."""
+
+    done: list[Any]
+    n_new: int
+
+
+@dataclass(frozen=True)
+class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
+    """A run of a kind in a folder.
+
+    Attributes
+    ----------
+    kind : Kind
+    out : OutputFolder
+    jobs : int
+        Number of processes.
+    cluster : str, optional
+        Address of a Dask scheduler that does the work instead.
+    resume, overwrite : bool
+        Go on with the run that is there, or replace it.
+    parquet : bool
+        Write each table as Parquet, too.
+    progress : callable, optional
+        Called with what is known of an item, the number of items done, and of all.
+    show : callable, optional
+        Makes pictures of an item while its maps are at hand, in the process that works on it.
+    """
+
+    kind: Kind[AnyItem, Record, Found, AnyDone, Results]
+    out: OutputFolder
+    jobs: int = 1
+    cluster: str | None = None
+    resume: bool = False
+    overwrite: bool = False
+    parquet: bool = False
+    progress: Callable[[AnyDone, int, int], None] | None = None
+    show: Callable[..., None] | None = None
+
+    def earlier(self) -> Any:
+        """The run that is in the folder; raise if it is in the way."""
+        if self.parquet:
+            check_can_write_parquet()
+        return earlier_run(self.out, self.kind.find_run, self.kind.command, may_be=self.resume or self.overwrite)
+
+    @few_collections()
+    def run(self, items: Sequence[AnyItem], run: Any, before: Any) -> Results:
+        """Work on items, and write everything.
+
+        Parameters
+        ----------
+        items : sequence
+        run : Run
+            How it is done.
+        before : Run or None
+            What `earlier` gave.
+        """
+        maps = [(item.name, [scan.path for scan in item.scans]) for item in items]
+        known = names_before(self.out, maps, before, run, resume=self.resume, overwrite=self.overwrite)
+        items = [replace(item, was_known=item.name in known) for item in items]  # type: ignore[type-var]  # both kinds are dataclasses
+        self._check(items)
+        check_reachable(self.cluster)
+        with self.out.alone(listed_in=RUN_FILE):
+            began, listed, history = time.monotonic(), self.out.listed(), History(self.out)
+            history.add_killed(before)
+            # From here on the folder holds a run, and whose its names are, also if it is killed.
+            self.out.write_text(RUN_FILE, run.to_json(waiting=items, files=listed))
+            make_shards(self.out, len(items))
+            done: dict[str, AnyDone] = {}
+            n_new, status = self._work_on_all(items, done)
+            run = replace(run, status=status)
+            ordered = tuple(done[item.name] for item in items if item.name in done)
+            results = self.kind.results(self.out.path, run, ordered)
+            is_changed = bool(n_new) or not _is_as_before(run, [one.name for one in ordered], before)
+            if is_changed or not self._are_there(results, listed):
+                self._write_tables(results)
+            if is_changed:
+                self.out.remove(self.kind.page)  # it shows what is no longer so; whoever wants one writes it next
+            self.kind.finish(self.out, results)
+            if self.overwrite and not self.resume and status == "finished":
+                self._remove_stale(items)
+            seconds, listed = time.monotonic() - began, self.out.listed()
+            tables = {name: listed[name] for name in self._table_names() if name in listed}
+            history.add(run, {one.name: one.hashes for one in ordered}, tables, seconds=seconds)
+            waiting = [item for item in items if item.name not in done]
+            self.out.write_text(RUN_FILE, run.to_json(ordered, waiting, seconds=seconds, files=listed))
+        return results
+
+    def _check(self, items: Sequence[AnyItem]) -> None:
+        """Raise if something would be replaced that is not ours, or was changed since."""
+        self.out.check([RUN_FILE, *self._table_names(), *self.kind.further_files()])
+        self.out.check(record_in(self.out.path, item.name) for item in items if not item.was_known)
+        if not self.resume:  # a label map that need not be painted again may have been corrected
+            self.out.check(name for item in items for name in self.kind.output_names(item))
+
+    def _work_on_all(self, items: Sequence[AnyItem], done: dict[str, AnyDone]) -> tuple[int, Status]:
+        """Work on all items; give how many were not known before, and whether somebody has stopped it."""
+        n_new = 0
+        try:
+            with closing(self._lots(items)) as lots:
+                for lot in lots:
+                    if lot.n_new and not n_new:
+                        self.out.remove(self.kind.page)
+                    n_new += lot.n_new
+                    for one in lot.done:
+                        done[one.name] = one
+                        if self.progress is not None:
+                            self.progress(one, len(done), len(items))
+        except KeyboardInterrupt:
+            return len(done), "interrupted"
+        return n_new, "finished"
+
+    def _lots(self, items: Sequence[AnyItem]) -> Generator[WorkedLot]:
+        """Work on lots; on those of a lot that failed as a whole once more, each alone: one of them is to blame.
+
+        Items that all work at together come last.
+        """
+        work = partial(work_on_lot, kind=self.kind, out=self.out.path, show=self.show, resume=self.resume)
+        spread = [self.kind.is_spread(item, is_alone=len(items) == 1) for item in items]
+        single = list(compress(items, map(not_, spread)))
+        alone: list[tuple[AnyItem, ...]] = []
+        jobs = self.jobs if self.cluster is None else _WORKERS_OF_CLUSTER
+        for lot, worked in self._handed_out(list(lots_of(single, jobs=jobs)), work):
+            if worked is None:
+                alone += [(item,) for item in lot]
+            else:
+                yield worked
+        yield from (one for _, one in self._handed_out(alone, work) if one is not None)
+        volumes = list(compress(items, spread))
+        with nullcontext() if self.cluster is None or not volumes else connected(self.cluster) as client:
+            for item in volumes:
+                yield work((item,), jobs=self.jobs, client=client)
+
+    def _handed_out(
+        self, lots: Sequence[tuple[AnyItem, ...]], work: Callable[..., WorkedLot]
+    ) -> Iterator[tuple[tuple[AnyItem, ...], WorkedLot | None]]:
+        """Lots and what became of them, as they finish; None of several items that failed together."""
+        for place, future in results_of(work, lots, jobs=self.jobs, cluster=self.cluster if lots else None):
+            lot = lots[place]
+            try:
+                yield lot, future.result()
+            except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
+                why = self._why_failed(error)
+                alone = [self.kind.brief(self.kind.failed(lot[0], why))] if len(lot) == 1 else []
+                yield lot, WorkedLot(alone, 1) if alone else None
+
+    def _why_failed(self, error: Exception) -> str:
+        """What to say of work that failed outside of our hands."""
+        if isinstance(error, WorkerDiedError):
+            return f"the process that {self.kind.done} it died, possibly out of memory"
+        if isinstance(error, CancelledError):
+            return f"the cluster was lost before it was {self.kind.done}: --resume continues the run"
+        return f"{type(error).__name__}: {error}"
+
+    def _table_names(self) -> tuple[str, ...]:
+        """The files of all tables that there may be."""
+        return (*self.kind.tables, *(map(parquet_name, self.kind.tables) if self.parquet else ()))
+
+    def _are_there(self, results: Results, listed: Iterable[str]) -> bool:
+        """Whether all tables that a run has are among the files that are there and as we wrote them."""
+        names = {table.name for table in self.kind.tables_of(results) if table.is_written}
+        return names | {parquet_name(name) for name in names if self.parquet} <= set(listed)
+
+    def _write_tables(self, results: Results) -> None:
+        """Write the tables of a run; remove those of an earlier one that this one does not have."""
+        for table in self.kind.tables_of(results):
+            if not table.is_written:
+                self.out.remove(table.name)
+            else:
+                with (
+                    self.out.replacing(table.name) as temporary,
+                    temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+                ):
+                    write_tsv(file, table.columns, table.rows, optional=table.optional)
+            if self.parquet and table.is_written:
+                write_parquet(self.out, table.name)
+            else:
+                self.out.remove(parquet_name(table.name))
+
+    def _remove_stale(self, items: Sequence[AnyItem]) -> None:
+        """Remove what an earlier run has left and this one has not made again."""
+        names = {item.name for item in items}
+        parts = self.kind.page.removesuffix(".html")
+        records = {PurePosixPath(one).stem: one for one in records_in(self.out.path) if one != RUN_FILE}
+        gone = [name for name in records if name not in names and self.kind.is_record(self.out.path, name)]
+        for name in gone:
+            self.out.remove(records[name])
+        self.kind.remove_stale(self.out, items, gone)
+        for path in (*self.out.path.glob(f"{parts}/*.js"), *self.out.path.glob(f"{parts}/*/*.js")):
+            if path.stem not in names:
+                self.out.remove(path.relative_to(self.out.path).as_posix())
+        self.out.remove_empty(parts)
+
+
+def _is_as_before(run: Any, names: list[str], before: Any) -> bool:
+    """Whether an earlier run of this version has come to the same items: those are known to have the same records."""
+    return (
+        before is not None
+        and before.status == "finished"
+        and before.versions == run.versions
+        and list(before.known) == names
+    )
+
+
+def lots_of(items: Sequence[AnyItem], *, jobs: int) -> Iterator[tuple[AnyItem, ...]]:
+    """Items in their order, in lots for so many processes; large ones, and a few, are each a lot of its own."""
+    most = max(1, min(_MOST_ITEMS, len(items) // (_LOTS_PER_JOB * jobs)))
+    lot: list[AnyItem] = []
+    n_bytes = 0
+    for item in items:
+        size = sum(_size(scan.path) for scan in item.scans)
+        if lot and (len(lot) == most or n_bytes + size > _MOST_BYTES):
+            yield tuple(lot)
+            lot, n_bytes = [], 0
+        lot.append(item)
+        n_bytes += size
+    if lot:
+        yield tuple(lot)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a map; of a folder, and of what cannot be looked at, more than a lot takes."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - an address, too, is no file
+        return status.st_size if stat.S_ISREG(status.st_mode) else _MOST_BYTES + 1
+    except (OSError, ValueError):
+        return _MOST_BYTES + 1
+
+
+def work_on_lot(
+    lot: Sequence[Item],
+    kind: Kind[Any, Any, Any, Any, Any],
+    out: Path,
+    show: Callable[..., None] | None = None,
+    *,
+    resume: bool = False,
+    jobs: int = 1,
+    client: Any = None,
+) -> WorkedLot:
+    """Work on the items of a lot, but for those that need not be worked on again.
+
+    Of a volume, boxes may be counted by several processes, or by the cluster of a Dask client.
+    """
+    folder = OutputFolder(out)
+    known = [done_before(item, kind, out) if resume else None for item in lot]
+    is_announced = len(lot) > 1
+    if is_announced:  # nobody waits for the disk after each record
+        folder.announce(record_in(out, item.name) for item, one in zip(lot, known, strict=True) if one is None)
+    done = [
+        _work_on(item, kind, folder, show, is_announced=is_announced, jobs=jobs, client=client) if one is None else one
+        for item, one in zip(lot, known, strict=True)
+    ]
+    return WorkedLot(done, known.count(None))
+
+
+def done_before(item: Item, kind: Kind[Any, Any, Any, Any, Any], out: Path) -> Any:
+    """What is known of an item whose record is there, without error, and of the same files and settings; else None."""
+    if any(scan.problem is not None for scan in item.scans):
+        return None
+    found = kind.unchanged(item, out)
+    if found is None:
+        return None
+    done, before = found
+    try:
+        now = [FileFacts.of(scan) for scan in item.scans]
+    except OSError:
+        return None
+    is_same = len(now) == len(before) and all(
+        a.is_same_content(b) and a.is_same_scan(b) for a, b in zip(before, now, strict=True)
+    )
+    return done if is_same else None
+
+
+def _work_on(
+    item: Item,
+    kind: Kind[Any, Any, Any, Any, Any],
+    folder: OutputFolder,
+    show: Callable[..., None] | None,
+    *,
+    is_announced: bool,
+    jobs: int,
+    client: Any,
+) -> Any:
+    """Work on an item and write its record; what goes wrong with it is part of the record, not an exception."""
+    files: list[FileFacts] = []
+    record, found, is_ok = None, None, False
+    try:
+        files, states = [FileFacts.of(scan) for scan in item.scans], [file_states(scan) for scan in item.scans]
+        record, found = kind.work(item, files, is_shown=show is not None, jobs=jobs, client=client)
+        for scan, state in zip(item.scans, states, strict=True):
+            check_states(scan, state)
+        kind.write_outputs(folder, item, record, found)
+        is_ok = True
+    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
+        record = kind.failed(item, error_in_words(error), files)
+    if item.was_known or not is_ok:
+        kind.remove_outputs(folder, item, but=kind.output_names(item) if is_ok else ())
+    write = folder.write_announced if is_announced else folder.write_text
+    try:
+        write(record_in(folder.path, item.name), kind.text(record), though_changed=item.was_known)
+    except (MapFileError, OSError) as error:
+        return kind.brief(kind.failed(item, error_in_words(error), files) if is_ok else record)
+    if show is not None and is_ok:
+        show(folder, item, record, kind.shown(found))
+    return kind.brief(record)

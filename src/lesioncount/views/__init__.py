@@ -1,0 +1,1 @@
+"""How a count looks: in a terminal, and in a notebook."""
