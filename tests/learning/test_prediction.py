@@ -26,10 +26,10 @@ from lesioncount.integrations.torchmetrics import CountAccuracy  # noqa: E402
 from lesioncount.learning.checkpoints import write_checkpoint  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.expected import z_scored  # noqa: E402
+from lesioncount.learning.module import BestVoxelF1  # noqa: E402
 from lesioncount.learning.networks import counting_network  # noqa: E402
 from lesioncount.learning.prediction import load_checkpoint, load_network, predict, probability_maps  # noqa: E402
 from lesioncount.learning.sources import sources_of  # noqa: E402
-from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
 from lesioncount_reproduction.cohort import SEQUENCES, Cohort  # noqa: E402
 from lesioncount_reproduction.cohort_files import write_cohort  # noqa: E402
 from lesioncount_reproduction.sources import sources_of as paper_sources  # noqa: E402

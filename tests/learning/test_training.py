@@ -21,11 +21,10 @@ from lesioncount.cli import main  # noqa: E402 - after the checks
 from lesioncount.errors import ConfigError, MapFileError  # noqa: E402
 from lesioncount.learning.batches import EpochSampler, ScanDataset, loader  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
-from lesioncount.learning.module import CountingModule  # noqa: E402
+from lesioncount.learning.module import BestVoxelF1, CountingModule  # noqa: E402
 from lesioncount.learning.prediction import load_network  # noqa: E402
 from lesioncount.learning.scans import Kept, LearningScan, Memory  # noqa: E402
 from lesioncount.learning.training import train as train_on  # noqa: E402
-from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
 from lesioncount_reproduction.sources import data_of, sources_of  # noqa: E402
 
 TINY = """

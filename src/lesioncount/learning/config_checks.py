@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lesioncount.errors import ConfigError
-from lesioncount.learning.methods import METHODS, READOUTS
 from lesioncount.learning.plausible import (
+    METHODS,
     MOST_COUNTS,
     MOST_FILTERS,
     MOST_VOXELS,
+    READOUTS,
     STEEPEST,
     are_sizes,
     check_number,

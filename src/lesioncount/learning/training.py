@@ -25,7 +25,7 @@ from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.epoch_log import EpochLog
 from lesioncount.learning.module import CountingModule
-from lesioncount.learning.networks.precision import is_bfloat16
+from lesioncount.learning.networks.layers import is_bfloat16
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import ScanSource, TrainingData
 from lesioncount.learning.sources import data_of, sources_of, whole_parts

@@ -19,8 +19,7 @@ from lesioncount.errors import ConfigError
 from lesioncount.folder.plain import read_json
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
-from lesioncount.learning.networks.layers import LAYOUTS
-from lesioncount.learning.networks.precision import is_bfloat16
+from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
