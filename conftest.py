@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 # Modules of learning/ that need more than numpy: the others also serve `lesioncount synthesize`.
-_LEARNING = ("augmentation", "batches", "module", "prediction", "training", "voxel_f1")
+_LEARNING = ("augmentation", "batches", "module", "prediction", "training")
 
 _NEEDS = {
     "torch": [

@@ -41,12 +41,13 @@ from skimage.morphology import h_maxima
 
 import lesioncount as lc
 from lesioncount.learning.batches import loader
-from lesioncount.learning.cohort_files import write_cohort
-from lesioncount.learning.folder import read_cohort
+from lesioncount.learning.config import DataConfig
 from lesioncount.learning.networks import UNet, counting_network
-from lesioncount.learning.sources import CohortScans
+from lesioncount.learning.own_data import read_own_data
 from lesioncount.torch import CountLoss, count_log_probs
 from lesioncount.torch.losses import bounded_nll
+from lesioncount_reproduction.cohort import SEQUENCES
+from lesioncount_reproduction.cohort_files import write_cohort
 from lesioncount_reproduction.synthetic import GadCohort
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -350,7 +351,14 @@ def learning() -> list[Line]:
     t = fastest({"step": step, "count": count}, 8)
     with tempfile.TemporaryDirectory() as folder:
         write_cohort(f"{folder}/cohort", GadCohort(100, seed=0))
-        scans = CohortScans(read_cohort(f"{folder}/cohort"))
+        data = DataConfig(
+            images=f"{folder}/cohort",
+            channels=tuple(f"_{sequence}" for sequence in SEQUENCES),
+            masks=f"{folder}/cohort/derivatives/masks",
+            mask_suffix="_label-lesion_mask",
+            normalize=False,
+        )
+        scans = read_own_data(data).sources()["train"]
         once = {}
         for augment in (False, True):
             begin = time.perf_counter()

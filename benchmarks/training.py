@@ -24,8 +24,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from lesioncount.learning.augmentation import augmented
 from lesioncount.learning.networks import CountingNetwork, counting_network
 from lesioncount.learning.networks import layers as network_layers
-from lesioncount.learning.networks.layers import LAYOUTS
-from lesioncount.learning.networks.precision import is_bfloat16
+from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16
 
 BATCH = 4
 SIZES: dict[str, tuple[int, tuple[int, ...]]] = {

@@ -163,8 +163,8 @@ def _make_checkpoint(rng: Rng, home: Path, folder: Path) -> Plan:
     import torch
 
     content = torch.load(home / "best.ckpt", weights_only=True)
-    key = _pick(rng, ("network_options", "shape", "normalize", "network", "state_dict"))
-    plain = {name: content.get(name) for name in ("network_options", "shape", "normalize")}
+    key = _pick(rng, ("network_options", "shape", "expects", "network", "state_dict"))
+    plain = {name: content.get(name) for name in ("network_options", "shape", "expects")}
     roll = rng.random()
     if roll < 0.3:
         content.pop(key, None)

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from learning.test_training import tiny, train  # noqa: E402 - after the checks
 
 import lesioncount  # noqa: E402
-from lesioncount.learning.cohort_files import write_cohort  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.prediction import load_network, predict  # noqa: E402
 from lesioncount_reproduction import samples  # noqa: E402
+from lesioncount_reproduction.cohort_files import write_cohort  # noqa: E402
 from lesioncount_reproduction.sources import synthetic_cohorts  # noqa: E402
 from lesioncount_reproduction.synthetic import GadCohort  # noqa: E402
 

@@ -20,7 +20,7 @@ from lesioncount.integrations.torchmetrics import (  # noqa: E402
     CountRPS,
     VoxelCalibrationError,
 )
-from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
+from lesioncount.learning.module import BestVoxelF1  # noqa: E402
 from lesioncount.torch import count_log_probs  # noqa: E402
 
 COUNT_METRICS = (CountAccuracy, CountF1, CountNLL, CountRPS, CountCalibrationError)

@@ -26,7 +26,8 @@ SAMPLE = Path(str(files("lesioncount") / "samples" / "network.ckpt"))
 def content(**changes):
     network = counting_network("map", filters=2, levels=2)
     plain = {"network_options": network.options, "network": network.state_dict(), "shape": [8, 16, 16]}
-    return plain | {"normalize": True} | changes
+    expects = {"intensities": "unit", "resize": False, "suffixes": []}
+    return plain | {"expects": expects} | changes
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def without_checksum(path):
 
 def values(loaded):
     state = {name: value.numpy().tobytes() for name, value in loaded.network.state_dict().items()}
-    return state, loaded.network.options, loaded.shape, loaded.normalize
+    return state, loaded.network.options, loaded.shape, loaded.expected
 
 
 @pytest.mark.parametrize("has_checksum", [False, True])
@@ -72,7 +73,7 @@ def test_weights_that_were_exchanged_in_a_whole_file_are_noticed(checkpoint):
         load_checkpoint(checkpoint)
 
 
-@pytest.mark.parametrize("change", [{"shape": [8, 16, 17]}, {"normalize": False}])
+@pytest.mark.parametrize("change", [{"shape": [8, 16, 17]}, {"expects": None}])
 def test_what_prediction_depends_on_is_part_of_the_check_sum(checkpoint, change):
     torch.save(torch.load(checkpoint, weights_only=True) | change, checkpoint)
     with pytest.raises(MapFileError, match="is damaged"):

@@ -15,7 +15,7 @@ from learning.test_training import Scans, tiny  # noqa: E402 - after the checks
 
 from lesioncount.learning.config import DataConfig  # noqa: E402
 from lesioncount.learning.scans import LearningScan  # noqa: E402
-from lesioncount.learning.sources import crossed  # noqa: E402
+from lesioncount.learning.split import crossed  # noqa: E402
 from lesioncount_reproduction.sources import sources_of  # noqa: E402
 
 
@@ -38,8 +38,8 @@ def every(source):
 
 
 def folds_of(parts, folds, seed=3):
-    data = DataConfig(source="folder", folds=folds, seed=seed)
-    return [crossed(parts, replace(data, fold=fold)) for fold in range(folds)]
+    data = DataConfig(folds=folds, seed=seed)
+    return [crossed(parts, replace(data, fold=fold), alike=4) for fold in range(folds)]
 
 
 @pytest.mark.parametrize("folds", [2, 3, 5])

@@ -168,17 +168,18 @@ def test_resized_pictures_have_maps_of_their_own_size(tmp_path):
     data = f"images = '{folder / 'pictures'}'\nmasks = '{folder / 'masks'}'\nresize = [16, 16]"
     train(TrainingConfig.from_toml(toml(data)), tmp_path / "net", progress=False)
     loaded = load_checkpoint(tmp_path / "net" / "best.ckpt")
-    assert (loaded.shape, loaded.expected.resize, loaded.normalize) == ((16, 16), True, True)
+    assert (loaded.shape, loaded.expected.resize, loaded.expected.intensities) == ((16, 16), True, "whole")
     [path] = predict(tmp_path / "net" / "best.ckpt", folder / "pictures" / "dish02.png", tmp_path / "maps")
     assert np.load(path).shape == (32, 32)
 
 
-def test_networks_of_leaves_predict_from_photographs(tmp_path, rng):
+def test_networks_of_photographs_predict_from_photographs(tmp_path, rng):
     from PIL import Image
 
     network = counting_network("map", spatial_dims=2, in_channels=3, filters=2, levels=2)
     content = {"network_options": network.options, "network": network.state_dict(), "shape": [16, 32]}
-    write_checkpoint(content | {"normalize": True}, tmp_path / "leaf.ckpt")
+    expects = {"intensities": "unit", "resize": True, "suffixes": []}
+    write_checkpoint(content | {"expects": expects}, tmp_path / "leaf.ckpt")
     photograph = rng.integers(0, 255, (16, 32, 3), dtype=np.uint8)
     Image.fromarray(photograph).save(tmp_path / "leaf.png")
     [path] = predict(tmp_path / "leaf.ckpt", tmp_path / "leaf.png", tmp_path / "maps")

@@ -93,7 +93,7 @@ def test_values_of_masks(folder):
     ]
     assert counts == [3, 1]
     Image.fromarray(mask[:-1]).save(path)
-    with pytest.raises(CohortError, match=r"Expected a mask of \(32, 32\), the size of its picture"):
+    with pytest.raises(CohortError, match=r"must lie pixel on pixel.* the mask .*has shape \(31, 32\)"):
         own(folder, counts="", masks="masks")
 
 
@@ -203,6 +203,8 @@ def test_one_row_does_not_serve_two_pictures(folder):
 
 
 def test_nothing_to_learn_from(folder):
+    with pytest.raises(ConfigError, match=r'Expected images in \[data\].*images = "pictures"'):
+        read_own_data(TrainingConfig().data)
     with pytest.raises(ConfigError, match=r'Expected masks or counts in \[data\].*counts = "counts.csv"'):
         own(folder, counts="")
 

@@ -9,12 +9,17 @@ from hypothesis import strategies as st
 Image = pytest.importorskip("PIL.Image", reason="needs the extra [train]")
 
 from lesioncount.errors import CohortError, LesionCountError, MapFileError  # noqa: E402 - after the check
-from lesioncount.learning.intensities import prepared  # noqa: E402
+from lesioncount.learning.expected import prepared  # noqa: E402
 from lesioncount.learning.picture_files import find_pictures  # noqa: E402
-from lesioncount.learning.pictures import picture_size, read_picture  # noqa: E402
+from lesioncount.learning.pictures import Picture, open_picture  # noqa: E402
 
 GRAY = np.arange(48, dtype=np.uint8).reshape(6, 8)
 COLOUR = np.arange(144, dtype=np.uint8).reshape(6, 8, 3)
+
+
+def values_of(path, **options):
+    (values,) = open_picture([path], **options).read()
+    return values
 
 
 def save(path, array, **options):
@@ -36,25 +41,24 @@ def save(path, array, **options):
 )
 def test_channels_of_pictures(tmp_path, name, array, expected):
     path = save(tmp_path / name, array)
-    values = read_picture(path).values
-    np.testing.assert_array_equal(values, expected)
-    assert (picture_size(path).n_channels, picture_size(path).shape) == (len(expected), (6, 8))
+    np.testing.assert_array_equal(values_of(path), expected)
+    assert (open_picture([path]).n_channels, open_picture([path]).shape) == (len(expected), (6, 8))
 
 
 def test_a_palette_is_colours_in_a_picture_and_numbers_in_a_mask(tmp_path):
     picture = Image.fromarray(GRAY % 3).convert("P")
     picture.putpalette([0, 0, 0, 255, 0, 0, 0, 255, 0])
     picture.save(tmp_path / "a.png")
-    assert read_picture(tmp_path / "a.png").values.shape == (3, 6, 8)
-    np.testing.assert_array_equal(read_picture(tmp_path / "a.png", labels=True).values, (GRAY % 3)[None])
+    assert values_of(tmp_path / "a.png").shape == (3, 6, 8)
+    np.testing.assert_array_equal(values_of(tmp_path / "a.png", labels=True), (GRAY % 3)[None])
 
 
 def test_photographs_are_turned_as_the_camera_was_held(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6
     save(tmp_path / "a.jpg", COLOUR, exif=exif)
-    assert picture_size(tmp_path / "a.jpg").shape == (8, 6)
-    assert read_picture(tmp_path / "a.jpg").values.shape == (3, 8, 6)
+    assert open_picture([tmp_path / "a.jpg"]).shape == (8, 6)
+    assert values_of(tmp_path / "a.jpg").shape == (3, 8, 6)
 
 
 @pytest.mark.parametrize(
@@ -65,24 +69,17 @@ def test_photographs_are_turned_as_the_camera_was_held(tmp_path):
         ((6, 8, 3), {"photometric": "rgb"}, (3, 6, 8)),
         ((5, 2, 6, 8), {"ome": True, "metadata": {"axes": "ZCYX"}}, (2, 5, 6, 8)),
         ((2, 6, 8), {"ome": True, "metadata": {"axes": "CYX"}}, (2, 6, 8)),
+        ((2, 3, 6, 8), {"ome": True, "metadata": {"axes": "TZYX"}}, (2, 3, 6, 8)),  # times are channels
     ],
 )
 def test_channels_and_planes_of_tiff(tmp_path, shape, options, expected):
     tifffile = pytest.importorskip("tifffile", reason="needs the extra [tiff]")
     stored = np.arange(np.prod(shape), dtype=np.uint16).reshape(shape)
     tifffile.imwrite(tmp_path / "a.tif", stored, **options)
-    values = read_picture(tmp_path / "a.tif").values
-    assert values.shape == expected
-    assert (picture_size(tmp_path / "a.tif").n_channels, *picture_size(tmp_path / "a.tif").shape) == expected
-    if len(shape) == 4:
+    picture, values = open_picture([tmp_path / "a.tif"]), values_of(tmp_path / "a.tif")
+    assert values.shape == (picture.n_channels, *picture.shape) == expected
+    if shape == (5, 2, 6, 8):
         np.testing.assert_array_equal(values, stored.transpose(1, 0, 2, 3))
-
-
-def test_tiff_with_time_is_refused(tmp_path):
-    tifffile = pytest.importorskip("tifffile", reason="needs the extra [tiff]")
-    tifffile.imwrite(tmp_path / "a.tif", np.zeros((2, 3, 6, 8), np.uint8), ome=True, metadata={"axes": "TZYX"})
-    with pytest.raises(MapFileError, match="its axes are TZYX"):
-        picture_size(tmp_path / "a.tif")
 
 
 @pytest.mark.parametrize(
@@ -91,10 +88,25 @@ def test_tiff_with_time_is_refused(tmp_path):
 def test_channels_of_nifti(tmp_path, shape, expected):
     stored = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     nibabel.save(nibabel.Nifti1Image(stored, np.diag([2, 2, 3, 1])), tmp_path / "a.nii.gz")
-    picture = read_picture(tmp_path / "a.nii.gz")
-    assert picture.values.shape == expected
-    np.testing.assert_array_equal(picture.values[-1].T, stored if len(shape) < 4 else stored[..., -1])
-    np.testing.assert_array_equal(picture.affine, np.diag([2, 2, 3, 1]))
+    picture, values = open_picture([tmp_path / "a.nii.gz"]), values_of(tmp_path / "a.nii.gz")
+    assert values.shape == (picture.n_channels, *picture.shape) == expected
+    np.testing.assert_array_equal(values[-1].T, stored if len(shape) < 4 else stored[..., -1])
+    np.testing.assert_array_equal(picture.grid.affine, np.diag([2, 2, 3, 1]))
+
+
+def test_values_that_are_not_finite_are_refused_in_a_picture_and_outside_in_a_mask(tmp_path):
+    nibabel.save(nibabel.Nifti1Image(np.full((4, 3, 2), np.nan), np.eye(4)), tmp_path / "a.nii.gz")
+    with pytest.raises(CohortError, match=r"a\.nii\.gz has values that are not finite"):
+        values_of(tmp_path / "a.nii.gz")
+    assert np.isnan(values_of(tmp_path / "a.nii.gz", labels=True)).all()
+
+
+@pytest.mark.parametrize(("shape", "affine"), [((4, 3, 3), np.eye(4)), ((4, 3, 2), np.diag([2, 2, 2, 1]))])
+def test_channels_lie_pixel_on_pixel(tmp_path, shape, affine):
+    nibabel.save(nibabel.Nifti1Image(np.zeros((4, 3, 2)), np.eye(4)), tmp_path / "a.nii.gz")
+    nibabel.save(nibabel.Nifti1Image(np.zeros(shape), affine), tmp_path / "b.nii.gz")
+    with pytest.raises(CohortError, match=r"(?s)a\.nii\.gz: channels and masks must lie pixel on pixel.*the channel"):
+        open_picture([tmp_path / "a.nii.gz", tmp_path / "b.nii.gz"])
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif", "a.nii.gz"])
@@ -105,7 +117,7 @@ def test_damaged_files_are_refused_in_a_sentence(tmp_path_factory, name, content
     path = tmp_path_factory.mktemp("damaged") / name
     path.write_bytes(content)
     with pytest.raises(LesionCountError, match="a\\."):
-        read_picture(path)
+        values_of(path)
 
 
 @pytest.mark.parametrize("cut", [30, 60])
@@ -113,16 +125,21 @@ def test_truncated_pictures_are_refused(tmp_path, rng, cut):
     path = save(tmp_path / "a.png", rng.integers(0, 255, (20, 20), dtype=np.uint8))
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(MapFileError, match=r"a\.png cannot be read as a picture"):
-        read_picture(path)
+        values_of(path)
 
 
 def test_values_as_a_network_is_given_them():
     values = np.array([[[0, 255], [0, 51]]], np.uint8)
-    np.testing.assert_allclose(prepared(values, "unit"), [[[0, 1], [0, 0.2]]])
-    np.testing.assert_allclose(prepared(values, "stored"), values)
-    whole = prepared(values, "whole")
+    picture = Picture(None, (2, 2), 1, lambda: [values])
+    np.testing.assert_allclose(prepared(picture, "unit"), [[[0, 1], [0, 0.2]]])
+    np.testing.assert_allclose(prepared(picture, "stored"), values)
+    whole = prepared(picture, "whole")
     assert (whole.mean(), whole.std()) == (pytest.approx(0, abs=1e-6), pytest.approx(1))
-    np.testing.assert_allclose(prepared(values, "brain"), [[[0, 1], [0, -1]]])
+    np.testing.assert_allclose(prepared(picture, "brain"), [[[0, 1], [0, -1]]])
+    other = np.array([[[7.0, 3.0], [0, 3.0]]])  # where one channel is 0, the other may be inside
+    both = prepared(Picture(None, (2, 2), 2, lambda: [values, other]), "brain")
+    assert (both[:, 1, 0] == 0).all()
+    assert both[0, 0, 0] < 0 < both[1, 0, 0]
 
 
 @pytest.fixture
@@ -175,5 +192,23 @@ def test_channels_in_files_of_their_own(tmp_path):
     found = find_pictures([tmp_path], channels=["_T1", "_T2"])
     assert [picture.name for picture in found] == ["p1", "p2"]
     assert [path.name for path in found[1].paths] == ["p2_T1.png", "p2_T2.png"]
+    assert find_pictures([tmp_path / "p2_T1.png"], channels=["_T1", "_T2"])[0].paths == found[1].paths
+    with pytest.raises(MapFileError, match=r"p2_T2\.png: expected a file whose name ends in _T1"):
+        find_pictures([tmp_path / "p2_T2.png"], channels=["_T1", "_T2"])
     with pytest.raises(MapFileError, match="no pictures that end in _FLAIR"):
         find_pictures([tmp_path], channels=["_FLAIR"])
+
+
+def test_a_tree_of_bids_has_names_without_its_folders_and_channels_by_their_longest_ending(tmp_path):
+    for visit in ("sub-1/ses-1", "sub-2"):
+        for channel in ("_T1w", "_ce-gadolinium_T1w"):
+            path = tmp_path / "data" / visit / "anat" / f"{visit.replace('/', '_')}{channel}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save(path, GRAY)
+    found = find_pictures([tmp_path], channels=["_T1w", "_ce-gadolinium_T1w"])
+    assert [picture.name for picture in found] == ["data/sub-1_ses-1", "data/sub-2"]
+    assert [path.name for path in found[1].paths] == ["sub-2_T1w.png", "sub-2_ce-gadolinium_T1w.png"]
+    assert [picture.name for picture in find_pictures([tmp_path / "data" / "sub-2"])] == [
+        "anat/sub-2_T1w",
+        "anat/sub-2_ce-gadolinium_T1w",
+    ]

@@ -20,18 +20,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from learning.test_training import TINY, tiny, train  # noqa: E402 - after the checks
 
 from lesioncount.cli import main  # noqa: E402
-from lesioncount.errors import ConfigError, LesionCountError, MapFileError  # noqa: E402
+from lesioncount.errors import CohortError, ConfigError, LesionCountError, MapFileError  # noqa: E402
 from lesioncount.folder.output import OutputFolder  # noqa: E402
 from lesioncount.integrations.torchmetrics import CountAccuracy  # noqa: E402
 from lesioncount.learning.checkpoints import write_checkpoint  # noqa: E402
-from lesioncount.learning.cohort import Cohort, z_scored  # noqa: E402
-from lesioncount.learning.cohort_files import write_cohort  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
-from lesioncount.learning.folder import read_cohort  # noqa: E402
+from lesioncount.learning.expected import z_scored  # noqa: E402
+from lesioncount.learning.module import BestVoxelF1  # noqa: E402
 from lesioncount.learning.networks import counting_network  # noqa: E402
 from lesioncount.learning.prediction import load_checkpoint, load_network, predict, probability_maps  # noqa: E402
 from lesioncount.learning.sources import sources_of  # noqa: E402
-from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
+from lesioncount_reproduction.cohort import SEQUENCES, Cohort  # noqa: E402
+from lesioncount_reproduction.cohort_files import write_cohort  # noqa: E402
 from lesioncount_reproduction.sources import sources_of as paper_sources  # noqa: E402
 from lesioncount_reproduction.synthetic import GadCohort  # noqa: E402
 
@@ -64,7 +64,8 @@ def test_maps_are_those_of_the_network_on_the_grid_of_the_images(trained, tmp_pa
 def test_a_batch_of_images_gets_the_maps_that_files_get(trained, tmp_path, batch_size):
     checkpoint = trained / "net" / "best.ckpt"
     predict(checkpoint, trained / "cohort", tmp_path / "maps")
-    scans = [replace(scan, images=z_scored(scan.images, scan.brain)) for scan in read_cohort(trained / "cohort")]
+    cohort = GadCohort(2, seed=5, shape=(8, 16, 16))
+    scans = [replace(scan, images=z_scored(scan.images, scan.brain)) for scan in cohort]
     maps = list(probability_maps(load_checkpoint(checkpoint), (scan.images for scan in scans), batch_size=batch_size))
     assert len(maps) == len(scans) > 2
     for scan, found in zip(scans, maps, strict=True):
@@ -106,14 +107,34 @@ def test_what_cannot_predict_is_refused(trained, tmp_path, capsys):
     assert "--overwrite" in capsys.readouterr().err
 
 
+def in_folder(folder, **options):
+    """A training on the scans of a BIDS-like folder."""
+    data = {
+        "source": "files",
+        "images": str(folder),
+        "channels": tuple(f"_{sequence}" for sequence in SEQUENCES),
+        "counts": str(folder / "scans.tsv"),
+        "masks": str(folder / "derivatives" / "masks"),
+        "mask_suffix": "_label-lesion_mask",
+        "nonzero": True,
+    }
+    return tiny(data=data | options, run={"epochs": 0})
+
+
 def test_a_cohort_on_disk_can_be_learned_from(tmp_path):
-    write_cohort(tmp_path / "cohort", GadCohort(6, seed=1, shape=(8, 16, 16)))
-    config = tiny(data={"source": "folder", "path": str(tmp_path / "cohort")}, run={"epochs": 0})
+    cohort = GadCohort(6, seed=1, shape=(8, 16, 16))
+    write_cohort(tmp_path / "cohort", cohort)
+    config = in_folder(tmp_path / "cohort")
+    parts = sources_of(config)
+    for name, part in parts.items():
+        for mine, yours in zip(cohort.split(name), (part[i] for i in range(len(part))), strict=True):
+            assert (yours.name, yours.patient, yours.at_least) == (mine.name, f"sub-{mine.patient}", mine.count)
+            np.testing.assert_array_equal(yours.mask, mine.lesions)
+            np.testing.assert_allclose(yours.images, z_scored(mine.images, mine.brain), atol=1e-6)
     assert "test_accuracy" in train(config, tmp_path / "t", progress=False)
     write_cohort(tmp_path / "small", GadCohort(1, seed=1, shape=(8, 16, 16)))
-    config = tiny(data={"source": "folder", "path": str(tmp_path / "small")}, run={"epochs": 0})
-    with pytest.raises(ConfigError, match="no scan in the part"):
-        train(config, tmp_path / "u", progress=False)
+    with pytest.raises(CohortError, match="puts no picture into"):
+        train(in_folder(tmp_path / "small"), tmp_path / "u", progress=False)
 
 
 class Scanner(Cohort):
@@ -142,25 +163,27 @@ def raw_folder(tmp_path_factory):
 
 @pytest.mark.parametrize("normalize", [True, False])
 def test_images_of_a_folder_are_normalised_in_training_and_prediction_alike(raw_folder, normalize, tmp_path):
-    config = tiny(data={"source": "folder", "path": str(raw_folder), "normalize": normalize}, run={"epochs": 0})
+    config = in_folder(raw_folder, normalize=normalize)
     learned = sources_of(config)["train"][0]
     inside = learned.images[0][learned.images[0] != 0]
     assert (abs(inside.mean()) < 0.01) == (abs(inside.std() - 1) < 0.01) == normalize
     train(config, tmp_path / "t", progress=False)
     trained = load_checkpoint(tmp_path / "t" / "best.ckpt")
-    assert trained.normalize == normalize
+    assert trained.expected.intensities == ("brain" if normalize else "unit")
     assert TrainingConfig().data.normalize
-    [path, *_] = predict(tmp_path / "t" / "best.ckpt", raw_folder, tmp_path / "maps")
-    scan = read_cohort(raw_folder, normalize=normalize)[0]
-    expected = torch.sigmoid(trained.network.segment(torch.from_numpy(scan.images)[None]))[0, 0].detach().numpy()
+    maps = predict(tmp_path / "t" / "best.ckpt", raw_folder, tmp_path / "maps")
+    path = next(path for path in maps if path.name == f"{learned.name}.nii.gz")
+    images = torch.from_numpy(learned.images)[None]
+    expected = torch.sigmoid(trained.network.segment(images))[0, 0].detach().numpy()
     np.testing.assert_allclose(np.asarray(nibabel.load(path).dataobj), expected.T, atol=1e-5)
 
 
 def test_checkpoints_that_do_not_say_how_images_were_scaled_take_them_as_they_are(trained, tmp_path):
     content = torch.load(trained / "net" / "best.ckpt", weights_only=True)
-    del content["normalize"], content["expects"], content["checksum"]
+    del content["expects"], content["checksum"]
     torch.save(content, tmp_path / "old.ckpt")
-    assert not load_checkpoint(tmp_path / "old.ckpt").normalize
+    expected = load_checkpoint(tmp_path / "old.ckpt").expected
+    assert (expected.intensities, expected.resize, expected.suffixes) == ("stored", False, ())
 
 
 def train_in_two_processes(folder, text):

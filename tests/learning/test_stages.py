@@ -87,6 +87,7 @@ def test_the_weight_of_the_count_goes_by_stages():
     sections = {
         "network": {"method": "downstream", "filters": 2, "levels": 2},
         "run": {"pretrain_epochs": 2, "warmup_epochs": 3, "epochs": 4},
+        "data": {"shape": (8, 8)},
     }
     config = TrainingConfig.from_dict(sections).to_dict()
     module = CountingModule(config, in_channels=1, prevalence=0.01, steps_per_epoch=1)

@@ -21,15 +21,15 @@ from lesioncount.cli import main  # noqa: E402 - after the checks
 from lesioncount.errors import ConfigError, MapFileError  # noqa: E402
 from lesioncount.learning.batches import EpochSampler, ScanDataset, loader  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
-from lesioncount.learning.module import CountingModule  # noqa: E402
+from lesioncount.learning.module import BestVoxelF1, CountingModule  # noqa: E402
 from lesioncount.learning.prediction import load_network  # noqa: E402
 from lesioncount.learning.scans import Kept, LearningScan, Memory  # noqa: E402
 from lesioncount.learning.training import train as train_on  # noqa: E402
-from lesioncount.learning.voxel_f1 import BestVoxelF1  # noqa: E402
-from lesioncount_reproduction.sources import sources_of  # noqa: E402
+from lesioncount_reproduction.sources import data_of, sources_of  # noqa: E402
 
 TINY = """
 [data]
+source = "synthetic"
 patients = [4, 2, 2]
 shape = [8, 16, 16]
 [network]
@@ -50,7 +50,7 @@ def tiny(**sections):
 
 def train(config, out, **options):
     """Train on the data that the configuration names, those of the paper included."""
-    return train_on(config, out, **{"progress": False, "parts": sources_of(config)} | options)
+    return train_on(config, out, **{"progress": False, "data": data_of(config)} | options)
 
 
 def weights(path):
@@ -235,7 +235,7 @@ def test_a_share_of_patients_is_a_share_of_patients():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"source": "tape"}, "files, folder.* but got 'tape'"),
+        ({"source": "tape"}, "files, .*but got 'tape'"),
         ({"share": 0.0}, "share"),
         ({"patients": (3,)}, "training, validation and test"),
     ],

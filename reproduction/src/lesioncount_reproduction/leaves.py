@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError, MapFileError, reason_of
-from lesioncount.learning.cohort import Split, checked_split, count_of
+from lesioncount.learning.scans import count_of
+from lesioncount.learning.split import Split
 from lesioncount.optional import optional
+from lesioncount_reproduction.cohort import checked_split
 
 # What the values of a mask mean.
 _LEAF, _LESION = 1, 2

@@ -20,11 +20,11 @@ from lesioncount.errors import ConfigError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import to_tsv
 from lesioncount.learning.checkpoints import write_checkpoint
-from lesioncount.learning.cohort import Visit
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
-from lesioncount.learning.prediction import load_network
+from lesioncount.learning.prediction import Checkpoint, load_checkpoint
 from lesioncount.learning.training_folder import kept_config
+from lesioncount_reproduction.cohort import Visit
 from lesioncount_reproduction.sources import synthetic_cohorts
 from lesioncount_reproduction.synthetic import AgeingCohort, GadCohort
 from lesioncount_reproduction.synthetic.areas import AREAS
@@ -66,21 +66,23 @@ def write_samples(checkpoint: Path, out: Path, /) -> None:
     config = kept_config(checkpoint.parent)
     if config is None:
         raise ConfigError(f"Expected config.json of the training beside {checkpoint}, but there is none.")
-    network, _ = load_network(checkpoint)
-    files = OutputFolder(out)
+    trained = load_checkpoint(checkpoint)
+    network, files = trained.network, OutputFolder(out)
     with files.alone():
-        _write_network(files, network, config)
+        _write_network(files, trained)
         _write_maps(files, network, config)
         write_more(files, network, config)
 
 
-def _write_network(files: OutputFolder, network: CountingNetwork, config: TrainingConfig) -> None:
+def _write_network(files: OutputFolder, trained: Checkpoint) -> None:
+    network = trained.network
     with files.replacing("network.ckpt") as temporary:
         write_checkpoint(
             {
                 "network_options": network.options,
                 "network": {name: value.half() for name, value in network.state_dict().items()},
-                "shape": list(config.data.shape),
+                "shape": list(trained.shape),
+                "expects": trained.expected.to_dict(),
             },
             temporary,
         )

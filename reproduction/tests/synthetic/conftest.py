@@ -1,6 +1,6 @@
 import pytest
 
-from lesioncount.learning.cohort_files import write_cohort
+from lesioncount_reproduction.cohort_files import write_cohort
 from lesioncount_reproduction.synthetic import GadCohort
 
 SMALL = (12, 24, 20)

@@ -11,7 +11,7 @@ import pytest
 from synthetic.test_gad import digest
 
 from lesioncount.errors import CohortError
-from lesioncount.learning.cohort import count_of
+from lesioncount.learning.scans import count_of
 from lesioncount_reproduction.synthetic import AgeingCohort, GadCohort
 
 SMALL = (12, 24, 20)

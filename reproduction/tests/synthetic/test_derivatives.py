@@ -1,23 +1,17 @@
 """Areas, lesions and changes in files."""
 
-import csv
 import json
 
 import nibabel
 import numpy as np
 import pytest
+from written_cohort import rows, scans_in
 
-from lesioncount.learning.folder import read_cohort
 from lesioncount_reproduction.synthetic import AgeingCohort, GadCohort
 from lesioncount_reproduction.synthetic.areas import AREAS
 from lesioncount_reproduction.synthetic.derivatives import write_synthetic
 
 SMALL = (12, 24, 20)
-
-
-def rows(path):
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def labels(folder, derivative, patient, session, name):
@@ -101,8 +95,7 @@ def test_names_of_areas_are_beside_them(folder):
 
 
 def test_scans_are_read_as_those_of_any_cohort(ageing, folder):
-    again = read_cohort(folder)
-    for mine, yours in zip(ageing, again, strict=True):
+    for mine, yours in zip(ageing, scans_in(folder), strict=True):
         np.testing.assert_array_equal(mine.images, yours.images)
         assert (mine.name, mine.count, mine.split) == (yours.name, yours.count, yours.split)
 

@@ -11,7 +11,8 @@ import pytest
 
 import lesioncount as lc
 from lesioncount.errors import CohortError
-from lesioncount.learning.cohort import SEQUENCES, count_of
+from lesioncount.learning.scans import count_of
+from lesioncount_reproduction.cohort import SEQUENCES
 from lesioncount_reproduction.synthetic import GadCohort
 from lesioncount_reproduction.synthetic.lattice import REFERENCE_VOXEL_MM3
 from lesioncount_reproduction.synthetic.lesions import gad_lesions

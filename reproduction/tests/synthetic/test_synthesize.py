@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from written_cohort import scans_in
 
 from lesioncount.cli import main
-from lesioncount.learning.folder import read_cohort
 from lesioncount_reproduction.synthetic import AgeingCohort, GadCohort
 
 pytestmark = pytest.mark.usefixtures("installed_reproduction")
@@ -15,7 +15,7 @@ OPTIONS = ["--patients", "3", "--seed", "8", "--shape", "12", "24", "20"]
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_command_makes_the_cohort_that_python_makes(tmp_path, capsys, jobs):
     assert main(["synthesize", "-o", str(tmp_path / "cohort"), *OPTIONS, "--jobs", jobs]) == 0
-    mine, yours = GadCohort(3, seed=8, shape=(12, 24, 20)), read_cohort(tmp_path / "cohort")
+    mine, yours = GadCohort(3, seed=8, shape=(12, 24, 20)), list(scans_in(tmp_path / "cohort"))
     assert len(mine) == len(yours)
     for first, second in zip(mine, yours, strict=True):
         np.testing.assert_array_equal(first.images, second.images)
@@ -45,7 +45,7 @@ def test_lesions_age_where_that_is_asked_for(tmp_path, capsys):
     ageing = ["--ageing", "--sessions", "3", "--misregistration", "1.5"]
     assert main(["synthesize", "-o", str(tmp_path / "cohort"), *OPTIONS, *ageing]) == 0
     mine = AgeingCohort(3, seed=8, shape=(12, 24, 20), n_sessions=3, misregistration_mm=1.5)
-    for first, second in zip(mine, read_cohort(tmp_path / "cohort"), strict=True):
+    for first, second in zip(mine, scans_in(tmp_path / "cohort"), strict=True):
         np.testing.assert_array_equal(first.images, second.images)
     shown = capsys.readouterr()
     assert "9 scans of 3 patients" in shown.out

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="IMAGES",
         help="pictures or scans like those of the training: folders, files, patterns, or lists (.txt, a path in each "
-        "line); or a BIDS-like folder with a scans.tsv, laid out as by synthesize",
+        "line). Where each channel is a file of its own, names end as in the training",
     )
     parser.add_argument("-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the maps")
     members = parser.add_mutually_exclusive_group()

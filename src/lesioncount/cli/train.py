@@ -44,27 +44,28 @@ def run(options: argparse.Namespace) -> int:
         config = replace(config, run=replace(config.run, seed=options.seed))
     for module in ("torch", "lightning", "monai"):
         optional(module, "train", "Training")
-    from lesioncount.learning.own_data import read_own_data
+    from lesioncount.learning.own_data import OwnData
+    from lesioncount.learning.sources import data_of
     from lesioncount.learning.training import train
 
-    own = read_own_data(config.data) if config.data.source == "files" else None
-    if own is not None and not options.quiet:
-        print(own)
-        if own.advice:
-            print(f"note: {own.advice}")
+    data = data_of(config)
+    if isinstance(data, OwnData) and not options.quiet:
+        print(data)
+        if data.advice:
+            print(f"note: {data.advice}")
     scores = train(
         config,
         options.output,
         resume=options.resume,
         overwrite=options.overwrite,
         progress=not options.quiet,
-        own=own,
+        data=data,
     )
     if not options.quiet:
         for name, value in sorted(scores.items()):
             print(f"{name:<20} {value:.4f}")
         print(f"Written: {options.output}")
-        if own is not None:
+        if isinstance(data, OwnData):
             out = options.output
             print(f"Next: lesioncount predict {out / 'best.ckpt'} {out / 'test.txt'} -o maps/")
     return 0

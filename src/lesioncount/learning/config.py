@@ -81,7 +81,7 @@ class TrainingConfig:
 
 
 def _of_own_files(base: dict[str, dict[str, Any]], content: dict[str, Any]) -> None:
-    """Leave to the pictures what a preset says of synthetic scans: their size, and their largest count."""
+    """Leave to the pictures what a preset says of other data: their size, and their largest count."""
     if "shape" in content["data"]:
         raise ConfigError(
             "Expected no shape in [data] beside images: pictures have a size of their own. To bring them to another, "

@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lesioncount.errors import ConfigError
-from lesioncount.learning.methods import METHODS, READOUTS
 from lesioncount.learning.plausible import (
+    METHODS,
     MOST_COUNTS,
     MOST_FILTERS,
     MOST_VOXELS,
+    READOUTS,
     STEEPEST,
     are_sizes,
     check_number,
@@ -70,7 +71,6 @@ def _data(data: DataConfig) -> Iterator[_Check]:
         for key in ("images", "masks", "counts"):
             yield key, not getattr(data, key), f'left out with source = "{data.source}"', ""
         return
-    yield "images", bool(data.images), "the folder of the pictures", '"pictures"'
     yield "channels", _are_texts(data.channels), "endings of names, one for each channel", '["_T1w", "_FLAIR"]'
     fits = data.resize == () or (len(data.resize) in (2, 3) and are_sizes(data.resize))
     fits = fits and math.prod(data.resize) <= MOST_VOXELS

@@ -14,10 +14,9 @@ class DataConfig:
     Attributes
     ----------
     source : str
-        "synthetic", made on the fly; "files", pictures or scans of one's own, which is meant where ``images`` is given;
-        "folder", a BIDS-like folder of five sequences; "leaf", the photographs of leaves.
+        "files", pictures or scans of one's own; or what a package offers by the entry points ``lesioncount.sources``.
     path : str
-        Folder of the scans or the photographs.
+        Folder of the files of such a package's source, if it has any.
     images : str
         Folder of pictures or scans of one's own, with everything below it, or a glob pattern.
     channels : tuple of str
@@ -43,14 +42,15 @@ class DataConfig:
     parts : tuple of float
         Shares of the patients for training, validation and test, where the table does not say.
     normalize : bool
-        Whether images get mean 0 and variance 1, each channel by itself, in training and in prediction: inside the
-        brain where they are those of a BIDS-like folder. Synthetic images have them already.
+        Whether images get mean 0 and variance 1, each channel by itself, in training and in prediction.
+    nonzero : bool
+        Whether that is so only where some channel is not 0, and the rest stays 0: for scans without a skull.
     patients : tuple of int
-        Number of synthetic patients in the training, validation and test parts.
+        Number of patients in the training, validation and test parts, where the source makes its scans.
     shape : tuple of int
-        Number of voxels of synthetic scans, or of pixels of photographs, along each axis.
+        Number of voxels along each axis, where the source can choose it. Pictures of one's own have a size.
     seed : int
-        Seed of the synthetic cohort, and of the folds.
+        Seed of what the source makes, of the parts, and of the folds.
     share : float
         Share of the training patients that are used: 0.1 is the paper's low-data experiment.
     mask_share : float
@@ -60,7 +60,7 @@ class DataConfig:
         of which number ``fold`` is the test part. With 0 folds, the parts stay as they are.
     """
 
-    source: str = "synthetic"
+    source: str = "files"
     path: str = ""
     images: str = ""
     channels: tuple[str, ...] = ()
@@ -75,8 +75,9 @@ class DataConfig:
     patient: str = ""
     parts: tuple[float, ...] = (0.6, 0.2, 0.2)
     normalize: bool = True
-    patients: tuple[int, ...] = (200, 60, 150)
-    shape: tuple[int, ...] = (24, 48, 40)
+    nonzero: bool = False
+    patients: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
     seed: int = 1
     share: float = 1.0
     mask_share: float = 1.0

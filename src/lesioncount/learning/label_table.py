@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount.errors import CohortError, MapFileError, reason_of
-from lesioncount.learning.cohort import SPLITS
+from lesioncount.cohort.tables import is_unknown, read_cells
+from lesioncount.errors import CohortError
 from lesioncount.learning.pictures import picture_ending
 from lesioncount.learning.scans import MANY
-
-_UNKNOWN = ("", "n/a", "na", "nan", "none")
+from lesioncount.learning.split import SPLITS
 
 # Columns that have one name only.
 _AT_LEAST, _AT_MOST, _SPLIT, _PATIENT = "at_least", "at_most", "split", "patient"
@@ -66,7 +64,7 @@ class LabelTable:
         self._count_column = count_column
         self._rows: dict[str, Mapping[str, str]] = {}
         for row in rows:
-            name = _without_ending(row[scan_column])
+            name = _without_ending(_cell(row, scan_column))
             if name in self._rows:
                 raise CohortError(f"{path}: {name!r} has more than one row.")
             self._rows[name] = row
@@ -99,14 +97,14 @@ class LabelTable:
     def _label(self, name: str, row: Mapping[str, str]) -> Label:
         count = self._number(name, row, self._count_column)
         low, high = self._number(name, row, _AT_LEAST), self._number(name, row, _AT_MOST)
-        split = row.get(_SPLIT, "").strip()
-        if split.lower() in _UNKNOWN:
+        split = _cell(row, _SPLIT)
+        if is_unknown(split):
             split = ""
         elif split not in SPLITS:
             raise CohortError(
                 f"{self.path}: expected {', '.join(SPLITS)} or n/a as split of {name}, but got {_short(split)}."
             )
-        patient = row.get(_PATIENT, "").strip()
+        patient = _cell(row, _PATIENT)
         if count is not None:
             if not (low or 0) <= count <= (MANY if high is None else high):
                 raise CohortError(f"{self.path}: count, at_least and at_most of {name} contradict each other.")
@@ -118,8 +116,8 @@ class LabelTable:
         return Label(low or 0, MANY if high is None else high, patient, split)
 
     def _number(self, name: str, row: Mapping[str, str], column: str) -> int | None:
-        text = row.get(column, "").strip()
-        if text.lower() in _UNKNOWN:
+        text = _cell(row, column)
+        if is_unknown(text):
             return None
         try:
             number = float(text)
@@ -134,28 +132,23 @@ class LabelTable:
 
 
 def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            stream.seek(0)
-            delimiter = "\t" if "\t" in first else ";" if ";" in first else ","
-            reader = csv.DictReader(stream, delimiter=delimiter, restval="")
-            reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {path} cannot be read: {reason_of(error)}.") from None
-    columns = list(reader.fieldnames or ())
+    columns, rows = read_cells(path)
     twice = [name for name in columns if name and columns.count(name) > 1]
     if twice:
         raise CohortError(f"{path} has more than one column {twice[0]!r}. Rename or remove all but one.")
     for row in rows:
         if None in row:
             raise CohortError(f"{path}: a row has more cells than the header: {_short(str(list(row.values())))}.")
-    return columns, [row for row in rows if any(cell.strip() for cell in row.values())]
+    return columns, rows
+
+
+def _cell(row: Mapping[str, str], column: str) -> str:
+    """What is in a cell; nothing, if the row is too short for it."""
+    return (row.get(column) or "").strip()
 
 
 def _without_ending(cell: str) -> str:
-    name = cell.strip().replace("\\", "/").removeprefix("./")
+    name = cell.replace("\\", "/").removeprefix("./")
     return name[: len(name) - len(picture_ending(Path(name)) or "")]
 
 

@@ -12,17 +12,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from lesioncount.integrations.summed_metric import SummedMetric
 from lesioncount.integrations.torchmetrics import CountAccuracy, CountF1, CountNLL, CountRPS, VoxelCalibrationError
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.expected import Expected
 from lesioncount.learning.networks import MapHead, counting_network
 from lesioncount.learning.networks.layers import LAYOUTS
-from lesioncount.learning.voxel_f1 import BestVoxelF1
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch import CountLoss, CountWeight
 
 # The count weight grows over this many epochs in the paper, and is stretched to as many as there are here.
 _PAPER_EPOCHS = 100
+
+# Of the histograms that the voxel-wise F1 is computed from.
+_BINS = 1000
 
 
 class CountingModule(lightning.LightningModule):
@@ -96,7 +99,6 @@ class CountingModule(lightning.LightningModule):
         checkpoint["network_options"] = self.network.options
         checkpoint["network"] = self.network.state_dict()
         checkpoint["shape"] = list(self.config.data.shape)
-        checkpoint["normalize"] = self.config.data.normalize
         checkpoint["expects"] = Expected.of(self.config.data, self.network.options["in_channels"]).to_dict()
 
     def count_weight(self, epoch: int) -> float:
@@ -234,3 +236,30 @@ class CountingModule(lightning.LightningModule):
 def cosine(begin: int, end: int) -> Callable[[int], float]:
     """The factor of a learning rate at a step: 1 up to where a part of the network begins to learn, then down to 0."""
     return lambda step: 0.5 * (1 + math.cos(math.pi * min(max(step - begin, 0) / max(end - begin, 1), 1)))
+
+
+class BestVoxelF1(SummedMetric):
+    """F1 of lesion voxels, the maximum over thresholds: the authors of the paper select epochs by it.
+
+    States are histograms of probabilities.
+    """
+
+    higher_is_better = True
+    lesion: Tensor
+    other: Tensor
+
+    def _sums(self) -> dict[str, tuple[int, ...]]:
+        return {"lesion": (_BINS,), "other": (_BINS,)}
+
+    def update(self, logits: Tensor, masks: Tensor) -> None:
+        """Add a batch: logits, and masks of the same shape."""
+        bins = (torch.sigmoid(logits.detach().float()) * _BINS).long().clamp(max=_BINS - 1).flatten()
+        inside = masks.detach().flatten() > 0
+        self._add(*(torch.bincount(bins[where], minlength=_BINS) for where in (inside, ~inside)))
+
+    def compute(self) -> Tensor:
+        """The highest F1; 0 where there is no lesion voxel."""
+        hits = self.lesion.flip(0).cumsum(0)
+        claimed = hits + self.other.flip(0).cumsum(0)
+        f1 = 2 * hits / (claimed + self.lesion.sum()).clamp(min=1)
+        return f1.max().float()

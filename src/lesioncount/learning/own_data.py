@@ -11,15 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from lesioncount.errors import CohortError, ConfigError
-from lesioncount.learning.cohort import SPLITS
 from lesioncount.learning.config import DataConfig, TrainingConfig
 from lesioncount.learning.label_table import Label, LabelTable
 from lesioncount.learning.own_scans import OwnScan, OwnScans, lesions_of
 from lesioncount.learning.picture_files import PictureFiles, find_pictures
-from lesioncount.learning.pictures import PictureSize, picture_size
+from lesioncount.learning.pictures import Picture, open_picture
 from lesioncount.learning.plausible import MOST_COUNTS, MOST_VOXELS
-from lesioncount.learning.scans import MANY, ScanSource
-from lesioncount.learning.split import split_by_patient
+from lesioncount.learning.scans import MANY, ScanSource, TrainingData
+from lesioncount.learning.split import SPLITS, split_by_patient
 
 # Above this, an epoch of a few dozen pictures takes minutes on two cores.
 _MANY_VOXELS = 1 << 20
@@ -29,25 +28,25 @@ _BIDS = r"sub-[A-Za-z0-9]+"
 
 
 @dataclass(frozen=True, eq=False)
-class OwnData:
+class OwnData(TrainingData):
     """All pictures that a configuration names, their heads, masks and counts looked through.
 
     Attributes
     ----------
     data : DataConfig
     scans : tuple of OwnScan
-    sizes : tuple of PictureSize
-        Of each picture.
+    pictures : tuple of Picture
+        One for each of them.
     """
 
     data: DataConfig
     scans: tuple[OwnScan, ...]
-    sizes: tuple[PictureSize, ...]
+    pictures: tuple[Picture, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The size that all pictures are brought to: the one asked for, or else the largest along each axis."""
-        return self.data.resize or tuple(max(of) for of in zip(*(size.shape for size in self.sizes), strict=True))
+        return self.data.resize or tuple(max(of) for of in zip(*(one.shape for one in self.pictures), strict=True))
 
     @property
     def has_masks(self) -> bool:
@@ -91,9 +90,9 @@ class OwnData:
         n, n_patients = len(self.scans), len({scan.patient for scan in self.scans})
         n_masks = sum(scan.mask is not None for scan in self.scans)
         known = "masks" if n_masks == n else f"masks of {n_masks}" if n_masks else "counts alone"
-        same = len({size.shape for size in self.sizes}) == 1
+        first, same = self.pictures[0], len({one.shape for one in self.pictures}) == 1
         wide = " × ".join(map(str, self.shape))
-        size = f"{self.sizes[0]}" if same else f"{self.sizes[0].n_channels} channels of up to {wide}"
+        size = f"{first}" if same else f"{first.n_channels} channels of up to {wide}"
         brought = f", brought to {wide}" if self.data.resize else "" if same else ", padded to that size"
         parts = ", ".join(f"{len(scans)} {part}" for part, scans in self.parts().items())
         of = "" if n == n_patients else f" of {n_patients} patients"
@@ -123,27 +122,26 @@ def read_own_data(data: DataConfig, /) -> OwnData:
     data : DataConfig
         With ``images``, and with ``masks``, ``counts`` or both.
     """
+    if not data.images:
+        raise ConfigError(
+            'Expected images in [data], to learn from. Write, for example: images = "pictures", the folder of your '
+            "pictures or scans; or begin with a preset, which names other data."
+        )
     if not (data.masks or data.counts):
         raise ConfigError(
             'Expected masks or counts in [data], to learn from. Write, for example: counts = "counts.csv", a table '
             'with the columns scan and count, or masks = "masks", a folder of masks with the names of the pictures.'
         )
     masks = _masks(data)
-    pictures = find_pictures([data.images], channels=data.channels, leave_out=[Path(data.masks)] if data.masks else [])
-    sizes = tuple(size_of(files) for files in pictures)
-    _check_alike(data, pictures, sizes)
+    found = find_pictures([data.images], channels=data.channels, leave_out=[Path(data.masks)] if data.masks else [])
+    pictures = tuple(open_picture(files.paths) for files in found)
+    _check_alike(data, pictures)
     table = None
     if data.counts:
         table = LabelTable(Path(data.counts), scan_column=data.scan_column, count_column=data.count_column)
-        table.check_own_rows([files.name for files in pictures])
-    scans = tuple(_scan(data, files, size, masks, table) for files, size in zip(pictures, sizes, strict=True))
-    return OwnData(data, scans, sizes)
-
-
-def size_of(files: PictureFiles) -> PictureSize:
-    """Size and number of channels of a picture, all its files together."""
-    sizes = [picture_size(path) for path in files.paths]
-    return PictureSize(sum(size.n_channels for size in sizes), sizes[0].shape)
+        table.check_own_rows([files.name for files in found])
+    scans = tuple(_scan(data, files, one, masks, table) for files, one in zip(found, pictures, strict=True))
+    return OwnData(data, scans, pictures)
 
 
 def _masks(data: DataConfig) -> dict[str, Path]:
@@ -155,20 +153,20 @@ def _masks(data: DataConfig) -> dict[str, Path]:
     }
 
 
-def _check_alike(data: DataConfig, pictures: Sequence[PictureFiles], sizes: Sequence[PictureSize]) -> None:
-    first = sizes[0]
-    for files, size in zip(pictures, sizes, strict=True):
-        if size.n_channels != first.n_channels or len(size.shape) != len(first.shape):
+def _check_alike(data: DataConfig, pictures: Sequence[Picture]) -> None:
+    first = pictures[0]
+    for one in pictures:
+        if one.n_channels != first.n_channels or len(one.shape) != len(first.shape):
             raise CohortError(
-                f"Expected pictures with the same number of channels and axes, but {files.paths[0]} has {size}, and "
-                f"{pictures[0].paths[0]} has {first}."
+                f"Expected pictures with the same number of channels and axes, but {one.grid.path} has {one}, and "
+                f"{first.grid.path} has {first}."
             )
     if data.resize and len(data.resize) != len(first.shape):
         raise ConfigError(
             f"Expected resize in [data] to have {len(first.shape)} numbers, as pictures have axes, but got "
             f"{list(data.resize)}. Write, for example: resize = {[128] * len(first.shape)}"
         )
-    largest = np.max([size.shape for size in sizes], axis=0)
+    largest = np.max([one.shape for one in pictures], axis=0)
     if not data.resize and int(np.prod(largest, dtype=object)) * first.n_channels > MOST_VOXELS:
         raise ConfigError(
             f"Pictures of different sizes are padded to {' × '.join(map(str, largest))}, which is too large. Bring "
@@ -177,13 +175,13 @@ def _check_alike(data: DataConfig, pictures: Sequence[PictureFiles], sizes: Sequ
 
 
 def _scan(
-    data: DataConfig, files: PictureFiles, size: PictureSize, masks: dict[str, Path], table: LabelTable | None
+    data: DataConfig, files: PictureFiles, picture: Picture, masks: dict[str, Path], table: LabelTable | None
 ) -> OwnScan:
     label = (table.label_of(files.name) if table else None) or Label()
     mask = masks.get(files.name) or masks.get(files.name.rpartition("/")[2])
     low, high = label.at_least, label.at_most
     if mask is not None:
-        count = lesions_of(mask, data, size.shape)[1]
+        count = lesions_of(mask, data, picture)[1]
         low, high = _agreed(files.name, label, count) if low is not None else (count, count)
     if low is None or high is None:
         where = " and ".join(filter(None, (data.masks, data.counts)))

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError
-from lesioncount.learning.cohort import count_of
 from lesioncount.learning.config_sections import DataConfig
-from lesioncount.learning.intensities import intensities_of, prepared
+from lesioncount.learning.expected import intensities_of, prepared
 from lesioncount.learning.picture_files import PictureFiles
-from lesioncount.learning.pictures import read_picture, resized
-from lesioncount.learning.scans import LearningScan
+from lesioncount.learning.pictures import Picture, check_lies_on, open_picture, resized
+from lesioncount.learning.scans import LearningScan, count_of
 
 # A mask may have no other values than 0 and one more: this many are named in a message.
 _NAMED = 6
@@ -65,13 +63,11 @@ class OwnScans:
 
     def __getitem__(self, index: int) -> LearningScan:
         scan = self.scans[index]
-        how = intensities_of("files", normalize=self._data.normalize)
-        images = read_channels(scan.files, how)
-        mask = None
+        picture, mask = open_picture(scan.files.paths), None
         if scan.mask is not None:
-            lesions = lesions_of(scan.mask, self._data, images.shape[1:])[0]
+            lesions = lesions_of(scan.mask, self._data, picture)[0]
             mask = self._fitted(lesions[None].astype(np.float32), smooth=False)[0].astype(np.uint8)
-        fitted = self._fitted(images, smooth=True)
+        fitted = self._fitted(prepared(picture, intensities_of(self._data)), smooth=True)
         return LearningScan(scan.files.name, scan.patient, fitted, mask, scan.at_least, scan.at_most)
 
     def _fitted(self, images: NDArray[np.float32], *, smooth: bool) -> NDArray[np.float32]:
@@ -81,28 +77,14 @@ class OwnScans:
         return np.pad(images, [(0, 0), *missing])
 
 
-def read_channels(files: PictureFiles, intensities: str) -> NDArray[np.float32]:
-    """All channels of a picture, as a network is given them."""
-    channels = [read_picture(path).values for path in files.paths]
-    for path, values in zip(files.paths, channels, strict=True):
-        if values.shape[1:] != channels[0].shape[1:]:
-            raise CohortError(
-                f"{files.name}: its channels must lie pixel on pixel, but {path} has {values.shape[1:]} and "
-                f"{files.paths[0]} has {channels[0].shape[1:]}."
-            )
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise CohortError(f"{path} has values that are not finite.")
-    return np.concatenate([prepared(values, intensities) for values in channels])
-
-
-def lesions_of(path: Path, data: DataConfig, shape: tuple[int, ...]) -> tuple[NDArray[np.bool_], int]:
-    """Where the lesions of a mask are, and how many there are."""
-    values: NDArray[Any] = read_picture(path, labels=True).values
+def lesions_of(path: Path, data: DataConfig, picture: Picture) -> tuple[NDArray[np.bool_], int]:
+    """Where the lesions of the mask of a picture are, and how many there are."""
+    opened = open_picture([path], labels=True)
+    check_lies_on(picture.grid, opened.grid, "the mask")
+    [values] = opened.read()
     if len(values) > 1 and not (values == values[0]).all():
         raise CohortError(f"Expected a mask of one channel, but {path} has {len(values)} that differ.")
     mask = np.nan_to_num(values[0], nan=0)  # NaN is outside
-    if mask.shape != shape:
-        raise CohortError(f"Expected a mask of {shape}, the size of its picture, but {path} has {mask.shape}.")
     found = np.unique(mask)
     if data.instances:
         return mask != 0, int((found != 0).sum())

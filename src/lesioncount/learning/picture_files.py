@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lesioncount.cohort.whose import DATATYPES, BidsName
 from lesioncount.errors import CohortError, MapFileError, reason_of
 from lesioncount.learning.pictures import ENDINGS, picture_ending
 from lesioncount.learning.plausible import text_of
@@ -23,7 +24,8 @@ class PictureFiles:
     Attributes
     ----------
     name : str
-        Its path below the folder that was given, without its ending, such as ``day1/dish3``.
+        Its path below the folder that was given, without its ending, such as ``day1/dish3``. In a BIDS tree, folders
+        that the name of the file repeats are left out.
     paths : tuple of Path
         One file, or one for each channel.
     """
@@ -50,8 +52,7 @@ def find_pictures(
     found: dict[str, PictureFiles] = {}
     for given in inputs:
         for root, path in _meant_by(given, leave_out):
-            stem = _stem(path)
-            if channels and path.is_file() and not stem.endswith(channels[0]):
+            if channels and path.is_file() and _channel(_stem(path), channels) != channels[0]:
                 if path == Path(given):
                     raise MapFileError(f"{path}: expected a file whose name ends in {channels[0]}, the first channel.")
                 continue
@@ -75,7 +76,7 @@ def find_pictures(
 def _picture(root: Path, path: Path, channels: Sequence[str]) -> PictureFiles:
     stem = _stem(path)
     plain = stem[: len(stem) - len(channels[0])] if channels else stem
-    folder = Path(os.path.relpath(path.parent, root))
+    folder = _without_repeated(Path(os.path.relpath(path.parent, root)), stem)
     name = (folder / (plain.rstrip("_-. ") or stem)).as_posix() if channels else (folder / stem).as_posix()
     if not channels:
         return PictureFiles(name, (path,))
@@ -85,6 +86,18 @@ def _picture(root: Path, path: Path, channels: Sequence[str]) -> PictureFiles:
     if missing:
         raise CohortError(f"{path}: expected a file for each channel beside it, but there is no {', '.join(missing)}.")
     return PictureFiles(name, paths)
+
+
+def _channel(stem: str, channels: Sequence[str]) -> str | None:
+    """Which channel a file is: ``_ce-gadolinium_T1w`` also ends in ``_T1w``, and the longest ending counts."""
+    return max((channel for channel in channels if stem.endswith(channel)), key=len, default=None)
+
+
+def _without_repeated(folder: Path, stem: str) -> Path:
+    """The folder of a file, without ``sub-01/ses-01/anat`` where its name begins with ``sub-01_ses-01``."""
+    repeated = (*BidsName.of(stem).folders, folder.name)
+    is_bids = len(repeated) > 1 and folder.name in DATATYPES and folder.parts[-len(repeated) :] == repeated
+    return Path(*folder.parts[: -len(repeated)]) if is_bids else folder
 
 
 def _stem(path: Path) -> str:

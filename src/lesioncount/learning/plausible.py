@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from lesioncount.errors import ConfigError
+
+# The four methods of the paper: what the count is computed from.
+Method = Literal["map", "bottleneck", "multihead", "downstream"]
+METHODS: tuple[str, ...] = get_args(Method)
+
+# What a counting head takes of what is left of the image: the mean, as in the paper, or the largest value.
+Readout = Literal["mean", "max"]
+READOUTS: tuple[str, ...] = get_args(Readout)
 
 # Filters of a UNet's lowest level: a convolution between two such levels has 2 GB of weights. The paper has 256.
 MOST_FILTERS = 4096

@@ -20,7 +20,7 @@ from torch import Tensor
 from lesioncount.errors import ConfigError, MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint
-from lesioncount.learning.expected import Expected
+from lesioncount.learning.expected import Expected, prepared
 from lesioncount.learning.images_to_predict import ImageToPredict, images_to_predict, write_map
 from lesioncount.learning.networks import CountingNetwork, counting_network
 from lesioncount.learning.pictures import resized
@@ -46,18 +46,12 @@ class Checkpoint:
     shape : tuple of int
         Shape of the images it was trained on.
     expected : Expected
-        What images must be like, and what is done to their values. Version 0.1 did not store this, and used the images
-        of a folder as they were.
+        What images must be like, and what is done to their values.
     """
 
     network: CountingNetwork
     shape: tuple[int, ...]
     expected: Expected
-
-    @property
-    def normalize(self) -> bool:
-        """Whether images get mean 0 and variance 1."""
-        return self.expected.intensities in ("brain", "whole")
 
 
 def load_checkpoint(checkpoint: Path) -> Checkpoint:
@@ -120,8 +114,8 @@ def predict(
     checkpoint : Path
         ``best.ckpt`` or ``last.ckpt`` of a training.
     images : path or sequence of path
-        Folders, files, glob patterns, or lists: text files with a path in each line. Of a network for the five
-        sequences of a BIDS-like folder, that folder. Their values are treated as those of the training were.
+        Folders, files, glob patterns, or lists: text files with a path in each line. Where each channel is a file of
+        its own, their names end as in the training. Values are treated as those of the training were.
     out : Path
         Folder for the maps. Each member of an ensemble gets a folder of its own in it.
     mc_dropout : int, default 0
@@ -195,13 +189,12 @@ def _write_all(
     files.check(name for of_scan in names for name in of_scan)
     with ExitStack() as until_done:
         for of_scan, scan in zip(names, scans, strict=True):
-            image = scan.read()
-            given = resized(image.channels, trained.shape, smooth=True) if trained.expected.resize else image.channels
+            image = prepared(scan.picture, trained.expected.intensities)
+            given = resized(image, trained.shape, smooth=True) if trained.expected.resize else image
             for name, member in zip(of_scan, members.values(), strict=True):
                 found = member(torch.from_numpy(given)[None])
-                size = image.channels.shape[1:]
                 temporary = until_done.enter_context(files.replacing(name))
-                write_map(temporary, resized(found[None], size, smooth=True)[0], image)
+                write_map(temporary, resized(found[None], scan.picture.shape, smooth=True)[0], scan.picture.grid)
     return [name for of_scan in names for name in of_scan]
 
 

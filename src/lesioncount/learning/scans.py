@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lesioncount.baselines import connected_component_count
+
+if TYPE_CHECKING:
+    from lesioncount.learning.config import TrainingConfig
 
 # Stands for "any number": no cohort has a scan with more lesions.
 MANY = 1 << 30
@@ -43,6 +50,32 @@ class ScanSource(Protocol):
 
     def __getitem__(self, index: int) -> LearningScan:
         """One of them."""
+
+
+class TrainingData(ABC):
+    """The data that a configuration names: pictures of one's own, or what another package offers.
+
+    Such a package has an entry point in the group ``lesioncount.sources``: something that makes this of a `DataConfig`.
+
+    Attributes
+    ----------
+    alike : int
+        Counts from here on are taken to be similar when folds are made.
+    """
+
+    alike: int = 4
+
+    @abstractmethod
+    def sources(self) -> Mapping[str, ScanSource]:
+        """The scans of the training, validation and test parts, made or read when they are asked for."""
+
+    def completed(self, config: TrainingConfig) -> TrainingConfig:
+        """The configuration with what it leaves to the data."""
+        return config
+
+    def lists(self, parts: Mapping[str, ScanSource]) -> dict[str, list[Path]]:  # noqa: ARG002 - for those with files
+        """The files of the scans of each part, if they have any that `lesioncount predict` takes."""
+        return {}
 
 
 @dataclass
@@ -109,3 +142,8 @@ class Part:
         if row not in self._without:
             return scan
         return LearningScan(scan.name, scan.patient, scan.images, None, scan.at_least, scan.at_most)
+
+
+def count_of(mask: NDArray[np.bool_]) -> int:
+    """The number of lesions in a mask: its 18-connected components, as in the paper."""
+    return connected_component_count(mask) if mask.any() else 0

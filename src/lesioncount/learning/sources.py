@@ -1,22 +1,34 @@
-"""A configuration → the scans of its training, validation and test parts."""
+"""A configuration → the data that it names, and the scans of its training, validation and test parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
-from pathlib import Path
 
 import numpy as np
 
-from lesioncount.errors import CohortError, ConfigError
-from lesioncount.learning.cohort import SPLITS, Cohort, count_of
+from lesioncount.errors import ConfigError
 from lesioncount.learning.config import DataConfig, TrainingConfig
-from lesioncount.learning.folder import read_cohort
 from lesioncount.learning.own_data import read_own_data
-from lesioncount.learning.scans import MANY, Kept, LearningScan, Memory, Part, ScanSource
+from lesioncount.learning.scans import Kept, Memory, Part, ScanSource, TrainingData
+from lesioncount.learning.split import crossed
 
-# Counts from here on are treated alike when folds are made; nuclei, of which there are hundreds, are all told apart.
-_ALIKE = 4
+_OWN = "files"
+
+
+def data_of(config: TrainingConfig, /) -> TrainingData:
+    """The data of a configuration: files, or those of a source that an installed package offers."""
+    source = config.data.source
+    if source == _OWN:
+        return read_own_data(config.data)
+    offered = entry_points(group="lesioncount.sources")
+    if source not in offered.names:
+        raise ConfigError(
+            f"Expected source in [data] to be one of {', '.join([_OWN, *sorted(offered.names)])}, but got {source!r}. "
+            'For pictures of your own, write: images = "pictures". The data of the paper come with the package '
+            "lesioncount-reproduction; in a clone of the repository: pip install ./reproduction"
+        )
+    data: TrainingData = offered[source].load()(config.data)
+    return data
 
 
 def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = None, /) -> dict[str, ScanSource]:
@@ -28,115 +40,15 @@ def sources_of(config: TrainingConfig, whole: dict[str, ScanSource] | None = Non
     whole : dict, optional
         All scans of this data, as `whole_parts` returns them, if they have been read before.
     """
-    if whole is None:
-        whole = whole_parts(config, _maker(config.data.source)(config.data))
+    whole = whole_parts(config, data_of(config)) if whole is None else whole
     return whole | {"train": _reduced(whole["train"], config.data, config.run.seed)}
 
 
-def _maker(source: str) -> Callable[[DataConfig], Mapping[str, ScanSource]]:
-    """What makes the parts of a source: ours, or one that another package offers under ``lesioncount.sources``."""
-    ours = {"files": _files, "folder": _folder}
-    if source in ours:
-        return ours[source]
-    others = entry_points(group="lesioncount.sources")
-    if source not in others.names:
-        raise ConfigError(
-            f"Expected source in [data] to be one of {', '.join([*ours, *sorted(others.names)])}, but got {source!r}. "
-            'For pictures of your own, write: images = "pictures". The data of the paper come with the package '
-            "lesioncount-reproduction; in a clone of the repository: pip install ./reproduction"
-        )
-    maker: Callable[[DataConfig], Mapping[str, ScanSource]] = others[source].load()
-    return maker
-
-
-def whole_parts(config: TrainingConfig, parts: Mapping[str, ScanSource]) -> dict[str, ScanSource]:
+def whole_parts(config: TrainingConfig, data: TrainingData) -> dict[str, ScanSource]:
     """All scans of each part, in the folds that the configuration asks for, and kept in memory as far as it allows."""
     memory = Memory.of_gb(config.run.keep_gb)
-    kept: dict[str, ScanSource] = {name: Kept(scans, memory) for name, scans in parts.items()}
-    return crossed(kept, config.data) if config.data.folds else kept
-
-
-def crossed(parts: dict[str, ScanSource], data: DataConfig) -> dict[str, ScanSource]:
-    """All scans of a cohort, divided anew: each patient is tested in one fold, and all folds have similar counts.
-
-    There are twice as many pieces as folds. Two of them are for testing and the next one for validation.
-    """
-    every = _Joined(list(parts.values()))
-    rows: dict[str, list[int]] = {}
-    most: dict[str, int] = {}
-    for row in range(len(every)):
-        scan = every[row]
-        # Synthetic patients are numbered within each part: the same number in another part is another patient.
-        patient = f"{every.part_of(row)} {scan.patient}" if data.source == "synthetic" else scan.patient
-        rows.setdefault(patient, []).append(row)
-        most[patient] = max(most.get(patient, 0), min(scan.at_least, MANY if data.source == "nuclei" else _ALIKE))
-    shuffled = np.random.default_rng([data.seed, data.folds]).permutation(sorted(rows)).tolist()
-    pieces: list[list[int]] = [[] for _ in range(2 * data.folds)]
-    for place, patient in enumerate(sorted(shuffled, key=most.__getitem__)):
-        pieces[place % len(pieces)] += rows[patient]
-    test, val = (2 * data.fold, 2 * data.fold + 1), (2 * data.fold + 2) % len(pieces)
-    chosen = {
-        "train": [i for i in range(len(pieces)) if i not in (*test, val)],
-        "val": [val],
-        "test": list(test),
-    }
-    return {part: Part(every, sorted(row for i in of for row in pieces[i])) for part, of in chosen.items()}
-
-
-class _Joined:
-    """Several series of scans, one after another."""
-
-    def __init__(self, parts: Sequence[ScanSource]) -> None:
-        self._parts = list(parts)
-        self._places = [(number, i) for number, part in enumerate(parts) for i in range(len(part))]
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, index: int) -> LearningScan:
-        part, place = self._places[index]
-        return self._parts[part][place]
-
-    def part_of(self, index: int) -> int:
-        """Which of the series a scan comes from."""
-        return self._places[index][0]
-
-
-class CohortScans:
-    """The scans of a cohort, in the form that a network learns from."""
-
-    def __init__(self, cohort: Cohort) -> None:
-        self._cohort = cohort
-
-    def __len__(self) -> int:
-        return len(self._cohort)
-
-    def __getitem__(self, index: int) -> LearningScan:
-        scan = self._cohort[index]
-        count = scan.count
-        if count is None and scan.lesions is not None:
-            count = count_of(scan.lesions)
-        low = count if count is not None else scan.at_least
-        high = count if count is not None else scan.at_most
-        if scan.lesions is None and low is None and high is None:
-            raise CohortError(f"{scan.name} has neither a mask nor a count: there is nothing to learn from it.")
-        return LearningScan(
-            scan.name,
-            scan.patient,
-            scan.images,
-            None if scan.lesions is None else scan.lesions.astype(np.uint8),
-            0 if low is None else low,
-            MANY if high is None else high,
-        )
-
-
-def _folder(data: DataConfig) -> dict[str, ScanSource]:
-    cohort = read_cohort(Path(data.path), normalize=data.normalize)
-    return {part: CohortScans(cohort.split(part)) for part in SPLITS}
-
-
-def _files(data: DataConfig) -> dict[str, ScanSource]:
-    return read_own_data(data).sources()
+    kept: dict[str, ScanSource] = {name: Kept(scans, memory) for name, scans in data.sources().items()}
+    return crossed(kept, config.data, alike=data.alike) if config.data.folds else kept
 
 
 def _reduced(scans: ScanSource, data: DataConfig, seed: int) -> ScanSource:

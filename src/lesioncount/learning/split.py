@@ -1,14 +1,18 @@
-"""Patients → training, validation and test, the same for the same names and seed."""
+"""Patients → training, validation and test, or folds: the same for the same names and seed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from lesioncount.errors import CohortError
-from lesioncount.learning.cohort import SPLITS
+from lesioncount.learning.config_sections import DataConfig
+from lesioncount.learning.scans import LearningScan, Part, ScanSource
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 def split_by_patient(
@@ -71,3 +75,50 @@ def _dealt(patients: Sequence[str], shares: np.ndarray[Any, np.dtype[np.float64]
         dealt[chosen] += 1
         part_of[patient] = SPLITS[chosen]
     return part_of
+
+
+def crossed(parts: Mapping[str, ScanSource], data: DataConfig, *, alike: int) -> dict[str, ScanSource]:
+    """All scans, divided anew: each patient is tested in one fold, and all folds have similar counts.
+
+    There are twice as many pieces as folds. Two of them are for testing and the next one for validation.
+
+    Parameters
+    ----------
+    parts : mapping of str to ScanSource
+    data : DataConfig
+        With ``folds``, ``fold`` and ``seed``.
+    alike : int
+        Counts from here on are taken to be similar.
+    """
+    every = _Joined(list(parts.values()))
+    rows: dict[str, list[int]] = {}
+    most: dict[str, int] = {}
+    for row in range(len(every)):
+        scan = every[row]
+        rows.setdefault(scan.patient, []).append(row)
+        most[scan.patient] = max(most.get(scan.patient, 0), min(scan.at_least, alike))
+    shuffled = np.random.default_rng([data.seed, data.folds]).permutation(sorted(rows)).tolist()
+    pieces: list[list[int]] = [[] for _ in range(2 * data.folds)]
+    for place, patient in enumerate(sorted(shuffled, key=most.__getitem__)):
+        pieces[place % len(pieces)] += rows[patient]
+    test, val = (2 * data.fold, 2 * data.fold + 1), (2 * data.fold + 2) % len(pieces)
+    chosen = {
+        "train": [i for i in range(len(pieces)) if i not in (*test, val)],
+        "val": [val],
+        "test": list(test),
+    }
+    return {part: Part(every, sorted(row for i in of for row in pieces[i])) for part, of in chosen.items()}
+
+
+class _Joined:
+    """Several series of scans, one after another."""
+
+    def __init__(self, parts: Sequence[ScanSource]) -> None:
+        self._places = [(part, i) for part in parts for i in range(len(part))]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> LearningScan:
+        part, place = self._places[index]
+        return part[place]

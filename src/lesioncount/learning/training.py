@@ -25,11 +25,10 @@ from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.epoch_log import EpochLog
 from lesioncount.learning.module import CountingModule
-from lesioncount.learning.networks.precision import is_bfloat16
-from lesioncount.learning.own_data import OwnData, read_own_data
+from lesioncount.learning.networks.layers import is_bfloat16
 from lesioncount.learning.prediction import load_network
-from lesioncount.learning.scans import ScanSource
-from lesioncount.learning.sources import sources_of, whole_parts
+from lesioncount.learning.scans import ScanSource, TrainingData
+from lesioncount.learning.sources import data_of, sources_of, whole_parts
 from lesioncount.learning.training_folder import BEST, LAST, TrainingFolder, WholeCheckpoints
 
 # Scans from which the share of lesion voxels is estimated.
@@ -54,7 +53,7 @@ def train(
     overwrite: bool = False,
     progress: bool = True,
     parts: dict[str, ScanSource] | None = None,
-    own: OwnData | None = None,
+    data: TrainingData | None = None,
 ) -> dict[str, float]:
     """Train a network, keep its best epoch, and score it on the test part.
 
@@ -73,8 +72,8 @@ def train(
     parts : dict, optional
         Scans of "train", "val" and, if the network is to be tested, "test", as `sources_of` returns them. Several
         trainings in one process can share them.
-    own : OwnData, optional
-        Pictures of one's own, as `read_own_data` returns them, where they have been looked through already.
+    data : TrainingData, optional
+        The data, as `data_of` returns them, where they have been looked through already.
 
     Returns
     -------
@@ -82,11 +81,11 @@ def train(
         Scores on the test part.
     """
     lists: dict[str, list[Path]] = {}
-    if config.data.source == "files" and parts is None:
-        own = read_own_data(config.data) if own is None else own
-        config = own.completed(config)
-        parts = sources_of(config, whole_parts(config, own.sources()))
-        lists = own.lists(parts)
+    if parts is None:
+        data = data_of(config) if data is None else data
+        config = data.completed(config)
+        parts = sources_of(config, whole_parts(config, data))
+        lists = data.lists(parts)
     folder = TrainingFolder(out)
     check = partial(folder.check, config, resume=resume, overwrite=overwrite)
     is_first = getattr(rank_zero_only, "rank", 0) == 0  # of several processes: it alone writes
@@ -94,7 +93,6 @@ def train(
         check()
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
-    parts = sources_of(config) if parts is None else parts
     for part, scans in parts.items():
         if len(scans) == 0:
             raise ConfigError(f"There is no scan in the part {part!r}.")

@@ -13,8 +13,8 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from lesioncount.errors import ConfigError, LesionCountError, MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint, write_checkpoint
-from lesioncount.learning.cohort import SPLITS
 from lesioncount.learning.config import TrainingConfig
+from lesioncount.learning.split import SPLITS
 
 LAST, BEST, CONFIG, SCORES = "last.ckpt", "best.ckpt", "config.json", "scores.json"
 

@@ -17,6 +17,9 @@ from lesioncount_reproduction.nuclei import FILE as NUCLEI
 # Part of every key: results of an earlier way to train or predict are not mistaken for current ones.
 _GENERATION = 2
 
+# Options of data that came later, are at their defaults in every arm, and would change all keys.
+_LATER = ("nonzero",)
+
 # The weight of the count loss grows towards 0.03, and is about 0.02 in the last of few epochs: with a high learning
 # rate, the paper's 0.4 costs the segmentation.
 LOSS = LossConfig(positive_weight=3.0, count_weight=0.001, count_growth=0.034)
@@ -64,6 +67,8 @@ class Arm:
         """A name that changes with everything that the trained network depends on, but not with paths."""
         content = self.config.to_dict()
         data = content["data"]
+        for name in _LATER:
+            del data[name]
         data["files"] = _fingerprint(data["source"], data.pop("path")) if data["source"] != "synthetic" else ""
         del content["run"]["threads"]
         return content_key("arm", content, None if self.before is None else self.before.key)

@@ -19,8 +19,7 @@ from lesioncount.errors import ConfigError
 from lesioncount.folder.plain import read_json
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
-from lesioncount.learning.networks.layers import LAYOUTS
-from lesioncount.learning.networks.precision import is_bfloat16
+from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16
 from lesioncount.learning.prediction import load_network
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
@@ -38,7 +37,7 @@ from lesioncount_reproduction.experiments.kept_files import (
 )
 from lesioncount_reproduction.experiments.presets import AttackSettings
 from lesioncount_reproduction.experiments.stats import MapNumbers, ScanStats, map_numbers
-from lesioncount_reproduction.sources import sources_of
+from lesioncount_reproduction.sources import data_of, sources_of
 
 # Scans that go through a network together.
 _BATCH = 8
@@ -122,6 +121,7 @@ class Trained(Job):
             start = Trained(self.arm.before).folder(cache) / "last.ckpt"
             config = replace(config, run=replace(config.run, start=str(start)))
         parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
+        config = data_of(config).completed(config)
         if is_damaged(self.folder(cache)):
             set_aside(self.folder(cache))
         # The folder of results or data was moved after training began, so that paths differ: start again.

@@ -110,7 +110,7 @@ _HEADS = (
 )
 
 _SYNTHETIC = Recipe(
-    data=DataConfig(patients=(200, 60, 160), shape=(20, 40, 32), seed=2026),
+    data=DataConfig(source="synthetic", patients=(200, 60, 160), shape=(20, 40, 32), seed=2026),
     network=_SMALL,
     pretrain_epochs=8,
     epochs=8,
@@ -164,7 +164,7 @@ def _tiny(recipe: Recipe, data: DataConfig) -> Recipe:
 
 PRESETS = {
     "smoke": {
-        "synthetic": _tiny(_SYNTHETIC, DataConfig(patients=(24, 14, 12), shape=(12, 24, 20), seed=2022)),
+        "synthetic": _tiny(_SYNTHETIC, replace(_SYNTHETIC.data, patients=(24, 14, 12), shape=(12, 24, 20), seed=2022)),
         "leaf": _tiny(_LEAF, replace(_LEAF.data, shape=(32, 64), folds=2)),
         "nuclei": _tiny(_NUCLEI, replace(_NUCLEI.data, folds=2)),
     },

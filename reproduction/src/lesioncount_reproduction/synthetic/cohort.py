@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import CohortError
-from lesioncount.learning.cohort import Cohort, Split, Visit, checked_split, count_of
+from lesioncount.learning.scans import count_of
+from lesioncount.learning.split import Split
+from lesioncount_reproduction.cohort import Cohort, Visit, checked_split
 from lesioncount_reproduction.synthetic.areas import area_map, instance_map, marked
 from lesioncount_reproduction.synthetic.blob import Blob
 from lesioncount_reproduction.synthetic.lattice import Lattice, Places

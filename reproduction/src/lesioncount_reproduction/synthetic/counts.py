@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.learning.cohort import SPLITS
+from lesioncount.learning.split import SPLITS
 
 
 class Purpose(IntEnum):

@@ -9,10 +9,17 @@ from typing import Any
 
 from lesioncount.folder.atomic import write_text
 from lesioncount.folder.tables import to_tsv
-from lesioncount.learning import layout
-from lesioncount.learning.cohort import bids_name
-from lesioncount.learning.cohort_files import Progress, save_volume, write_cohort, write_description
 from lesioncount.runs.workers import results_of
+from lesioncount_reproduction.cohort import bids_name
+from lesioncount_reproduction.cohort_files import (
+    AREAS_FOLDER,
+    CHANGES_FOLDER,
+    Progress,
+    image_path,
+    save_volume,
+    write_cohort,
+    write_description,
+)
 from lesioncount_reproduction.synthetic.ageing import AgeingCohort
 from lesioncount_reproduction.synthetic.areas import AREAS, area_counts, area_of
 from lesioncount_reproduction.synthetic.cohort import PlannedVisit, SyntheticCohort
@@ -54,7 +61,7 @@ def write_synthetic(
 
 def _write_areas(folder: Path, cohort: SyntheticCohort[Any], jobs: int, progress: Progress | None) -> None:
     of_scans = _for_each(partial(_areas_of_scan, folder, cohort), cohort, jobs, progress, "areas")
-    home = folder / layout.AREAS_FOLDER
+    home = folder / AREAS_FOLDER
     write_description(home, "Areas of brains")
     names = [{"index": index, "name": name} for index, name in AREAS.items()]
     write_text(home / f"{_AREAS}.tsv", to_tsv(("index", "name"), names))
@@ -66,7 +73,7 @@ def _areas_of_scan(folder: Path, cohort: SyntheticCohort[Any], index: int) -> tu
     """Write the areas of a scan; give the rows of its areas and of its lesions."""
     visit = cohort.visits[index]
     areas, lesions = cohort.areas(visit), cohort.lesions(visit)
-    _save(folder / layout.AREAS_FOLDER, cohort, visit, _AREAS, areas)
+    _save(folder / AREAS_FOLDER, cohort, visit, _AREAS, areas)
     counts = area_counts((blob for blob in lesions.values() if blob.labelled), areas, cohort.lattice)
     name = bids_name(visit.patient_label, visit.session_label)
     of_lesions = [
@@ -86,7 +93,7 @@ def _areas_of_scan(folder: Path, cohort: SyntheticCohort[Any], index: int) -> tu
 
 def _write_changes(folder: Path, cohort: AgeingCohort, jobs: int, progress: Progress | None) -> None:
     of_scans = _for_each(partial(_changes_of_scan, folder, cohort), cohort, jobs, progress, "changes")
-    write_description(folder / layout.CHANGES_FOLDER, "Lesions, each with a number, and which are new or gone")
+    write_description(folder / CHANGES_FOLDER, "Lesions, each with a number, and which are new or gone")
     rows = [row for row in of_scans if row is not None]
     columns = tuple(rows[0]) if rows else ("participant_id", "baseline", "followup")
     write_text(folder / CHANGE_TABLE, to_tsv(columns, rows))
@@ -95,7 +102,7 @@ def _write_changes(folder: Path, cohort: AgeingCohort, jobs: int, progress: Prog
 def _changes_of_scan(folder: Path, cohort: AgeingCohort, index: int) -> dict[str, Any] | None:
     """Write what is new in a scan, and what will be gone in the next; give the row of the former."""
     visit = cohort.visits[index]
-    home = folder / layout.CHANGES_FOLDER
+    home = folder / CHANGES_FOLDER
     _save(home, cohort, visit, _LESIONS, cohort.instances(visit))
     if (index, index + 1) in cohort.pairs:
         _save(home, cohort, visit, _GONE, cohort.changes(index, index + 1).gone)
@@ -125,7 +132,7 @@ def _for_each(
 
 
 def _save(home: Path, cohort: SyntheticCohort[Any], visit: PlannedVisit, name: str, labels: Any) -> None:
-    path = layout.image_path(home, visit.patient_label, visit.session_label, name)
+    path = image_path(home, visit.patient_label, visit.session_label, name)
     save_volume(path, labels, cohort.lattice.affine)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.learning.cohort import z_scored
-from lesioncount.learning.cohort_files import STEP
+from lesioncount.learning.expected import z_scored
+from lesioncount_reproduction.cohort_files import STEP
 from lesioncount_reproduction.synthetic.anatomy import SmoothField, Tissues
 from lesioncount_reproduction.synthetic.blob import Blob
 from lesioncount_reproduction.synthetic.lattice import Lattice

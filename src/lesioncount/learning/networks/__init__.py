@@ -1,6 +1,5 @@
 """The paper's networks: a UNet, the count on its map, and the three counting heads that this is compared with."""
 
-from lesioncount.learning.methods import METHODS
 from lesioncount.learning.networks.counting_network import (
     CountingNetwork,
     CountingOutput,
@@ -9,6 +8,7 @@ from lesioncount.learning.networks.counting_network import (
 )
 from lesioncount.learning.networks.heads import ConvolutionalHead, MapHead
 from lesioncount.learning.networks.unet import UNet, UNetOutput
+from lesioncount.learning.plausible import METHODS
 
 __all__ = [
     "METHODS",

@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
 from lesioncount.distributions.count_distribution import MAX_COUNT
-from lesioncount.learning.methods import METHODS, READOUTS, Readout
 from lesioncount.learning.networks.heads import DEEP, SHALLOW, ConvolutionalHead, MapHead
 from lesioncount.learning.networks.layers import DROPOUTS
 from lesioncount.learning.networks.unet import UNet
-from lesioncount.learning.plausible import MOST_COUNTS, MOST_FILTERS, shown
+from lesioncount.learning.plausible import METHODS, MOST_COUNTS, MOST_FILTERS, READOUTS, Readout, shown
 from lesioncount.protocol import CountingProtocol
 
 # The head of multi-head learns ten times more slowly than the rest: otherwise it does not converge (appendix B.1).

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
 from lesioncount.distributions.count_distribution import MAX_COUNT
-from lesioncount.learning.methods import Readout
 from lesioncount.learning.networks.layers import average_pooled, channel_dropout, convolution, leaky_relu
 from lesioncount.learning.networks.unet import UNetOutput
+from lesioncount.learning.plausible import Readout
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch import count_log_probs
 from lesioncount.torch.precision import outside_of_compilation

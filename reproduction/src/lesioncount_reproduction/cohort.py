@@ -5,19 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.baselines import connected_component_count
 from lesioncount.errors import CohortError
+from lesioncount.learning.split import SPLITS, Split
 
 # In the order of the images, by their names in BIDS: T1, T1 with gadolinium, T2, FLAIR and proton density.
 SEQUENCES = ("T1w", "ce-gadolinium_T1w", "T2w", "FLAIR", "PDw")
-
-Split = Literal["train", "val", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,30 +106,8 @@ def bids_name(patient: str, session: str) -> str:
     return f"sub-{patient}_ses-{session}" if session else f"sub-{patient}"
 
 
-def count_of(mask: NDArray[np.bool_]) -> int:
-    """The number of lesions in a mask, in the paper's sense."""
-    return connected_component_count(mask) if mask.any() else 0
-
-
 def checked_split(name: str) -> str:
     """The name of a part, or a `CohortError`."""
     if name not in SPLITS:
         raise CohortError(f"Expected one of {', '.join(SPLITS)}, but got {name!r}.")
     return name
-
-
-def z_scored(images: NDArray[np.float32], brain: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Images with mean 0 and variance 1 inside the brain, each by itself, and 0 outside.
-
-    Parameters
-    ----------
-    images : ndarray, shape (n, z, y, x)
-    brain : ndarray of bool, shape (z, y, x)
-    """
-    scored = np.zeros_like(images, dtype=np.float32)
-    for image, out in zip(images, scored, strict=True):
-        values = image[brain].astype(np.float64)  # single precision sums differently on other machines
-        spread = values.std() if values.size else 0.0
-        if spread > 0:
-            out[brain] = (values - values.mean()) / spread
-    return scored

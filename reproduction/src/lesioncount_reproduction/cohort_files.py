@@ -14,14 +14,28 @@ from numpy.typing import NDArray
 from lesioncount.errors import CohortError, MapFileError
 from lesioncount.folder.atomic import replacing, write_text
 from lesioncount.folder.tables import to_tsv
-from lesioncount.learning import layout
-from lesioncount.learning.cohort import SEQUENCES, Cohort, Visit, count_of
+from lesioncount.learning.scans import count_of
 from lesioncount.runs.workers import results_of
 from lesioncount.version import __version__
+from lesioncount_reproduction.cohort import SEQUENCES, Cohort, Visit, bids_name
 
 Progress = Callable[[str, int, int], None]
 
 _BIDS_VERSION = "1.10.0"
+
+# Masks are derived from the images; these are their names in BIDS.
+BRAIN, LESIONS, ALL_LESIONS = "desc-brain_mask", "label-lesion_mask", "label-lesion_desc-all_mask"
+MASKS_FOLDER = Path("derivatives", "masks")
+
+# Known of synthetic scans only: label maps of areas of the brain, and of lesions and what becomes of them.
+AREAS_FOLDER, CHANGES_FOLDER = Path("derivatives", "areas"), Path("derivatives", "changes")
+
+DESCRIPTION = "dataset_description.json"
+
+PARTICIPANTS, PARTICIPANT_COLUMNS = "participants.tsv", ("participant_id", "split", "n_scans")
+
+SCANS = "scans.tsv"
+SCAN_COLUMNS = ("scan", "participant_id", "session_id", "count", "at_least", "at_most", "count_all", "split")
 
 # Images are stored as multiples of this where that loses nothing; it is fine compared with noise. Synthetic ones are
 # rounded to it, which removes the last bits, in which machines differ.
@@ -45,12 +59,11 @@ def write_cohort(folder: str | Path, cohort: Cohort, /, *, jobs: int = 1, progre
 
     Examples
     --------
-    >>> from lesioncount.learning.folder import read_cohort
     >>> from lesioncount_reproduction.synthetic import GadCohort
     >>> folder = getfixture("tmp_path") / "cohort"
     >>> write_cohort(folder, GadCohort(1, seed=1, shape=(12, 24, 20)))
-    >>> read_cohort(folder)[0].images.shape
-    (5, 12, 24, 20)
+    >>> image_path(folder, "001", "01", "FLAIR").relative_to(folder).as_posix()
+    'sub-001/ses-01/anat/sub-001_ses-01_FLAIR.nii.gz'
     """
     folder = Path(folder)
     if jobs < 1:
@@ -80,11 +93,11 @@ def _write_scan(folder: Path, cohort: Cohort, index: int) -> dict[str, Any]:
     """Write the files of a scan and return its row of the table."""
     scan = cohort.scan(index)
     for sequence, image in zip(SEQUENCES, scan.images, strict=True):
-        save_volume(layout.image_path(folder, scan.patient, scan.session, sequence), image, scan.affine)
-    masks = {layout.BRAIN: scan.brain, layout.LESIONS: scan.lesions, layout.ALL_LESIONS: scan.all_lesions}
+        save_volume(image_path(folder, scan.patient, scan.session, sequence), image, scan.affine)
+    masks = {BRAIN: scan.brain, LESIONS: scan.lesions, ALL_LESIONS: scan.all_lesions}
     for name, mask in masks.items():
         if mask is not None:
-            save_volume(layout.mask_path(folder, scan.patient, scan.session, name), mask, scan.affine)
+            save_volume(mask_path(folder, scan.patient, scan.session, name), mask, scan.affine)
     return _row(scan)
 
 
@@ -131,10 +144,10 @@ def _write_tables(folder: Path, cohort: Cohort, rows: list[dict[str, Any]]) -> N
     for row in rows:
         first = {"participant_id": row["participant_id"], "split": row["split"], "n_scans": 0}
         patients.setdefault(row["participant_id"], first)["n_scans"] += 1
-    write_description(folder / layout.MASKS_FOLDER, "Masks of brains and lesions")
+    write_description(folder / MASKS_FOLDER, "Masks of brains and lesions")
     write_description(folder, "Scans for lesioncount", kind="raw", more=cohort.provenance)
-    write_text(folder / layout.PARTICIPANTS, to_tsv(layout.PARTICIPANT_COLUMNS, patients.values()))
-    write_text(folder / layout.SCANS, to_tsv(layout.SCAN_COLUMNS, rows))
+    write_text(folder / PARTICIPANTS, to_tsv(PARTICIPANT_COLUMNS, patients.values()))
+    write_text(folder / SCANS, to_tsv(SCAN_COLUMNS, rows))
 
 
 def write_description(
@@ -149,4 +162,15 @@ def write_description(
         **(more or {}),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / layout.DESCRIPTION, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / DESCRIPTION, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def image_path(folder: Path, patient: str, session: str, sequence: str) -> Path:
+    """The path of an image: ``sub-001/ses-01/anat/sub-001_ses-01_T1w.nii.gz``."""
+    visit = folder / f"sub-{patient}" / f"ses-{session}" if session else folder / f"sub-{patient}"
+    return visit / "anat" / f"{bids_name(patient, session)}_{sequence}.nii.gz"
+
+
+def mask_path(folder: Path, patient: str, session: str, mask: str) -> Path:
+    """The path of a mask: the same, in ``derivatives/masks``."""
+    return image_path(folder / MASKS_FOLDER, patient, session, mask)
