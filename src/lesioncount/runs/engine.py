@@ -228,6 +228,8 @@ class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
             history.add_killed(before)
             # From here on the folder holds a run, and whose its names are, also if it is killed.
             self.out.write_text(RUN_FILE, run.to_json(waiting=items, files=listed))
+            if self.overwrite:  # also if this run is stopped, a page shows what is no longer there
+                self._remove_page()
             make_shards(self.out, len(items))
             done: dict[str, AnyDone] = {}
             n_new, status = self._work_on_all(items, done)
@@ -343,15 +345,18 @@ class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
     def _remove_stale(self, items: Sequence[AnyItem]) -> None:
         """Remove what an earlier run has left and this one has not made again."""
         names = {item.name for item in items}
-        parts = self.kind.page.removesuffix(".html")
         records = {PurePosixPath(one).stem: one for one in records_in(self.out.path) if one != RUN_FILE}
         gone = [name for name in records if name not in names and self.kind.is_record(self.out.path, name)]
         for name in gone:
             self.out.remove(records[name])
         self.kind.remove_stale(self.out, items, gone)
+
+    def _remove_page(self) -> None:
+        """Remove the page of an earlier run, and its parts."""
+        parts = self.kind.page.removesuffix(".html")
+        self.out.remove(self.kind.page)
         for path in (*self.out.path.glob(f"{parts}/*.js"), *self.out.path.glob(f"{parts}/*/*.js")):
-            if path.stem not in names:
-                self.out.remove(path.relative_to(self.out.path).as_posix())
+            self.out.remove(path.relative_to(self.out.path).as_posix())
         self.out.remove_empty(parts)
 
 
