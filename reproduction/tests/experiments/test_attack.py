@@ -109,7 +109,7 @@ def test_five_lesions_and_more_are_one_class():
     assert found.labels.tolist() == found.before.tolist() == [4]
 
 
-@pytest.mark.parametrize("method", ["ours", "bottleneck"])
+@pytest.mark.parametrize("method", ["map", "bottleneck"])
 def test_a_success_changes_the_count_of_the_image_with_its_noise(method):
     network = random_network(method)
     scans = noisy_scans(network)
@@ -132,7 +132,7 @@ def test_a_success_changes_the_count_of_the_image_with_its_noise(method):
     assert found.map_norm[row] == pytest.approx(np.linalg.norm(maps[1] - maps[0]), rel=1e-3)
 
 
-@pytest.mark.parametrize("method", ["ours", "multihead"])
+@pytest.mark.parametrize("method", ["map", "multihead"])
 def test_no_voxel_changes_by_more_than_its_steps(method):
     network = random_network(method)
     found = attack(network, noisy_scans(network), settings=SETTINGS, weight=0.5)
@@ -142,7 +142,7 @@ def test_no_voxel_changes_by_more_than_its_steps(method):
     assert (found.steps[withstood] == SETTINGS.max_steps).all()
 
 
-@pytest.mark.parametrize("method", ["ours", "bottleneck"])
+@pytest.mark.parametrize("method", ["map", "bottleneck"])
 def test_the_voxel_of_an_example_lies_in_its_map(method):
     network = random_network(method)
     found = attack(network, noisy_scans(network), settings=SETTINGS, weight=0.1)
@@ -185,7 +185,7 @@ def test_a_count_that_the_wider_view_holds_impossible_leaves_all_numbers_finite(
 
 
 @pytest.mark.parametrize(
-    ("method", "gradient_threshold"), [("ours", None), ("ours", ADAPTIVE), ("bottleneck", None), ("multihead", None)]
+    ("method", "gradient_threshold"), [("map", None), ("map", ADAPTIVE), ("bottleneck", None), ("multihead", None)]
 )
 def test_a_batch_gives_what_each_scan_gives_alone(method, gradient_threshold):
     """In double precision: Adam makes steps of one size of the smallest gradients, and of their rounding."""
