@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from learning.test_training import Scans, tiny  # noqa: E402 - after the checks
 
 from lesioncount.learning.config import DataConfig  # noqa: E402
-from lesioncount.learning.scans import LearningScan  # noqa: E402
+from lesioncount.learning.scans import MANY, LearningScan  # noqa: E402
 from lesioncount.learning.split import crossed  # noqa: E402
 from lesioncount_reproduction.sources import sources_of  # noqa: E402
 
@@ -76,6 +76,16 @@ def test_another_seed_gives_other_folds(parts):
     )
     assert first == again
     assert first != other
+
+
+def test_folds_are_those_of_trainings_that_are_in_caches():
+    """Which patients a network has seen is not in the key of a training."""
+    of_part = {
+        part: Scans(scan(f"{part}{i}", f"{part}{i}", i * 7 % 13) for i in range(4)) for part in ("train", "test")
+    }
+    data = DataConfig(folds=2, seed=2026)
+    tested = {alike: [one.name for one in every(crossed(of_part, data, alike=alike)["test"])] for alike in (4, MANY)}
+    assert tested == {4: ["train0", "train1", "train3", "test0"], MANY: ["train0", "train1", "test0", "test1"]}
 
 
 def test_a_share_of_the_patients_is_taken_from_the_training_part_of_a_fold_only():
