@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import shutil
+from dataclasses import field, make_dataclass
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from lesioncount.assess.beside_truth import TruthOptions
 from lesioncount.assess.evaluation import known_truth
 from lesioncount.cli import main
 from lesioncount.folder.atomic import certified
+from lesioncount.results import scan_numbers
+from lesioncount.results.scan_numbers import CountNumbers
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "results_0_2"
 MADE_IN = "/tmp/lesioncount-fixture"  # noqa: S108 - where records say that their maps are; nothing is there
@@ -220,3 +223,11 @@ def test_a_key_that_only_a_later_version_knows_does_no_harm(moved, folder, part,
     now, before = read(moved / folder), read(KEPT / folder)
     assert [one.name for one in now.failed] == FAILED[folder]
     assert now.record("sub-01").to_json() == before.record("sub-01").to_json()
+
+
+def test_a_column_with_a_default_that_came_later_is_not_needed(monkeypatch):
+    """As if `CountNumbers` had got one more field: what an older version did not write has its default."""
+    later = make_dataclass("Later", [("n_of_tomorrow", int, field(default=7))], bases=(CountNumbers,), frozen=True)
+    monkeypatch.setattr(scan_numbers, "CountNumbers", later)
+    row = json.loads((KEPT / "regions" / "sub-01.json").read_text())["count"]
+    assert scan_numbers.ScanNumbers.from_row(row).raw.n_of_tomorrow == 7

@@ -169,8 +169,9 @@ class ScanNumbers(Sent):
 
 
 def _part(kind: Any, row: Mapping[str, Any], suffix: str = "") -> Any:
-    """The cells of a row that are the fields of a type."""
-    return typed({name: row[f"{name}{suffix}"] for name in field_names(kind)}, kind)
+    """The cells of a row that are the fields of a type; one that an older version did not write has its default."""
+    names = (name for name in field_names(kind) if f"{name}{suffix}" in row)
+    return typed({name: row[f"{name}{suffix}"] for name in names}, kind)
 
 
 _COUNT = tuple(one.name for one in fields(CountNumbers))
