@@ -19,20 +19,6 @@ from lesioncount.files.remote_path import RemotePath
 from lesioncount.files.source import MapSource
 from lesioncount.regions.regions import whole_numbers
 
-
-def is_dicom_pair(grid: VoxelGrid, other: VoxelGrid) -> bool:
-    """Whether one of two files is DICOM, so that their voxels may be the same and yet in another order."""
-    return any(map_ending(one.path) in ENDINGS for one in (grid, other))
-
-
-def mask_on(grid: VoxelGrid, mask: MapSource) -> NDArray[np.bool_]:
-    """What is inside of a mask, on the grid of a map; raise if it does not lie on the same voxels."""
-    if is_dicom_pair(grid, mask.grid):
-        return place(mask.grid, grid, "the mask").on_grid(mask.mask())
-    check_same_grid(grid, mask.grid, "the mask")
-    return mask.mask()
-
-
 # A scale in a header is of single precision: a label of 14 175 may come out a thousandth off.
 _DIGITS = 2
 
@@ -103,3 +89,16 @@ def _present(labels: NDArray[Any]) -> list[int]:
             seen[plane] = True
         return np.flatnonzero(seen).tolist()
     return list(map(int, np.unique(labels)))
+
+
+def is_dicom_pair(grid: VoxelGrid, other: VoxelGrid) -> bool:
+    """Whether one of two files is DICOM, so that their voxels may be the same and yet in another order."""
+    return any(map_ending(one.path) in ENDINGS for one in (grid, other))
+
+
+def mask_on(grid: VoxelGrid, mask: MapSource) -> NDArray[np.bool_]:
+    """What is inside of a mask, on the grid of a map; raise if it does not lie on the same voxels."""
+    if is_dicom_pair(grid, mask.grid):
+        return place(mask.grid, grid, "the mask").on_grid(mask.mask())
+    check_same_grid(grid, mask.grid, "the mask")
+    return mask.mask()

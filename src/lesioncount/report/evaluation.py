@@ -22,6 +22,75 @@ from lesioncount.report.templates import check_can_report, template
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.version import __version__
 
+# Scans listed as the most wrong: enough to learn from, few enough to look at.
+_MOST_WRONG = 20
+
+
+def write_evaluation_page(folder: Path, evaluation: Evaluation | None = None) -> Path:
+    """Write a page that shows how good counts are, in words, tables and figures.
+
+    Parameters
+    ----------
+    folder : path
+        Where the page is written. The figures are saved in ``figures`` beside it, for papers and slides.
+    evaluation : Evaluation, optional
+        Default: read from ``evaluation.json`` in the folder.
+
+    Returns
+    -------
+    Path
+        Of the page, ``evaluation.html`` in the folder.
+
+    Raises
+    ------
+    MapFileError
+        When there is no evaluation in the folder, or the page cannot be written.
+    """
+    check_can_report()
+    folder = Path(folder)
+    if evaluation is None:
+        evaluation = read_evaluation(folder)
+    figures = figures_of(evaluation)
+    ours = OutputFolder(folder)
+    ours.check(["evaluation.html", *(f"figures/{name}.svg" for name in figures)])
+    for name, figure in figures.items():
+        ours.write_text(f"figures/{name}.svg", figure.file)
+    ours.write_text("evaluation.html", _rendered(evaluation, figures))
+    return folder / "evaluation.html"
+
+
+def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
+    found = comparisons(evaluation)
+    text: str = template("evaluation.html.j2").render(
+        evaluation=evaluation,
+        figures=figures,
+        scores={name: score for name, score in SCORES.items() if _is_defined(evaluation, name)},
+        all_scores=SCORES,
+        most_wrong=_most_wrong(evaluation.scans),
+        comparisons=found,
+        headline=" ".join(headline(evaluation)),
+        systematic=systematically_off(evaluation),
+        n_shown=len(shown_scans(evaluation)),
+        conclusion=conclusion(evaluation, found),
+        colours=COLOURS,
+        thin=THIN,
+        version=__version__,
+        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+    )
+    return text
+
+
+def _is_defined(evaluation: Evaluation, name: str) -> bool:
+    """Whether a score has a value for our counts: calibration error, say, has none where no count can be hit."""
+    return evaluation.ours.score(name).is_defined
+
+
+def _most_wrong(scans: Sequence[ScanRow]) -> list[ScanRow]:
+    """The scans with the largest ranked probability scores, the worst first."""
+    scored = [scan for scan in scans if not math.isnan(scan.rps)]
+    return sorted(scored, key=lambda scan: -scan.rps)[:_MOST_WRONG]
+
+
 # A number stays on the line of its unit.
 _PERCENT = "\u00a0%"
 
@@ -156,72 +225,3 @@ def conclusion(evaluation: Evaluation, found: list[Comparison]) -> str:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
-
-
-# Scans listed as the most wrong: enough to learn from, few enough to look at.
-_MOST_WRONG = 20
-
-
-def write_evaluation_page(folder: Path, evaluation: Evaluation | None = None) -> Path:
-    """Write a page that shows how good counts are, in words, tables and figures.
-
-    Parameters
-    ----------
-    folder : path
-        Where the page is written. The figures are saved in ``figures`` beside it, for papers and slides.
-    evaluation : Evaluation, optional
-        Default: read from ``evaluation.json`` in the folder.
-
-    Returns
-    -------
-    Path
-        Of the page, ``evaluation.html`` in the folder.
-
-    Raises
-    ------
-    MapFileError
-        When there is no evaluation in the folder, or the page cannot be written.
-    """
-    check_can_report()
-    folder = Path(folder)
-    if evaluation is None:
-        evaluation = read_evaluation(folder)
-    figures = figures_of(evaluation)
-    ours = OutputFolder(folder)
-    ours.check(["evaluation.html", *(f"figures/{name}.svg" for name in figures)])
-    for name, figure in figures.items():
-        ours.write_text(f"figures/{name}.svg", figure.file)
-    ours.write_text("evaluation.html", _rendered(evaluation, figures))
-    return folder / "evaluation.html"
-
-
-def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
-    found = comparisons(evaluation)
-    text: str = template("evaluation.html.j2").render(
-        evaluation=evaluation,
-        figures=figures,
-        scores={name: score for name, score in SCORES.items() if _is_defined(evaluation, name)},
-        all_scores=SCORES,
-        most_wrong=_most_wrong(evaluation.scans),
-        comparisons=found,
-        headline=" ".join(headline(evaluation)),
-        systematic=systematically_off(evaluation),
-        n_shown=len(shown_scans(evaluation)),
-        conclusion=conclusion(evaluation, found),
-        colours=COLOURS,
-        thin=THIN,
-        version=__version__,
-        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
-    )
-    return text
-
-
-def _is_defined(evaluation: Evaluation, name: str) -> bool:
-    """Whether a score has a value for our counts: calibration error, say, has none where no count can be hit."""
-    return evaluation.ours.score(name).is_defined
-
-
-def _most_wrong(scans: Sequence[ScanRow]) -> list[ScanRow]:
-    """The scans with the largest ranked probability scores, the worst first."""
-    scored = [scan for scan in scans if not math.isnan(scan.rps)]
-    return sorted(scored, key=lambda scan: -scan.rps)[:_MOST_WRONG]

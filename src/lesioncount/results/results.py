@@ -35,32 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def counts_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
-    """A row for each scan; those that failed say why."""
-    rows = [scan.row() for scan in scans]
-    return _frame(rows, filled_columns(COUNT_COLUMNS, rows, optional=OPTIONAL_COUNT_COLUMNS))
-
-
-def lesions_frame(records: Iterable[ScanRecord]) -> pd.DataFrame:
-    """A row for each candidate of each scan."""
-    rows = [{"scan": one.name, **one.summary.whose, **lesion.row()} for one in records for lesion in one.lesions]
-    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
-    return _frame(rows, filled_columns(columns, rows, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS)))
-
-
-def regions_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
-    """A row for each region of each scan."""
-    rows = [row for scan in scans for row in scan.region_rows()]
-    return _frame(rows, filled_columns(REGION_COLUMNS, rows, optional=OPTIONAL_REGION_COLUMNS))
-
-
-def _frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """As pandas reads the tables that are written: NaN for what is unknown."""
-    rows = [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
-    frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(rows, columns=list(columns))
-    return frame
-
-
 @dataclass(frozen=True, eq=False)
 class RunResults:
     """What a run found: one summary per scan, in the order of its inputs.
@@ -217,3 +191,29 @@ def _summary(out: Path, scan: RunScan, features: Sequence[str]) -> ScanSummary |
     # The run knows of scans that died before they had a record.
     why = scan.error or (record.summary.error if record else None)
     return ScanSummary(scan.name, error=why or str(no_record(out, scan.name)))
+
+
+def counts_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
+    """A row for each scan; those that failed say why."""
+    rows = [scan.row() for scan in scans]
+    return _frame(rows, filled_columns(COUNT_COLUMNS, rows, optional=OPTIONAL_COUNT_COLUMNS))
+
+
+def lesions_frame(records: Iterable[ScanRecord]) -> pd.DataFrame:
+    """A row for each candidate of each scan."""
+    rows = [{"scan": one.name, **one.summary.whose, **lesion.row()} for one in records for lesion in one.lesions]
+    columns = ("scan", *WHOSE_COLUMNS, *LESION_COLUMNS[1:])
+    return _frame(rows, filled_columns(columns, rows, optional=(*WHOSE_COLUMNS, *OPTIONAL_LESION_COLUMNS)))
+
+
+def regions_frame(scans: Iterable[ScanSummary]) -> pd.DataFrame:
+    """A row for each region of each scan."""
+    rows = [row for scan in scans for row in scan.region_rows()]
+    return _frame(rows, filled_columns(REGION_COLUMNS, rows, optional=OPTIONAL_REGION_COLUMNS))
+
+
+def _frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """As pandas reads the tables that are written: NaN for what is unknown."""
+    rows = [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
+    frame: pd.DataFrame = optional("pandas", "notebook", "to_dataframe()").DataFrame(rows, columns=list(columns))
+    return frame

@@ -19,27 +19,6 @@ from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.candidate_table import FEATURES, CandidateTable, Counted, TableLike, as_table
 
-# Nodes of the integral over what a whole scan shares, from -3.5 to 3.5 standard deviations. Each node is a distribution
-# of its own, about √(K / 8) wide for K candidates; more nodes are needed where these would lie apart.
-_REACH = 3.5
-FEWEST_NODES, _MOST_NODES = 9, 41
-
-
-def n_nodes(spread: float, n_candidates: int) -> int:
-    """How many nodes the integral over scans needs, so that their distributions overlap: an odd number."""
-    needed = math.ceil(2 * _REACH / 1.5 * spread * math.sqrt(n_candidates / 8))
-    return min(max(needed, FEWEST_NODES), _MOST_NODES) // 2 * 2 + 1
-
-
-def normal_nodes(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights for integrals over a standard normal variable: evenly spaced, which is enough for it."""
-    if n == 1:
-        return np.zeros(1), np.ones(1)
-    z = np.linspace(-_REACH, _REACH, n)
-    weights = np.exp(-(z**2) / 2)
-    return z, weights / weights.sum()
-
-
 # Closer to 0 and 1 than this, a probability is the saturation of a network, and its logit says nothing more.
 SATURATION = 1e-6
 
@@ -373,3 +352,24 @@ def logit(probabilities: ArrayLike) -> NDArray[np.float64]:
     """Logits, with saturated probabilities taken as nearly so."""
     p = np.clip(np.asarray(probabilities, dtype=np.float64), SATURATION, 1 - SATURATION)
     return np.asarray(np.log(p) - np.log1p(-p))
+
+
+# Nodes of the integral over what a whole scan shares, from -3.5 to 3.5 standard deviations. Each node is a distribution
+# of its own, about √(K / 8) wide for K candidates; more nodes are needed where these would lie apart.
+_REACH = 3.5
+FEWEST_NODES, _MOST_NODES = 9, 41
+
+
+def n_nodes(spread: float, n_candidates: int) -> int:
+    """How many nodes the integral over scans needs, so that their distributions overlap: an odd number."""
+    needed = math.ceil(2 * _REACH / 1.5 * spread * math.sqrt(n_candidates / 8))
+    return min(max(needed, FEWEST_NODES), _MOST_NODES) // 2 * 2 + 1
+
+
+def normal_nodes(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights for integrals over a standard normal variable: evenly spaced, which is enough for it."""
+    if n == 1:
+        return np.zeros(1), np.ones(1)
+    z = np.linspace(-_REACH, _REACH, n)
+    weights = np.exp(-(z**2) / 2)
+    return z, weights / weights.sum()

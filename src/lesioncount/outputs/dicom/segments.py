@@ -17,38 +17,6 @@ from lesioncount.outputs.dicom.reference import DicomReference
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.version import __version__
 
-
-@dataclass(frozen=True)
-class Tracked:
-    """Who the candidates of a scan are.
-
-    Attributes
-    ----------
-    scan : str
-        Name of the scan.
-    origin : tuple of str
-        All that they depend on: the hash of the map, the protocol, …
-    """
-
-    scan: str
-    origin: tuple[str, ...]
-
-    def uid(self, label: int) -> str:
-        """The tracking UID of a candidate; 0 is the scan as a whole."""
-        generate = optional("pydicom.uid", "dicom", "Writing DICOM").generate_uid
-        return str(generate(entropy_srcs=["lesioncount", *self.origin, str(label)]))
-
-    def name(self, label: int) -> str:
-        """The tracking identifier of a candidate, for people."""
-        scan = ascii_text(self.scan)[:40]
-        return f"{scan} lesion {label}" if label else f"{scan} all candidates"
-
-
-def ascii_text(text: str) -> str:
-    """A text that can be written whatever the character set, which is that of the patient's name."""
-    return text.encode("ascii", "replace").decode()
-
-
 # Segment numbers have 16 bits.
 _MOST_SEGMENTS = (1 << 16) - 1
 
@@ -129,3 +97,34 @@ def _described(highdicom: Any, lesion: LesionRow, tracked: Tracked) -> Any:
     )
     described.SegmentDescription = f"Candidate lesion: {words_of(lesion)}, {lesion.n_voxels} voxels"
     return described
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """Who the candidates of a scan are.
+
+    Attributes
+    ----------
+    scan : str
+        Name of the scan.
+    origin : tuple of str
+        All that they depend on: the hash of the map, the protocol, …
+    """
+
+    scan: str
+    origin: tuple[str, ...]
+
+    def uid(self, label: int) -> str:
+        """The tracking UID of a candidate; 0 is the scan as a whole."""
+        generate = optional("pydicom.uid", "dicom", "Writing DICOM").generate_uid
+        return str(generate(entropy_srcs=["lesioncount", *self.origin, str(label)]))
+
+    def name(self, label: int) -> str:
+        """The tracking identifier of a candidate, for people."""
+        scan = ascii_text(self.scan)[:40]
+        return f"{scan} lesion {label}" if label else f"{scan} all candidates"
+
+
+def ascii_text(text: str) -> str:
+    """A text that can be written whatever the character set, which is that of the patient's name."""
+    return text.encode("ascii", "replace").decode()

@@ -17,33 +17,6 @@ from lesioncount.trust.groups.student import student_reach
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
 from lesioncount.trust.scores.estimate import Estimate
 
-# The count of a scan by each member of an ensemble; by one map, there is one.
-ByMember = Sequence[CountDistribution]
-
-
-def total_count(counts: Sequence[ByMember], /) -> CountDistribution:
-    """The number of lesions in some scans together.
-
-    Parameters
-    ----------
-    counts : sequence of (sequence of CountDistribution)
-        Of each scan, its count by each member of an ensemble; one where there is one map.
-
-    Notes
-    -----
-    By one map, counts of different scans are independent, and their total is a sum. Members of an ensemble err in the
-    same way in all scans: each has a total of its own, and the total is the mixture of those.
-
-    Examples
-    --------
-    >>> from lesioncount import PoissonBinomial
-    >>> total_count([[PoissonBinomial([0.5])], [PoissonBinomial([0.5, 1.0])]]).pmf()
-    array([0.  , 0.25, 0.5 , 0.25])
-    """
-    totals = [SumOfCounts(of_member) for of_member in zip(*counts, strict=True)]
-    return totals[0] if len(totals) == 1 else MixtureOfCounts(totals)
-
-
 # An interval from a thousandth of the mean to a thousand times the mean says nothing, and is not given.
 _SAYS_NOTHING = math.log(1000)
 
@@ -164,3 +137,30 @@ def once_per_patient(patients: Sequence[Hashable], /) -> NDArray[np.float64]:
     units = np.zeros(len(patients))
     units[np.unique(patient_codes(patients), return_index=True)[1]] = 1.0
     return units
+
+
+# The count of a scan by each member of an ensemble; by one map, there is one.
+ByMember = Sequence[CountDistribution]
+
+
+def total_count(counts: Sequence[ByMember], /) -> CountDistribution:
+    """The number of lesions in some scans together.
+
+    Parameters
+    ----------
+    counts : sequence of (sequence of CountDistribution)
+        Of each scan, its count by each member of an ensemble; one where there is one map.
+
+    Notes
+    -----
+    By one map, counts of different scans are independent, and their total is a sum. Members of an ensemble err in the
+    same way in all scans: each has a total of its own, and the total is the mixture of those.
+
+    Examples
+    --------
+    >>> from lesioncount import PoissonBinomial
+    >>> total_count([[PoissonBinomial([0.5])], [PoissonBinomial([0.5, 1.0])]]).pmf()
+    array([0.  , 0.25, 0.5 , 0.25])
+    """
+    totals = [SumOfCounts(of_member) for of_member in zip(*counts, strict=True)]
+    return totals[0] if len(totals) == 1 else MixtureOfCounts(totals)
