@@ -1,4 +1,4 @@
-"""Whose scan it is: participant and session, as folders, names in the manner of BIDS or a pattern say."""
+"""Whose scan it is: participant and session, from folders, BIDS names or a pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results in the manner of BIDS derivatives: the files of a scan, and those of the dataset."""
+"""Results as a BIDS derivative: the files of each scan, and those of the dataset."""
 
 from __future__ import annotations
 
