@@ -16,7 +16,7 @@ from lesioncount.assess.reviews.reviews import ReviewedTruth
 from lesioncount.assess.truth import Instances, check_none_missing, read_truth_table, true_lesions
 from lesioncount.candidates import Candidates
 from lesioncount.cohort.inputs import maps_in
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.patterns import is_pattern
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
@@ -276,9 +276,8 @@ class _Masks:
     def __init__(self, options: TruthOptions, scans: Sequence[ScanSummary]) -> None:
         self.path = options.masks or Path()
         self._reading: dict[str, Any] = {"label": options.label, "instances": options.instances}
-        asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
-        found = pair(asked, self.path, role="truth", suffix=options.suffix, none_is_error=False)
-        self._masks = {scan.name: mask for scan, mask in zip(asked, found, strict=True) if mask is not None}
+        files = {scan.name: scan.files for scan in scans}
+        self._masks = pair(files, self.path, role="truth", suffix=options.suffix, none_is_error=False)
 
     def names(self) -> Iterable[str]:
         return (scan_name(path) for path in (maps_in(self.path) if self.path.is_dir() else ()))

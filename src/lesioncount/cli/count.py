@@ -95,15 +95,16 @@ def _dicom(options: argparse.Namespace) -> DicomOutput | None:
 
 def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
-    from lesioncount.cohort.pairing import without_partner
+    from lesioncount.cohort.pairing import pair
 
     missing: dict[str, list[str]] = {}
     if options.name_pattern is not None:
         nobody = [scan.name for scan in result.scans if not scan.whose]
         missing["are not matched by the name pattern"] = nobody
     if options.images is not None:
-        without = without_partner(result.counted, options.images, role="image", suffix=options.images_suffix)
-        missing[f"have no image in {options.images}"] = without
+        files = {scan.name: scan.files for scan in result.counted}
+        found = pair(files, options.images, role="image", suffix=options.images_suffix, none_is_error=False)
+        missing[f"have no image in {options.images}"] = [name for name in files if name not in found]
     for what, names in missing.items():
         if names:
             print(f"note: {len(names)} of {len(result.scans)} scans {what}: {named(names)}")

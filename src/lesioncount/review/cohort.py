@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.assess.reviews.accepted_maps import candidates_again, existing_map
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
@@ -45,7 +45,8 @@ class ReviewCohort:
     def __init__(self, out: Path, *, images: Path | None = None, images_suffix: str = "") -> None:
         self.results: RunResults = read_counted(out)
         self.scans: tuple[ScanSummary, ...] = self.results.counted
-        self.images = {} if images is None else self._paired(images, images_suffix)
+        files = {scan.name: scan.files for scan in self.scans}
+        self.images = {} if images is None else pair(files, images, role="image", suffix=images_suffix)
         self.record: Callable[[int], ScanRecord] = lru_cache(_RECORDS)(self._record)
         self.volume: Callable[[int, str], bytes] = lru_cache(_VOLUMES)(self._volume)
 
@@ -57,11 +58,6 @@ class ReviewCohort:
     def has_image(self, number: int) -> bool:
         """Whether there is an image of a scan."""
         return self.scans[number].name in self.images
-
-    def _paired(self, images: Path, suffix: str) -> dict[str, Path]:
-        scans = [paired_scan(scan.name, scan.files) for scan in self.scans if scan.files is not None]
-        found = pair(scans, images, role="image", suffix=suffix)
-        return {scan.name: path for scan, path in zip(scans, found, strict=True) if path is not None}
 
     def _record(self, number: int) -> ScanRecord:
         return self.results.record(self.scans[number].name)
