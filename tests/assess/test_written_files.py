@@ -34,6 +34,40 @@ def test_an_evaluation_that_was_read_is_written_as_it_was(name, tmp_path):
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
+# Where the types with defaults are in an evaluation.
+PARTS = {
+    "evaluation": (), "truth": ("truth",), "method": ("methods", "raw"), "lesions": ("lesions",),
+    "score": ("methods", "raw", "scores", "rps"), "scan": ("scans", 0),
+}  # fmt: skip
+
+
+def part_of(content, path):
+    for key in path:
+        content = content[key]
+    return content
+
+
+@pytest.mark.parametrize("path", PARTS.values(), ids=PARTS)
+def test_what_an_evaluation_lacks_or_has_too_much_does_no_harm(path, tmp_path):
+    """As of an older version, or of a later one. Nothing is shown without methods, nor of another format."""
+    text = (KEPT / "masks" / "evaluation.json").read_text()
+    for key in part_of(json.loads(text), path).keys() - {"methods", "format"}:
+        content = json.loads(text)
+        inside = part_of(content, path)
+        del inside[key]
+        inside["of_a_later_version"] = {"a": [1, None]}
+        (tmp_path / "evaluation.json").write_text(json.dumps(content))
+        read = read_evaluation(tmp_path)
+        assert "of_a_later_version" not in part_of(read.to_dict(), path)
+        assert read.methods.keys() == content["methods"].keys()
+
+
+def test_an_event_of_an_older_or_a_later_version_is_read():
+    for key in json.loads(LINE).keys() - {"reader", "scan", "action", "peak", "verdict", "n"}:
+        content = {name: value for name, value in json.loads(LINE).items() if name != key}
+        assert event_of(json.dumps(content | {"mood": "good"}).encode()).peak == (1, 2, 3)
+
+
 def keys_of(value):
     """All keys of a document, in their order."""
     if isinstance(value, dict):
