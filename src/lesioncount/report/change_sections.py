@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lesioncount.report.change_slices import BothTimes, ChangeSlices, Pictured, cut_changes
-from lesioncount.report.figures import chart, through_time
+from lesioncount.report.figures import distribution
 from lesioncount.report.lineages import LesionCourse, LineageChange, changes_of, courses_of, pictured
 from lesioncount.report.sections import SectionText
-from lesioncount.report.templates import size, template
+from lesioncount.report.templates import template
 from lesioncount.results.course_record import CourseRecord, PairRecord, SessionRecord
 from lesioncount.results.course_settings import KINDS
 from lesioncount.results.scan_count import CourseMaps
@@ -96,9 +96,9 @@ class CourseSection:
         return list(zip(called(self.record), self.record.sessions, strict=True))
 
     @property
-    def rows(self) -> list[tuple[LesionCourse, str, str]]:
-        """The lesions of the table, with drawings of their existence and volume."""
-        return [(one, *_through_time(one)) for one in self.lesions[:ROWS_PER_PAIR]]
+    def rows(self) -> list[LesionCourse]:
+        """The lesions of the table."""
+        return self.lesions[:ROWS_PER_PAIR]
 
 
 def section_text(
@@ -140,7 +140,11 @@ def _pair(
     record: CourseRecord, pair: PairRecord, changes: list[LineageChange], cards: list[Card], slices: ChangeSlices
 ) -> PairSection:
     before, after = called(record)[pair.before : pair.after + 1]
-    charts = [chart(kind, pair.counts[kind]) for kind in KINDS]
+    counts = {kind: pair.counts[kind] for kind in KINDS}
+    charts = [
+        distribution(count.numbers, count.pmf, count.pmf_calibrated, f"number of {kind} lesions")
+        for kind, count in counts.items()
+    ]
     return PairSection(pair, before, after, charts, cards, changes, slices.on_image[pair.before : pair.after + 1])
 
 
@@ -151,13 +155,3 @@ def _chosen(before: int, changes: Sequence[LineageChange]) -> list[Pictured]:
         for change in pictured(changes, kind, most, LEAST):
             found.setdefault(change.lineage, Pictured(before, change, kind))
     return list(found.values())
-
-
-def _through_time(lesion: LesionCourse) -> tuple[str, str]:
-    existence = [one.existence for one in lesion.sessions]
-    volumes = [one.volume_mm3 for one in lesion.sessions]
-    known = [one or 0.0 for one in volumes]
-    return (
-        through_time(existence, [f"{one:.2f}" for one in existence], "Existence", 1.0),
-        "" if None in volumes else through_time(known, [size(one) for one in known], "Volume"),
-    )

@@ -51,7 +51,7 @@ def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping
         "n_parts": n_apart,
         "warnings": results.warnings,
         "disagreeing": _disagreeing(scans),
-        "overview": lambda: overview(scans, anchors, "overview"),
+        "overview": lambda: overview(scans, anchors),
         "histogram": lambda: histogram(scans),
         "regions": regions_of_cohort(scans, results.run.counted_with),
         "questions": questions_of_cohort(scans),

@@ -108,9 +108,8 @@ def section_text(
     """
     lesions = sorted(record.lesions, key=lambda row: (-row.variance_share, -row.existence, row.label))
     slices = cut_slices(record.summary, counted_with, _pictured(lesions), image, count)
-    section = Section(
-        record.summary, distribution(record), lesions, slices, regions_of_scan(record.summary, counted_with)
-    )
+    figure = distribution(record.summary.counted, record.pmf, record.pmf_calibrated)
+    section = Section(record.summary, figure, lesions, slices, regions_of_scan(record.summary, counted_with))
     calibration, protocol = counted_with.calibration, counted_with.protocol
     body = template("section.html.j2").render(section=section, calibration=calibration, protocol=protocol)
     return SectionText(template("summary.html.j2").render(scan=record.summary), body, slices.note is not None)
