@@ -6,13 +6,15 @@ import html
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
 
 T = TypeVar("T")
@@ -82,6 +84,16 @@ class Figure:
     def file(self) -> str:
         """As a file, for papers and slides."""
         return self.document.replace(INK, _BLACK)
+
+
+def write_with_figures(folder: Path, page: str, text: str, figures: Mapping[str, Figure]) -> Path:
+    """Write a page, and its figures as files in ``figures`` beside it, for papers and slides."""
+    files = {f"figures/{name}.svg": figure.file for name, figure in figures.items()} | {page: text}
+    ours = OutputFolder(folder)
+    ours.check(list(files))
+    for name, content in files.items():
+        ours.write_text(name, content)
+    return Path(folder) / page
 
 
 def whole_numbers(*axis: Any) -> None:
