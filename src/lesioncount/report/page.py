@@ -17,9 +17,8 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
 from lesioncount.report.change_page import CHANGES
 from lesioncount.report.count_page import COUNTS
-from lesioncount.report.page_kind import Image, PageKind
+from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.section_folder import SectionFolder, fingerprint_of, is_written
-from lesioncount.report.sections import SectionText
 from lesioncount.report.table_parts import ROWS_AT_ONCE, has_rows, write_rows
 from lesioncount.report.templates import check_can_report, rendered
 from lesioncount.results.course_record import CourseRecord

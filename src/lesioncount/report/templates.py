@@ -61,6 +61,7 @@ def _environment(package: str) -> Any:
     environment.filters |= {"headline": headline, "in_general": in_general, "in_short": in_short}
     environment.filters["picture"] = lambda plane, number, planes: safe(picture(plane, f"Candidate {number}", planes))
     environment.filters["picture_of"] = lambda plane, what, planes: safe(picture(plane, what, planes))
+    environment.globals["zip"] = zip
     environment.globals["content_policy"] = lambda *scripts, may_load=False: safe(
         _content_policy([environment.get_template(script).render() for script in scripts], may_load=may_load)
     )
