@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lesioncount.cli.batch_arguments import add_compare_arguments
@@ -15,8 +16,9 @@ from lesioncount.cli.signals import ended_by_signals
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lesioncount.results.course_record import CourseRecord, PairRecord
-    from lesioncount.runs import ChangeResults
+    from lesioncount.results.record import Record
+    from lesioncount.results.record_parts import Pair
+    from lesioncount.runs import Results
 
 # How many pairs and failures are listed at the end; all of them are in changes.tsv.
 _SHOWN = 20
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if results.failed else 0
 
 
-def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
+def _write_page(results: Results, options: argparse.Namespace) -> None:
     from lesioncount.cli.progress import report_progress_on
     from lesioncount.report import write_report
 
@@ -139,7 +141,7 @@ def _selection(options: argparse.Namespace) -> Any:
     )
 
 
-def _print_summary(results: ChangeResults, *, shown: int) -> None:
+def _print_summary(results: Results, *, shown: int) -> None:
     from rich.console import Console
 
     from lesioncount.cli.answers_table import print_answers
@@ -148,8 +150,8 @@ def _print_summary(results: ChangeResults, *, shown: int) -> None:
     pairs = [(course, pair) for course in results.compared for pair in course.pairs]
     if pairs:
         wide = console if console.is_terminal else Console(width=_NO_LIMIT)
-        if results.run.compared_with.calibrations:
-            wide.print(f"Calibrated: numbers of {' and '.join(results.run.compared_with.calibrations)} lesions")
+        if results.run.settings.calibrations:
+            wide.print(f"Calibrated: numbers of {' and '.join(results.run.settings.calibrations)} lesions")
         wide.print(_table(pairs[:shown], longest=max(wide.width - _NUMBERS, _SHORTEST)))
         print_answers(wide, {pair.name: pair.answers for _, pair in pairs if pair.answers}, shown=shown)
     if len(pairs) > shown:
@@ -165,7 +167,7 @@ def _print_summary(results: ChangeResults, *, shown: int) -> None:
     )
 
 
-def _table(pairs: list[tuple[CourseRecord, PairRecord]], *, longest: int) -> Table:
+def _table(pairs: Sequence[tuple[Record, Pair]], *, longest: int) -> Table:
     """What has changed, a line for each pair, with names of at most so many letters."""
     from rich.markup import escape
     from rich.table import Table
@@ -191,7 +193,7 @@ def _table(pairs: list[tuple[CourseRecord, PairRecord]], *, longest: int) -> Tab
     return table
 
 
-def _notes(results: ChangeResults) -> list[str]:
+def _notes(results: Results) -> list[str]:
     alone = results.run.alone
     notes = _uncalibrated(results)
     if alone:
@@ -211,9 +213,9 @@ def _some(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def _uncalibrated(results: ChangeResults) -> list[str]:
+def _uncalibrated(results: Results) -> list[str]:
     """Questions that are answered as the maps have it, though some numbers are calibrated."""
-    given = results.run.compared_with.calibrations
+    given = results.run.settings.calibrations
     answers = results.compared[0].pairs[0].answers if results.compared and given else ()
     return [
         f"{answer.question!r} is answered as the maps have it: not all that it asks for was calibrated, only "

@@ -15,8 +15,8 @@ from lesioncount.cli.signals import ended_by_signals
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lesioncount.results.record import ScanSummary
-    from lesioncount.runs import DicomOutput, RunResults
+    from lesioncount.results.record import Entry
+    from lesioncount.runs import DicomOutput, Results
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
@@ -135,7 +135,7 @@ def _check_reviews(options: argparse.Namespace) -> None:
         the_reader(options.reviews, options.reader)
 
 
-def _apply_reviews(result: RunResults, options: argparse.Namespace) -> None:
+def _apply_reviews(result: Results, options: argparse.Namespace) -> None:
     if options.reviews is not None:
         from lesioncount.assess.reviews.export import apply_reviews
 
@@ -152,7 +152,7 @@ def _dicom(options: argparse.Namespace) -> DicomOutput | None:
     return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
 
 
-def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
+def _say_missing(result: Results, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
     from lesioncount.cohort.pairing import without_partner
 
@@ -169,7 +169,7 @@ def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
             print(f"note: {len(names)} of {len(result.scans)} scans {what}: {', '.join(names[:_NAMED])}{more}")
 
 
-def _print_summary(result: RunResults, *, shown: int) -> None:
+def _print_summary(result: Results, *, shown: int) -> None:
     from rich.console import Console
 
     from lesioncount.cli.answers_table import print_answers
@@ -194,7 +194,7 @@ def _print_summary(result: RunResults, *, shown: int) -> None:
     )
 
 
-def _table(result: RunResults, *, shown: int, longest: int) -> Table:
+def _table(result: Results, *, shown: int, longest: int) -> Table:
     """The counts, a line for each scan, with names of at most so many letters."""
     from rich.markup import escape
     from rich.table import Table
@@ -218,7 +218,7 @@ def shortened(name: str, longest: int) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1 - half]}…{name[-half:]}"
 
 
-def _about(warning: str, scans: Sequence[ScanSummary], n_counted: int) -> str:
+def _about(warning: str, scans: Sequence[Entry], n_counted: int) -> str:
     """A warning about one scan with its numbers, or about several without."""
     if len(scans) == 1:
         own = next((text for text in scans[0].warnings if text.startswith(warning)), warning)

@@ -11,8 +11,9 @@ from lesioncount.report.figures import chart, through_time
 from lesioncount.report.lineages import LesionCourse, LineageChange, changes_of, courses_of, pictured
 from lesioncount.report.sections import SectionText
 from lesioncount.report.templates import size, template
-from lesioncount.results.course_record import CourseRecord, PairRecord, SessionRecord
-from lesioncount.results.course_settings import KINDS
+from lesioncount.results.record import Record
+from lesioncount.results.record_parts import Pair, SessionRecord
+from lesioncount.results.recorded import KINDS
 from lesioncount.results.scan_count import CourseMaps
 from lesioncount.trust.candidate_table import Counted
 
@@ -41,7 +42,7 @@ class PairSection:
 
     Attributes
     ----------
-    pair : PairRecord
+    pair : Pair
     before, after : str
         What the two sessions are called.
     charts : list of str
@@ -53,7 +54,7 @@ class PairSection:
         Whether the pictures of each of the two show its image; empty without pictures.
     """
 
-    pair: PairRecord
+    pair: Pair
     before: str
     after: str
     charts: list[str]
@@ -78,14 +79,14 @@ class CourseSection:
 
     Attributes
     ----------
-    record : CourseRecord
+    record : Record
     pairs : list of PairSection
     slices : ChangeSlices
     lesions : list of LesionCourse
         Through all sessions, where there are more than two.
     """
 
-    record: CourseRecord
+    record: Record
     pairs: list[PairSection]
     slices: ChangeSlices
     lesions: list[LesionCourse]
@@ -101,14 +102,12 @@ class CourseSection:
         return [(one, *_through_time(one)) for one in self.lesions[:ROWS_PER_PAIR]]
 
 
-def section_text(
-    record: CourseRecord, images: Sequence[Path | str | None], maps: CourseMaps | None = None
-) -> SectionText:
+def section_text(record: Record, images: Sequence[Path | str | None], maps: CourseMaps | None = None) -> SectionText:
     """Draw the distributions of a course, cut its pictures, and write its section.
 
     Parameters
     ----------
-    record : CourseRecord
+    record : Record
     images : sequence of path, text or None
         What to show of each session behind candidates; a text says why there is none, though images were asked for.
     maps : CourseMaps, optional
@@ -128,7 +127,7 @@ def section_text(
     return SectionText(summary, body, bool(slices.notes))
 
 
-def called(record: CourseRecord) -> tuple[str, ...]:
+def called(record: Record) -> tuple[str, ...]:
     """What the sessions of a course are called on the page: by their names, where they have some."""
     names = tuple(session.session for session in record.sessions)
     if not all(name.isdecimal() for name in names):
@@ -137,7 +136,7 @@ def called(record: CourseRecord) -> tuple[str, ...]:
 
 
 def _pair(
-    record: CourseRecord, pair: PairRecord, changes: list[LineageChange], cards: list[Card], slices: ChangeSlices
+    record: Record, pair: Pair, changes: list[LineageChange], cards: list[Card], slices: ChangeSlices
 ) -> PairSection:
     before, after = called(record)[pair.before : pair.after + 1]
     charts = [chart(kind, pair.counts[kind]) for kind in KINDS]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lesioncount.changes.resampling import resampled
@@ -21,10 +22,11 @@ from lesioncount.report.backgrounds import UNREADABLE, Background, behind, image
 from lesioncount.report.lineages import LineageChange
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, window_of
-from lesioncount.results.course_record import CourseRecord
-from lesioncount.results.course_settings import ChangeSettings, ComparedWith
 from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Record
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import CourseMaps, SessionMap
+from lesioncount.results.settings import ChangeSettings
 from lesioncount.runs.file_counts import MOST_SHADES
 from lesioncount.runs.session_maps import read_maps
 from lesioncount.trust.candidate_table import Counted
@@ -76,7 +78,7 @@ class ChangeSlices:
 
 
 def cut_changes(
-    record: CourseRecord,
+    record: Record,
     lesions: Sequence[Pictured],
     images: Sequence[Path | str | None],
     maps: CourseMaps | None = None,
@@ -85,7 +87,7 @@ def cut_changes(
 
     Parameters
     ----------
-    record : CourseRecord
+    record : Record
     lesions : sequence of Pictured
     images : sequence of path, text or None
         What to show of each session; a text says why there is none, though images were asked for.
@@ -105,7 +107,7 @@ def cut_changes(
 
 
 def _cut(
-    record: CourseRecord, lesions: Sequence[Pictured], images: Sequence[Path | str | None], maps: CourseMaps
+    record: Record, lesions: Sequence[Pictured], images: Sequence[Path | str | None], maps: CourseMaps
 ) -> ChangeSlices:
     grid = maps.grid
     windows = [window_of(one.lesion, grid.shape, grid.spacing_mm) for one in lesions]
@@ -144,7 +146,7 @@ def _painted(session: SessionMap, lineages: Sequence[int]) -> NDArray[np.int32]:
 
 
 def _behind(
-    record: CourseRecord, place: int, session: SessionMap, grid: VoxelGrid, image: Path | str | None
+    record: Record, place: int, session: SessionMap, grid: VoxelGrid, image: Path | str | None
 ) -> tuple[Background, str | None]:
     shades = shaded(session.counted.voxels, 0.0, 1.0)
     if not session.is_resampled:
@@ -152,9 +154,9 @@ def _behind(
     return behind(shades, image, partial(_resampled, _own_grid(record, place), grid))
 
 
-def _own_grid(record: CourseRecord, place: int) -> VoxelGrid:
+def _own_grid(record: Record, place: int) -> VoxelGrid:
     """The grid that a map has itself."""
-    return open_map(record.sessions[place].files.path, **_settings(record).reading.to_dict()).grid
+    return open_map(record.sessions[place].files.path, **_settings(record).reading).grid
 
 
 def _resampled(own: VoxelGrid, grid: VoxelGrid, path: Path) -> NDArray[Any]:
@@ -170,7 +172,7 @@ def _resampled(own: VoxelGrid, grid: VoxelGrid, path: Path) -> NDArray[Any]:
     return image.values()
 
 
-def _read_again(record: CourseRecord) -> CourseMaps:
+def _read_again(record: Record) -> CourseMaps:
     """The maps of a course, which must not have changed."""
     scans = []
     for session in record.sessions:
@@ -182,7 +184,7 @@ def _read_again(record: CourseRecord) -> CourseMaps:
     return read_maps(scans, _settings(record), [session.session for session in record.sessions])
 
 
-def _settings(record: CourseRecord) -> ChangeSettings:
+def _settings(record: Record) -> ChangeSettings:
     """As far as the reading of maps depends on them."""
-    how = record.compared_with or ComparedWith()
-    return ChangeSettings(how.protocol, **how.reading.to_dict())
+    how = record.settings or Recorded()
+    return ChangeSettings(how.protocol, how.channel, how.scale, how.logits)

@@ -14,9 +14,8 @@ from lesioncount.report.page_kind import Image, PageKind
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
 from lesioncount.report.sections import SectionText, section_text
 from lesioncount.report.table_parts import ROWS_AT_ONCE, n_parts
-from lesioncount.results.record import ScanRecord, ScanSummary, read_record
-from lesioncount.results.results import RunResults, read_results
-from lesioncount.results.run_file import find_run
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.results import Results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
@@ -28,7 +27,7 @@ _OPEN, _SETTLED = 0.5, 0.9
 _NEXT_TO_NONE = 0.05
 
 
-def _images(results: RunResults, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
+def _images(results: Results, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
     """The image of each scan that was counted."""
     scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
     # Scans that failed may have images: then it was looked at before that there are some.
@@ -36,13 +35,13 @@ def _images(results: RunResults, where: Path, suffix: str) -> dict[str, tuple[Pa
     return {scan.name: (image,) for scan, image in zip(scans, found, strict=True)}
 
 
-def _section(record: ScanRecord, images: Sequence[Image], count: ScanCount | None) -> SectionText:
-    if record.counted_with is None:
-        raise MapFileError(f"The record of {record.summary.name} does not say how it was counted. Count again.")
-    return section_text(record, record.counted_with, images[0] if images else None, count)
+def _section(record: Record, images: Sequence[Image], count: ScanCount | None) -> SectionText:
+    if record.settings is None:
+        raise MapFileError(f"The record of {record.name} does not say how it was counted. Count again.")
+    return section_text(record, record.settings, images[0] if images else None, count)
 
 
-def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> dict[str, Any]:
+def _content(results: Results, scans: Sequence[Entry], anchors: Mapping[str, str]) -> dict[str, Any]:
     """The cohort as a whole."""
     calibration, n_apart = results.calibration, n_parts(len(results.scans))
     return {
@@ -53,7 +52,7 @@ def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping
         "disagreeing": _disagreeing(scans),
         "overview": lambda: overview(scans, anchors, "overview"),
         "histogram": lambda: histogram(scans),
-        "regions": regions_of_cohort(scans, results.run.counted_with),
+        "regions": regions_of_cohort(scans, results.run.settings),
         "questions": questions_of_cohort(scans),
         "totals": [results.total()] + ([] if calibration is None else [results.total(calibration)]),
         "min_between_variance": MIN_BETWEEN_VARIANCE,
@@ -61,7 +60,7 @@ def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping
     }
 
 
-def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
+def _disagreeing(scans: Sequence[Entry]) -> list[Entry]:
     """The scans whose members disagree, those that do so most first."""
     ensembles = [(scan.counted.ensemble, scan) for scan in scans]
     found = [(ensemble.variance_between, scan) for ensemble, scan in ensembles if ensemble and ensemble.disagrees]
@@ -99,14 +98,8 @@ COUNTS = PageKind(
     no_image="Shown on the map, because there is no image of this scan",
     many=12,
     has_parts=True,
-    takes=(RunResults, ScanRecord),
-    find_run=find_run,
-    read=read_results,
-    listed_in=lambda run: run.scans,
-    listed=lambda results: results.scans,
-    about=lambda run: run.counted_with.to_dict(),
+    about=lambda run: run.settings.plain,
     images=_images,
-    record=read_record,
     section=_section,
     interest=lambda scan: scan.counted.best.count_sd,
     content=_content,

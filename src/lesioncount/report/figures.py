@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lesioncount.report.bars import BarChart, Bars
 from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, USUAL, drawn, whole_numbers
-from lesioncount.results.course_record import ChangeCount
-from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.record_parts import Count
 from lesioncount.results.scan_numbers import CountNumbers, ScanNumbers
 from lesioncount.trust.candidate_table import Counted
 
@@ -29,10 +29,10 @@ class _Line:
 
     name: str
 
-    def numbers(self, scan: ScanSummary) -> CountNumbers | None:
+    def numbers(self, scan: Entry) -> CountNumbers | None:
         return scan.counted.raw if self.name == "raw" else scan.counted.calibrated
 
-    def interval(self, scan: ScanSummary) -> tuple[int, int] | None:
+    def interval(self, scan: Entry) -> tuple[int, int] | None:
         if self.name == "guaranteed":
             return scan.counted.guaranteed
         numbers = self.numbers(scan)
@@ -61,7 +61,7 @@ class _Series:
         return f"{name}most likely {self.numbers.count_mode}, 90 % interval {low} to {high}"
 
 
-def overview(scans: Sequence[ScanSummary], anchors: Mapping[str, str], key: str) -> str:
+def overview(scans: Sequence[Entry], anchors: Mapping[str, str], key: str) -> str:
     """The count of each scan: 90 % interval, most likely count, mean, and the usual count beside it."""
     lines = [line for line in _LINES if all(line.interval(scan) is not None for scan in scans)]
     places = (np.arange(len(lines)) - (len(lines) - 1) / 2) * _LINE
@@ -89,7 +89,7 @@ def overview(scans: Sequence[ScanSummary], anchors: Mapping[str, str], key: str)
     return drawn(draw, height_inch=0.9 + (0.12 + 0.12 * len(lines)) * len(scans), label=label, key=key)
 
 
-def histogram(scans: Sequence[ScanSummary]) -> str:
+def histogram(scans: Sequence[Entry]) -> str:
     """How many scans have how many lesions expected."""
     expected = [scan.counted.raw.count_mean for scan in scans]
     calibrated = [one.count_mean for scan in scans if (one := scan.counted.calibrated) is not None]
@@ -107,9 +107,9 @@ def _binned(values: Sequence[float], edges: NDArray[np.float64]) -> list[tuple[f
     return [(a, b, float(n)) for a, b, n in zip(edges[:-1].tolist(), edges[1:].tolist(), heights, strict=True) if n]
 
 
-def distribution(record: ScanRecord) -> str:
+def distribution(record: Record) -> str:
     """The probability of each number of lesions of a scan."""
-    return distribution_of(record.summary.counted, record.pmf, record.pmf_calibrated)
+    return distribution_of(record.counted, record.pmf, record.pmf_calibrated)
 
 
 def distribution_of(
@@ -150,7 +150,7 @@ def _bars(one: _Series, first: int, last: int, *, is_alone: bool) -> list[Bars]:
     ]
 
 
-def _draw_line(axes: Any, scans: Sequence[ScanSummary], line: _Line, place: float, *, is_alone: bool) -> None:
+def _draw_line(axes: Any, scans: Sequence[Entry], line: _Line, place: float, *, is_alone: bool) -> None:
     rows = np.arange(len(scans)) + place
     ends = np.array([line.interval(scan) for scan in scans]).T
     if line.name == "guaranteed":
@@ -168,7 +168,7 @@ def _draw_line(axes: Any, scans: Sequence[ScanSummary], line: _Line, place: floa
     axes.plot(means, rows, "|", **tick, label=names[2])
 
 
-def _draw_members(axes: Any, scans: Sequence[ScanSummary], place: float) -> None:
+def _draw_members(axes: Any, scans: Sequence[Entry], place: float) -> None:
     """What each member of an ensemble expects, above the count of all."""
     points = [(one.raw.count_mean, row) for row, scan in enumerate(scans) for one in scan.members]
     if points:
@@ -177,7 +177,7 @@ def _draw_members(axes: Any, scans: Sequence[ScanSummary], place: float) -> None
         axes.plot(mean, row + place, "o", **style, label="means of members")
 
 
-def _name_rows(axes: Any, scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> None:
+def _name_rows(axes: Any, scans: Sequence[Entry], anchors: Mapping[str, str]) -> None:
     axes.set_yticks(range(len(scans)), [_shortened(scan.name) + " ≠" * scan.disagrees for scan in scans])
     axes.tick_params(axis="y", length=0)
     for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
@@ -197,7 +197,7 @@ _HEIGHT, _STEP, _GAP = 22.0, 12.0, 3.0
 _LEAST = 1.0
 
 
-def chart(kind: Counted, count: ChangeCount) -> str:
+def chart(kind: Counted, count: Count) -> str:
     """The distribution of the number of new, gone or persisting lesions."""
     return distribution_of(count.numbers, count.pmf, count.pmf_calibrated, f"number of {kind} lesions")
 

@@ -12,10 +12,10 @@ from lesioncount.report.regions import RegionTable, regions_of_scan
 from lesioncount.report.slices import Slices, cut_slices
 from lesioncount.report.templates import template
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanRecord, ScanSummary
-from lesioncount.results.region_numbers import RegionNumbers
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.region_numbers import RegionRow
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import CountedWith
 
 # Pictured of one scan: the most doubtful candidates, and the surest ones. Nobody looks at more, and all are in a table.
 MOST_DOUBTFUL, MOST_SURE = 5, 5
@@ -30,7 +30,7 @@ class Section:
 
     Attributes
     ----------
-    scan : ScanSummary
+    scan : Entry
     figure : str
         The distribution of the count, as SVG.
     lesions : list of LesionRow
@@ -41,11 +41,11 @@ class Section:
         The count in each region.
     """
 
-    scan: ScanSummary
+    scan: Entry
     figure: str
     lesions: list[LesionRow]
     slices: Slices
-    regions: RegionTable[RegionNumbers] | None = None
+    regions: RegionTable[RegionRow] | None = None
 
     @cached_property
     def cards(self) -> list[tuple[LesionRow, tuple[Plane, ...]]]:
@@ -93,27 +93,26 @@ class SectionText:
 
 
 def section_text(
-    record: ScanRecord, counted_with: CountedWith, image: Path | str | None, count: ScanCount | None = None
+    record: Record, counted_with: Recorded, image: Path | str | None, count: ScanCount | None = None
 ) -> SectionText:
     """Draw the distribution of a scan, cut its slices, and write its section.
 
     Parameters
     ----------
-    record : ScanRecord
-    counted_with : CountedWith
+    record : Record
+    counted_with : Recorded
     image : path, optional
         What to show behind candidates; a text says why there is none, though images were asked for.
     count : ScanCount, optional
         What was just counted, with its shades and runs. Default: the map is read again.
     """
     lesions = sorted(record.lesions, key=lambda row: (-row.variance_share, -row.existence, row.label))
-    slices = cut_slices(record.summary, counted_with, _pictured(lesions), image, count)
-    section = Section(
-        record.summary, distribution(record), lesions, slices, regions_of_scan(record.summary, counted_with)
-    )
+    scan = record.summary
+    slices = cut_slices(scan, counted_with, _pictured(lesions), image, count)
+    section = Section(scan, distribution(record), lesions, slices, regions_of_scan(scan, counted_with))
     calibration, protocol = counted_with.calibration, counted_with.protocol
     body = template("section.html.j2").render(section=section, calibration=calibration, protocol=protocol)
-    return SectionText(template("summary.html.j2").render(scan=record.summary), body, slices.note is not None)
+    return SectionText(template("summary.html.j2").render(scan=scan), body, slices.note is not None)
 
 
 def _pictured(lesions: list[LesionRow]) -> list[LesionRow]:

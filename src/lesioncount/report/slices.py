@@ -22,9 +22,9 @@ from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast
 from lesioncount.report.planes import Plane, View, planes_through
 from lesioncount.report.windows import Window, read_windows, window_of
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanSummary
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import CountedWith
 from lesioncount.runs.file_counts import MOST_SHADES, count_file
 
 # A peak of another probability than the record has is a sign of another map; files round to about this.
@@ -67,8 +67,8 @@ class _Shown:
 
 
 def cut_slices(
-    scan: ScanSummary,
-    counted_with: CountedWith,
+    scan: Entry,
+    counted_with: Recorded,
     lesions: Sequence[LesionRow],
     image: Path | str | None,
     count: ScanCount | None = None,
@@ -77,8 +77,8 @@ def cut_slices(
 
     Parameters
     ----------
-    scan : ScanSummary
-    counted_with : CountedWith
+    scan : Entry
+    counted_with : Recorded
         How its map was read and counted.
     lesions : sequence of LesionRow
         The candidates to show.
@@ -98,8 +98,8 @@ def cut_slices(
 
 
 def _cut_whole(
-    scan: ScanSummary,
-    counted_with: CountedWith,
+    scan: Entry,
+    counted_with: Recorded,
     lesions: Sequence[LesionRow],
     image: Path | str | None,
     count: ScanCount | None,
@@ -127,8 +127,8 @@ def _cut_whole(
     return Slices(planes, shown.is_image, source.grid.why_unplaced if source.affine is None else None, note)
 
 
-def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
-    how = counted_with.reading.to_dict()
+def _counted_again(scan: Entry, counted_with: Recorded) -> ScanCount:
+    how = counted_with.reading
     return count_file(
         scan.grid.path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, keep_shades=True, **how
     )
@@ -138,11 +138,9 @@ def _is_height(probability: float, lesion: LesionRow) -> bool:
     return bool(abs(probability - lesion.height) <= _SAME_PROBABILITY)
 
 
-def _cut_windows(
-    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
-) -> Slices:
+def _cut_windows(scan: Entry, counted_with: Recorded, lesions: Sequence[LesionRow], image: Path | str | None) -> Slices:
     """Close-ups only, from a map that is too large to be held."""
-    source = open_map(scan.grid.path, **counted_with.reading.to_dict())
+    source = open_map(scan.grid.path, **counted_with.reading)
     if source.shape != scan.grid.shape:
         raise MapFileError(f"{source.path} now has shape {source.shape}.")
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
