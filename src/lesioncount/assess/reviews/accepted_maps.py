@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.recount import counted_again
 from lesioncount.assess.reviews.journals import REVIEWS, file_stem
 from lesioncount.assess.reviews.reviews import ReviewedScan
-from lesioncount.candidates import Candidates
-from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.errors import LesionCountError
 from lesioncount.files.nifti import nifti_bytes
-from lesioncount.files.remote_path import why_gone
 from lesioncount.folder.output import OutputFolder
-from lesioncount.results.record import ScanSummary
 from lesioncount.results.results import RunResults
 from lesioncount.results.settings import CountedWith
-from lesioncount.runs.file_counts import count_file
 
 
 def accepted_name(reader: str, scan: str) -> str:
@@ -50,7 +46,7 @@ def accepted_labels(scan: ReviewedScan, counted_with: CountedWith) -> NDArray[An
 
     Nobody has drawn a lesion that was added: its one voxel says where it is, not how large.
     """
-    candidates = candidates_again(scan.record.summary, counted_with)
+    candidates = counted_again(scan.record.summary, counted_with, keep_runs=True).result.candidates
     n = len(candidates)
     is_accepted = np.array([False, *(n_lesions > 0 for n_lesions in scan.decided)])
     found = candidates.label_map()
@@ -60,25 +56,3 @@ def accepted_labels(scan: ReviewedScan, counted_with: CountedWith) -> NDArray[An
     for number, event in enumerate(scan.review.added, start=n + 1):
         labels[event.at] = number
     return labels
-
-
-def candidates_again(scan: ScanSummary, counted_with: CountedWith) -> Candidates:
-    """The candidates of a scan, with what is needed to paint them; an error if they are others than were counted."""
-    again = count_file(
-        existing_map(scan),
-        protocol=counted_with.protocol,
-        mask=scan.within,
-        keep_runs=True,
-        **counted_with.reading.to_dict(),
-    )
-    if not np.array_equal(again.result.existence, scan.tables[0].existence()):
-        raise MapFileError(f"The map {scan.grid.path} of {scan.name} has changed since it was counted. Count again.")
-    return again.result.candidates
-
-
-def existing_map(scan: ScanSummary) -> Path:
-    """The file of the map; of an ensemble, that of its first member."""
-    path = scan.grid.path
-    if not path.exists():
-        raise MapFileError(f"The map {path} of {scan.name} {why_gone(path)}, but is needed to show its candidates.")
-    return path
