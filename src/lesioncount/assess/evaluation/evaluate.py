@@ -21,8 +21,8 @@ from lesioncount.folder.output import OutputFolder
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, terciles
+from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.predictions import Predictions
-from lesioncount.trust.scores.summary import score_all
 
 _OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
 _PAIRS = (_OURS, *((ours, baseline) for ours in _OURS for baseline in _BASELINES))

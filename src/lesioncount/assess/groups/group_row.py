@@ -86,14 +86,14 @@ class GroupRow:
         """Its row, by the columns of ``groups.tsv``."""
         low, high = self.total_interval
         total = {"total": self.total.mean(), "total_low": low, "total_high": high}
-        rate = {} if self.rate is None else {"exposure": self.exposure, **_cells("rate", self.rate.estimate)}
+        rate = {} if self.rate is None else {"exposure": self.exposure, **self.rate.estimate.cells("rate")}
         return {
             **dict(zip(by, self.level, strict=True)),
             "n_patients": self.n_patients,
             "n_scans": self.n_scans,
             **total,
-            **_cells("mean_per_scan", self.per_scan.estimate),
-            **_cells("mean_per_patient", self.per_patient.estimate),
+            **self.per_scan.estimate.cells("mean_per_scan"),
+            **self.per_patient.estimate.cells("mean_per_patient"),
             **rate,
             "doubt_share": self.main.doubt_share,
         }
@@ -151,7 +151,7 @@ class RatioRow:
         return {
             **dict(zip(by, self.level, strict=True)),
             "reference": ", ".join(self.reference),
-            **_cells("ratio", self.ratio),
+            **self.ratio.cells("ratio"),
             "p_value": self.p_value,
             "log_ratio": self.log_ratio,
             "standard_error": self.standard_error,
@@ -159,10 +159,6 @@ class RatioRow:
             "doubt_share": self.doubt_share,
             "why_unknown": self.why_unknown,
         }
-
-
-def _cells(name: str, estimate: Estimate) -> dict[str, float]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 def _expected(grouped: Grouped, rows: Sequence[int]) -> tuple[float, ...]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews
 from lesioncount.trust.reviewed_count import UNDECIDED
-from lesioncount.trust.scores.agreement import concordance
-from lesioncount.trust.scores.bootstrap import interval_of, resampled_ratios, resampled_weights
+from lesioncount.trust.scores.agreement import agreement_of_answers, concordance
+from lesioncount.trust.scores.bootstrap import estimates_of
+from lesioncount.trust.scores.classification import ratio
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.trust.scores.kappa import agreement_of_answers
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,17 @@ class ReaderAgreement:
 
     def row(self) -> dict[str, Any]:
         """The cells of its row in ``reader_agreement.tsv``."""
-        estimates = {"same": self.same, "kappa": self.kappa, "on_yes": self.on_yes}
-        of_counts = {"count_difference": self.difference, "count_concordance": self.concordance}
         return {
             "reader_1": self.readers[0],
             "reader_2": self.readers[1],
             "n_scans": self.n_scans,
             "n_candidates": self.n_candidates,
-            **_cells(estimates),
+            **self.same.cells("same"),
+            **self.kappa.cells("kappa"),
+            **self.on_yes.cells("on_yes"),
             "n_complete": self.n_complete,
-            **_cells(of_counts),
+            **self.difference.cells("count_difference"),
+            **self.concordance.cells("count_concordance"),
         }
 
 
@@ -100,20 +101,16 @@ def _tables(scans: Sequence[tuple[ReviewedScan, ReviewedScan]]) -> NDArray[np.fl
 def _of_counts(counts: NDArray[np.float64], groups: Sequence[str], seed: int) -> tuple[Estimate, Estimate]:
     if len(counts) == 0:
         return Estimate(), Estimate()
-    apart = (counts[:, 1] - counts[:, 0])[:, None]
-    difference = resampled_ratios(apart, np.ones_like(apart), groups, seed=seed)[0]
-    drawn = [concordance(*counts.T, weights=weights) for weights in resampled_weights(groups, seed=seed)]
-    return difference, Estimate(float(concordance(*counts.T)), *interval_of(np.concatenate(drawn)))
+    first, second = counts.T
+
+    def measures(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        mean = ratio(weights @ (second - first), weights.sum(axis=-1))
+        return np.stack([mean, concordance(first, second, weights=weights)], axis=-1)
+
+    difference, alike = estimates_of(measures(np.ones(len(counts))), measures, groups, seed=seed)
+    return difference, alike
 
 
 def _patient(scan: ReviewedScan) -> str:
     """Scans of one patient are alike, and drawn together."""
     return scan.record.summary.whose.get("participant_id", scan.record.name)
-
-
-def _cells(estimates: dict[str, Estimate]) -> dict[str, float]:
-    return {
-        f"{name}{end}": value
-        for name, one in estimates.items()
-        for end, value in (("", one.value), ("_low", one.low), ("_high", one.high))
-    }

@@ -68,6 +68,10 @@ class Estimate(Numbers, frozen=True, omit_defaults=True):
         """Whether both ends are known."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
+    def cells(self, name: str) -> dict[str, float]:
+        """The number and its interval as cells of a row: ``name``, ``name_low`` and ``name_high``."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
     def __neg__(self) -> Estimate:
         return Estimate(-self.value, -self.high, -self.low, tuple(-value for value in self.seeds))
 
