@@ -26,20 +26,8 @@ _MOST = 1 << 31
 
 # How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
 _PICTURES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".tif",
-    ".tiff",
-    ".nii.gz",
-    ".nii",
-    ".PNG",
-    ".JPG",
-    ".JPEG",
-    ".TIF",
-    ".TIFF",
-)
+    ".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".nii.gz", ".nii", ".PNG", ".JPG", ".JPEG", ".TIF", ".TIFF",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

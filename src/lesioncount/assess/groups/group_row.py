@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 
 from lesioncount.assess.groups.grouping import Grouped
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.trust.groups.means import GroupMean, group_mean, once_per_patient, total_count
 from lesioncount.trust.groups.rate_ratios import RateRatio
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
-from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.estimate import Estimate, cells_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +100,7 @@ class GroupRow:
         }
 
 
-@dataclass(frozen=True)
-class RatioRow:
+class RatioRow(Struct, frozen=True):
     """The rate of one group, divided by that of the reference.
 
     Attributes
@@ -117,9 +117,9 @@ class RatioRow:
     why_unknown : str or None
     """
 
-    level: tuple[str, ...]
-    reference: tuple[str, ...]
-    ratio: Estimate = field(default_factory=Estimate)
+    level: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
+    ratio: Estimate = Estimate()
     p_value: float = math.nan
     log_ratio: float = math.nan
     standard_error: float = math.nan
@@ -148,17 +148,9 @@ class RatioRow:
 
     def to_dict(self, by: Sequence[str]) -> dict[str, Any]:
         """Its row, by the columns of ``ratios.tsv``."""
-        return {
-            **dict(zip(by, self.level, strict=True)),
-            "reference": ", ".join(self.reference),
-            **self.ratio.cells("ratio"),
-            "p_value": self.p_value,
-            "log_ratio": self.log_ratio,
-            "standard_error": self.standard_error,
-            "df": self.df,
-            "doubt_share": self.doubt_share,
-            "why_unknown": self.why_unknown,
-        }
+        cells = cells_of(self)
+        del cells["level"]
+        return dict(zip(by, self.level, strict=True)) | cells
 
 
 def _expected(grouped: Grouped, rows: Sequence[int]) -> tuple[float, ...]:

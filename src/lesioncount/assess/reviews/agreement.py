@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews
@@ -18,13 +17,12 @@ from lesioncount.trust.scores.classification import ratio
 from lesioncount.trust.scores.estimate import Estimate
 
 
-@dataclass(frozen=True)
-class ReaderAgreement:
-    """How far two readers agree.
+class ReaderAgreement(Struct, frozen=True):
+    """How far two readers agree: a row of ``reader_agreement.tsv``.
 
     Attributes
     ----------
-    readers : tuple of str
+    reader_1, reader_2 : str
     n_scans : int
         In which both have decided on at least one candidate.
     n_candidates : int
@@ -33,19 +31,20 @@ class ReaderAgreement:
         About these: share of equal answers; Cohen's kappa; how often one accepts what the other accepts.
     n_complete : int
         Scans that both have reviewed completely.
-    difference, concordance : Estimate
+    count_difference, count_concordance : Estimate
         Of their counts: mean of the second minus the first, and Lin's concordance.
     """
 
-    readers: tuple[str, str]
+    reader_1: str
+    reader_2: str
     n_scans: int
     n_candidates: int
     same: Estimate
     kappa: Estimate
     on_yes: Estimate
     n_complete: int
-    difference: Estimate
-    concordance: Estimate
+    count_difference: Estimate
+    count_concordance: Estimate
 
     @classmethod
     def of(cls, first: Reviews, second: Reviews, *, seed: int = 0) -> ReaderAgreement:
@@ -59,28 +58,14 @@ class ReaderAgreement:
         complete = [(one, other) for one, other in both if one.is_complete and other.is_complete]
         counts = np.array([(one.n_lesions, other.n_lesions) for one, other in complete], dtype=np.float64)
         return cls(
-            (first.reader, second.reader),
+            first.reader,
+            second.reader,
             len(groups),
             int(tables.sum()),
             *(agreement_of_answers(tables[has_answers], groups, seed=seed) if groups else (Estimate(),) * 3),
             len(complete),
             *_of_counts(counts.reshape(-1, 2), [_patient(one) for one, _ in complete], seed),
         )
-
-    def row(self) -> dict[str, Any]:
-        """The cells of its row in ``reader_agreement.tsv``."""
-        return {
-            "reader_1": self.readers[0],
-            "reader_2": self.readers[1],
-            "n_scans": self.n_scans,
-            "n_candidates": self.n_candidates,
-            **self.same.cells("same"),
-            **self.kappa.cells("kappa"),
-            **self.on_yes.cells("on_yes"),
-            "n_complete": self.n_complete,
-            **self.difference.cells("count_difference"),
-            **self.concordance.cells("count_concordance"),
-        }
 
 
 def agreements(reviews: Sequence[Reviews], *, seed: int = 0) -> list[ReaderAgreement]:
