@@ -9,7 +9,8 @@ from lesioncount.cli.batch_arguments import add_compare_arguments
 from lesioncount.cli.batch_runs import ended, n_shown, run_arguments, write_page
 from lesioncount.cli.map_arguments import selection_of, settings_of
 from lesioncount.cli.options import given
-from lesioncount.cli.printing import Summary, named, some
+from lesioncount.cli.printing import Summary, some
+from lesioncount.errors import listed
 
 if TYPE_CHECKING:
     from lesioncount.results.record_parts import Pair
@@ -90,7 +91,7 @@ def _notes(results: Results) -> list[str]:
     notes = _uncalibrated(results)
     if alone:
         have = "has" if len(alone) == 1 else "have"
-        notes.append(f"{some(len(alone), 'patient')} {have} one map only: {named(alone)}")
+        notes.append(f"{some(len(alone), 'patient')} {have} one map only: {listed(alone)}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
         for note in course.notes:

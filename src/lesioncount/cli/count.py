@@ -10,7 +10,8 @@ from lesioncount.cli.batch_arguments import add_count_arguments
 from lesioncount.cli.batch_runs import ended, n_shown, run_arguments, write_page
 from lesioncount.cli.map_arguments import selection_of, settings_of
 from lesioncount.cli.options import given
-from lesioncount.cli.printing import Summary, named, some
+from lesioncount.cli.printing import Summary, some
+from lesioncount.errors import listed
 
 if TYPE_CHECKING:
     from lesioncount.results.record import Entry
@@ -107,7 +108,7 @@ def _say_missing(result: Results, options: argparse.Namespace) -> None:
         missing[f"have no image in {options.images}"] = [name for name in files if name not in found]
     for what, names in missing.items():
         if names:
-            print(f"note: {len(names)} of {len(result.scans)} scans {what}: {named(names)}")
+            print(f"note: {len(names)} of {len(result.scans)} scans {what}: {listed(names)}")
 
 
 def summary_of(result: Results, *, shown: int) -> Summary:

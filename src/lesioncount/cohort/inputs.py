@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
 from lesioncount.cohort.whose import DATATYPES, MAP_SUFFIX, BidsName
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, listed
 from lesioncount.files.formats import file_ending, folder_ending, map_ending, scan_name
 from lesioncount.files.remote_listing import matches
 from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
@@ -181,11 +181,12 @@ def _chosen_in(folder: Path, leave_out: Path | None, suffix: str | None) -> list
     chosen = [file for file in kept if _is_chosen(file, suffix, is_bids)]
     if chosen:
         return _one_of_each(_without_pictures(chosen))
+    there = listed((file.name for file in kept), 1)
     if kept and suffix is not None:
-        raise MapFileError(f"No map in the folder {folder} ends in {suffix} (--suffix). There is {_examples(kept)}.")
+        raise MapFileError(f"No map in the folder {folder} ends in {suffix} (--suffix). There is {there}.")
     if kept:
         raise MapFileError(
-            f"{folder} is a BIDS dataset, and none of its files ends in _{MAP_SUFFIX}. There is {_examples(kept)}. "
+            f"{folder} is a BIDS dataset, and none of its files ends in _{MAP_SUFFIX}. There is {there}. "
             "Choose others with --suffix, such as --suffix _prob."
         )
     but = " except results of lesioncount" if everything else ""
@@ -254,10 +255,6 @@ def without_results(files: Sequence[Path], root: Path) -> list[Path]:
 def _ours_in(folder: Path) -> Iterable[str]:
     """What a count wrote; of results that were copied to a bucket, what they list."""
     return listed_in(folder / "run.json") if isinstance(folder, RemotePath) else OutputFolder(folder).names()
-
-
-def _examples(files: Sequence[Path]) -> str:
-    return f"{files[0].name}{f' and {len(files) - 1} more' if len(files) > 1 else ''}"
 
 
 def is_below(parent: Path, folder: Path) -> bool:

@@ -14,7 +14,7 @@ from lesioncount.cohort.inputs import maps_in, without_results
 from lesioncount.cohort.item import FileFacts
 from lesioncount.cohort.patterns import PathPattern, is_pattern
 from lesioncount.cohort.whose import MAP_SUFFIX, MASK_SUFFIXES, BidsName, Whose
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, listed
 from lesioncount.files.formats import scan_name
 
 Role = Literal["image", "mask", "truth", "atlas"]
@@ -271,7 +271,7 @@ def _the_one(scan: PairedFile, found: Sequence[_File], role: Role) -> _File | No
 
 
 def _nothing(scans: Sequence[PairedFile], where: Path, role: Role, suffix: str) -> str:
-    first = f"{scans[0].name}{f' and {len(scans) - 1} more' if len(scans) > 1 else ''}"
+    first = listed((scan.name for scan in scans), 1)
     also = f" with {suffix}" if suffix else ""
     if is_pattern(where):
         return f"There is no {role} of any scan ({first}): no file is meant by {where}."

@@ -13,7 +13,7 @@ from lesioncount.cohort.item import FileFacts, Known, ScanFiles
 from lesioncount.cohort.names import check_apart, name_of
 from lesioncount.cohort.pairing import Role, pair
 from lesioncount.cohort.whose import BidsName, Whose, check_found, checked_pattern
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, listed
 from lesioncount.files.formats import scan_name
 from lesioncount.files.remote_path import absolute_text, to_path
 
@@ -135,9 +135,6 @@ def _with_known_names(scans: Sequence[ScanFiles], known: Mapping[str, Known]) ->
 # Entities in which the maps of members may differ: how they were made, not of what.
 _OF_MEMBERS = frozenset({"desc", "model", "fold", "rec"})
 
-# Scans that a message names.
-_SHOWN = 5
-
 Member = Mapping[Hashable, FoundMap]
 
 
@@ -183,9 +180,7 @@ def _check_complete(members: Sequence[Member], folders: Sequence[str | Path]) ->
     for member, folder in zip(members, folders, strict=True):
         missing = {key: other[key] for other in members for key in other if key not in member}
         if missing:
-            names = sorted(name_of(one.relative) for one in missing.values())
-            shown = f"{', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''}"
-            lacking.append(f"{folder} lacks {shown}")
+            lacking.append(f"{folder} lacks {listed(sorted(name_of(one.relative) for one in missing.values()))}")
     if lacking:
         raise MapFileError(
             f"Expected a map of every scan in all {len(members)} folders, of the same path or the same BIDS entities, "

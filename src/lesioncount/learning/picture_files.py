@@ -9,13 +9,10 @@ from pathlib import Path
 
 from lesioncount.cohort.inputs import common_folder, files_in, is_below
 from lesioncount.cohort.whose import repeated_folders
-from lesioncount.errors import CohortError, MapFileError, reason_of
+from lesioncount.errors import CohortError, MapFileError, listed, reason_of
 from lesioncount.files.remote_listing import matches
 from lesioncount.learning.pictures import ENDINGS, picture_ending
 from lesioncount.learning.plausible import text_of
-
-# Of pictures that a message names.
-_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -136,12 +133,10 @@ def _listed(path: Path) -> list[Path]:
     except (OSError, ValueError) as error:
         raise MapFileError(f"The list {path} cannot be read: {reason_of(error)}.") from None
     files = [_placed(path, line) for line in lines if line and not line.startswith("#")]
-    missing = [str(file) for file in files if not file.is_file()]
+    missing = [file for file in files if not file.is_file()]
     if missing:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise MapFileError(
-            f"{path} lists files that are not there: {', '.join(missing[:_NAMED])}{more}. Paths are taken from the "
-            "folder of the list."
+            f"{path} lists files that are not there: {listed(missing)}. Paths are taken from the folder of the list."
         )
     return files
 
