@@ -25,7 +25,6 @@ _NEEDS = {
         *(f"src/lesioncount/learning/{name}.py" for name in _LEARNING),
         "reproduction/src/lesioncount_reproduction/samples.py",
         "reproduction/src/lesioncount_reproduction/experiments/*",
-        "reproduction/tests/experiments/fake_*",
     ],
     "starlette": ["src/lesioncount/review/server.py"],
     "statsmodels": ["src/lesioncount/trust/groups/rate_ratios.py"],
