@@ -19,11 +19,11 @@ from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.cohort.patterns import is_pattern
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.results import RunResults
+from lesioncount.results.counts_of import CountsOf, table_names
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import THRESHOLDS, ScanCount
 from lesioncount.results.scan_numbers import WHOSE_COLUMNS
-from lesioncount.results.settings import CountedWith
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
 
@@ -128,8 +128,8 @@ class ScanTruth:
 class Compared:
     """Scans with their truth, and the group of each; and what a reader must know of the truth."""
 
-    results: RunResults
-    scans: tuple[ScanSummary, ...]
+    results: CountsOf
+    scans: tuple[Entry, ...]
     truths: tuple[ScanTruth, ...]
     groups: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -140,12 +140,12 @@ class Compared:
         return len(self.results.counted) - len(self.scans)
 
 
-def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
+def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
     """Find the truth of each scan.
 
     Parameters
     ----------
-    results : RunResults
+    results : CountsOf
     options : TruthOptions
     read_maps : bool
         Read the maps again, to compare single lesions (where there are masks) and to count connected components at
@@ -160,7 +160,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
     masks, columns = _masks(options, results.counted), (options.scan_column, options.count_column)
     table = None if options.table is None else read_truth_table(options.table, *columns)
     known = _with_truth(results.counted, options, table, masks)
-    reviews = None if options.reviews is None else ReviewedTruth(results, options.reviews, options.reader)
+    reviews = None if options.reviews is None else ReviewedTruth(results.results, options.reviews, options.reader)
     if reviews is not None:
         known = tuple(scan for scan in known if scan.name in reviews.matches)
     if table is not None:
@@ -171,7 +171,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         table=table,
         masks=masks,
         matches={} if reviews is None else reviews.matches,
-        counted_with=results.run.counted_with,
+        counted_with=results.settings,
         component_counts=results.component_counts,
         read_maps=read_maps and not results.has_members,
     )
@@ -199,13 +199,13 @@ def _in_order(results: Iterable[tuple[int, Future[ScanTruth]]]) -> tuple[ScanTru
 
 
 def _truth_of(
-    scan: ScanSummary,
+    scan: Entry,
     *,
     options: TruthOptions,
     table: TruthTable | None,
     masks: Mapping[str, Path] | None,
     matches: Mapping[str, LesionMatch],
-    counted_with: CountedWith,
+    counted_with: Recorded,
     component_counts: Mapping[str, tuple[int, ...]],
     read_maps: bool,
 ) -> ScanTruth:
@@ -226,7 +226,7 @@ def _truth_of(
     return ScanTruth(count, n_drawn, match, again.counts_at)
 
 
-def _at_thresholds(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: bool) -> ScanCount:
+def _at_thresholds(scan: Entry, counted_with: Recorded, *, keep_runs: bool) -> ScanCount:
     purpose = "to compare lesions. To compare only counts: --counts-only"
     return counted_again(scan, counted_with, purpose=purpose, keep_runs=keep_runs, thresholds=THRESHOLDS)
 
@@ -247,7 +247,7 @@ def _notes(truths: Sequence[ScanTruth], options: TruthOptions) -> Iterator[str]:
         yield "No mask holds more than one value. If its regions are the lesions, leave --truth-instances out."
 
 
-def _masks(options: TruthOptions, scans: Sequence[ScanSummary]) -> dict[str, Path] | None:
+def _masks(options: TruthOptions, scans: Sequence[Entry]) -> dict[str, Path] | None:
     """The mask of each scan that has one, by its name; None without masks."""
     if options.masks is None:
         return None
@@ -262,8 +262,8 @@ def _names_in(folder: Path) -> Iterator[str]:
 
 
 def _with_truth(
-    scans: Sequence[ScanSummary], options: TruthOptions, table: TruthTable | None, masks: Mapping[str, Path] | None
-) -> tuple[ScanSummary, ...]:
+    scans: Sequence[Entry], options: TruthOptions, table: TruthTable | None, masks: Mapping[str, Path] | None
+) -> tuple[Entry, ...]:
     """The scans that table and masks know; an error if there are others, unless these are to be left out."""
     sources: list[tuple[Container[str], Iterable[str], Path]] = []
     if table is not None:
@@ -278,14 +278,7 @@ def _with_truth(
     return known
 
 
-def table_names(scan: ScanSummary) -> tuple[str, ...]:
-    """Names that a scan may have in a table: of its result, its file, its path, its participant and session."""
-    ids = list(scan.whose.values())
-    path = [] if scan.files is None or scan.files.relative is None else [scan.files.relative]
-    return (scan.name, scan_name(scan.grid.path), *path, *(["_".join(ids), ids[0]] if ids else []))
-
-
-def _groups(scans: Sequence[ScanSummary], pattern: str | None, table: TruthTable | None) -> Sequence[str]:
+def _groups(scans: Sequence[Entry], pattern: str | None, table: TruthTable | None) -> Sequence[str]:
     """The group of each scan: from the table, or found in its name; with neither, each is a group of its own."""
     names = [scan.name for scan in scans]
     if pattern is None:

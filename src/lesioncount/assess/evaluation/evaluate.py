@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lesioncount.assess.as_counts import read_countable
 from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
 from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
@@ -16,6 +15,7 @@ from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.assess.evaluation.notes import notes_on
 from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.folder.output import OutputFolder
+from lesioncount.results.results import read_countable
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, terciles
@@ -159,7 +159,7 @@ def known_truth(
             owns=owns if from_lesions else None,
             groups=compared.groups,
             counted=counted.of,
-            coupling=counted.coupling,
+            coupling=counted.as_it_is.coupling,
             features=features,
         ),
         compared,

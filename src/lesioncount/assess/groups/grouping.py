@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.groups.subjects import CountedSubject
 from lesioncount.assess.truth import some
 from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.cohort.whose import label_of
 from lesioncount.errors import GroupError
+from lesioncount.results.counts_of import CountedSubject
 
 # A column with more values than this is no group: an age, or a name.
 _MOST_GROUPS = 50
