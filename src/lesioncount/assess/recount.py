@@ -31,7 +31,7 @@ def counted_again(
         Of `count_file`, such as ``keep_runs``.
     """
     path = existing_map(scan, purpose)
-    how = {**counted_with.reading, **options}
+    how = counted_with.reading | options
     again = count_file(path, protocol=counted_with.protocol, mask=scan.within, **how)
     if not np.array_equal(again.result.existence, scan.tables[0].existence()):
         raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
