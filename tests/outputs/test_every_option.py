@@ -25,7 +25,8 @@ ADDED = {
         "--bids": {
             "{}/anat/{}_seg-lesions_dseg.nii.gz", "{}/anat/{}_seg-lesions_dseg.tsv",
             "{}/anat/{}_seg-lesions_dseg.json", "{}/anat/{}_desc-existence_probseg.nii.gz",
-            ".bidsignore", "README", "dataset_description.json", "participants.tsv", "participants.json", "probseg.json",
+            ".bidsignore", "README", "dataset_description.json", "participants.tsv", "participants.json",
+            "probseg.json",
         },
         "--parquet": {"counts.parquet", "lesions.parquet"},
         "--report": {"report.html"},
@@ -39,11 +40,9 @@ ADDED = {
 
 NEEDS = {"--parquet": "pyarrow", "--report": "matplotlib"}
 
-ways = pytest.mark.parametrize(
-    ("kind", "options"),
-    [(kind, one) for kind in (COUNT, COMPARE) for one in (*((name,) for name in ADDED[kind.name]), tuple(ADDED[kind.name]))],
-    ids=str,
-)  # fmt: skip
+# Each option alone, and all together.
+WAYS = [(kind, one) for kind in (COUNT, COMPARE) for one in (*((name,) for name in ADDED[kind.name]), ADDED[kind.name])]
+ways = pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
 
 
 def names(out):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lesioncount.cli import region_arguments
 from lesioncount.cli.batch_arguments import add_count_arguments
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lesioncount.results.record import ScanSummary
-    from lesioncount.runs import DicomOutput, RunResults
+    from lesioncount.runs import RunResults
 
 # How many scans and failures are listed at the end; all of them are in counts.tsv.
 _SHOWN = 20
@@ -62,11 +62,7 @@ def run(options: argparse.Namespace) -> int:
         scale=options.scale,
         logits=options.logits,
         level=options.level,
-        save_labels=options.save_labels or options.save_colours,
-        save_existence=options.save_existence,
-        save_colours=options.save_colours,
-        dicom=_dicom(options),
-        bids=options.bids,
+        **_outputs(options),
         **region_arguments.settings(options),
     )
     with (
@@ -144,12 +140,14 @@ def _apply_reviews(result: RunResults, options: argparse.Namespace) -> None:
             print(reviewed)
 
 
-def _dicom(options: argparse.Namespace) -> DicomOutput | None:
-    from lesioncount.runs import DicomOutput
+def _outputs(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of optional outputs, which are called as their options; colours come with the labels they are of."""
+    from lesioncount.runs import DicomOutput, Settings
 
-    if not (options.dicom or options.dicom_series or options.dicom_type):
-        return None
-    return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
+    has_dicom = options.dicom or options.dicom_series or options.dicom_type
+    dicom = DicomOutput(options.dicom_type or "labelmap", options.dicom_series) if has_dicom else None
+    wanted = {name: getattr(options, name) for name in Settings.outputs}
+    return wanted | {"save_labels": options.save_labels or options.save_colours, "dicom": dicom}
 
 
 def _say_missing(result: RunResults, options: argparse.Namespace) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
 from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
+from lesioncount.outputs.output import Output
 from lesioncount.results.answers import Answer
 from lesioncount.results.course_settings import KINDS
 from lesioncount.results.region_numbers import RegionalNumbers
@@ -31,9 +33,38 @@ _FURTHER = {
 }  # fmt: skip
 
 
-def check_can_write_parquet() -> None:
-    """Raise a `MissingExtraError` unless tables can be written as Parquet: before anything is counted."""
-    optional("pyarrow", "parquet", "Writing Parquet")
+@dataclass(frozen=True)
+class Parquet(Output):
+    """Each table as Parquet beside it.
+
+    Attributes
+    ----------
+    setting : bool
+    tables : tuple of str
+        All that a run may have.
+    """
+
+    tables: tuple[str, ...] = ()
+
+    @property
+    def of_run(self) -> tuple[str, ...]:
+        """The files beside the tables."""
+        return tuple(map(parquet_name, self.tables))
+
+    def checked(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Raise a `MissingExtraError` unless tables can be written as Parquet: before anything is counted."""
+        optional("pyarrow", "parquet", "Writing Parquet")
+        return items
+
+    def finish(self, folder: OutputFolder, results: Any, written: Collection[str]) -> None:
+        """Write tables that are new or not there as Parquet; remove what is no longer that of its table."""
+        del results  # tables are read back, a block of rows after the other
+        for table, name in zip(self.tables, self.of_run, strict=True):
+            is_there = (folder.path / table).exists()
+            if not is_there or (table in written and not self.is_wanted):
+                folder.remove(name)
+            elif self.is_wanted and (table in written or not (folder.path / name).exists()):
+                write_parquet(folder, table)
 
 
 def parquet_name(table: str) -> str:

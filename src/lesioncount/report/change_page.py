@@ -10,7 +10,7 @@ from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
-from lesioncount.outputs.course_labels import SECTIONS
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.change_sections import section_text
 from lesioncount.report.page_kind import Image, PageKind
 from lesioncount.report.sections import SectionText
@@ -96,7 +96,7 @@ def _totals(results: ChangeResults) -> dict[Counted, CountDistribution]:
 
 # The page of ``lesioncount compare``.
 CHANGES = PageKind(
-    folder=SECTIONS,
+    folder=PAGES["compare"],
     template="change_page.html.j2",
     section_templates=("change_section.html.j2", "change_summary.html.j2", "numbers.html.j2"),
     what="patient",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
 from lesioncount.distributions.count_distribution import is_between
@@ -133,6 +133,8 @@ class ChangeSettings:
     conformal: bool = False
     save_labels: bool = False
     questions: tuple[Question, ...] = ()
+
+    outputs: ClassVar[Mapping[str, str]] = {"save_labels": "label_maps:CourseLabels"}  # as in `Settings`
 
     def fit(self, kind: Counted) -> CalibrationFit | None:
         """The calibration of what is counted."""

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from lesioncount.errors import CalibrationError
 from lesioncount.folder.plain import in_one_line, present, typed
-from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.questions import Question
 from lesioncount.results.region_settings import CountedRegions, RegionSettings
@@ -22,8 +21,15 @@ if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
 
-# What is written beside the records, and changes nothing in what they say.
-OUTPUTS = frozenset({"save_labels", "save_existence", "save_colours", "bids", "dicom"})
+# What is written beside the records, and changes nothing in what they say: for each setting, what in `outputs/` writes
+# it. Those that only write a map as a whole come first: of a large volume they fail before anything is written.
+OUTPUTS = {
+    "save_existence": "label_maps:ExistenceMap",
+    "bids": "bids:Bids",
+    "dicom": "dicom:Dicom",
+    "save_labels": "label_maps:LabelMaps",
+    "save_colours": "colours:Colours",
+}
 
 
 @dataclass(frozen=True)
@@ -199,10 +205,7 @@ class Settings:
     questions: tuple[Question, ...] = ()
     level: int | None = None
 
-    @property
-    def has_outputs(self) -> bool:
-        """Whether anything is written of a scan beside its record."""
-        return any((self.save_labels, self.save_existence, self.save_colours, self.bids, self.dicom is not None))
+    outputs: ClassVar[Mapping[str, str]] = OUTPUTS
 
     @cached_property
     def recorded(self) -> CountedWith:
@@ -224,9 +227,7 @@ class Settings:
         )
 
     def check(self, *, members: bool) -> None:
-        """Raise unless what is asked for can be done: formats, a calibration of this protocol, its intervals."""
-        if self.dicom is not None:
-            optional("highdicom", "dicom", "Writing DICOM")  # said before anything is counted
+        """Raise unless what is asked for can be done: a calibration of this protocol, its intervals."""
         fit = self.calibration
         if fit is not None:
             fit.calibration.check(self.protocol)
