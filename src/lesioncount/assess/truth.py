@@ -28,9 +28,6 @@ _NAMED = 6
 # To which the values of a mask with a scale are rounded.
 _DIGITS = 4
 
-# No scan has more lesions than this.
-_MOST = 1 << 31
-
 # Scans that a message names.
 _SHOWN = 5
 
@@ -46,22 +43,22 @@ class TruthTable(ScanTable):
         return self.cell(self.count_column, *names) is not None
 
     def count_of(self, scan: str, *other_names: str) -> int:
-        """The true count of a scan, which may have more than one name."""
-        text = self.row(scan, *other_names)[self.count_column].strip()
-        try:
-            count = float(text)
-        except ValueError:
-            count = -1.0
-        if not 0 <= count < _MOST or count != int(count):
-            raise TruthError(f"{self.path}: expected a count of at least 0 for {scan}, but got {text!r}.")
-        return int(count)
+        """The true count of a scan, which may have more than one name; there must be one."""
+        row = self.row(scan, *other_names)
+        count = None if row is None else row.whole_number(self.count_column, scan)
+        if count is None:
+            raise TruthError(f"{self.path}: there is no {self.count_column} of {scan}.")
+        return count
 
     def column(self, name: str, scans: Iterable[Sequence[str]]) -> list[str] | None:
-        """The values of a column for scans, each given by its names; None if there is no such column."""
-        if not all(name in row for row in self.rows.values()):
+        """The values of a column for scans, each given by its names; None if there is no such column.
+
+        A scan of which the column says nothing has its own name: who is not known is nobody else.
+        """
+        if name not in self.columns:
             return None
-        self.check_once(name, self.columns, self.path)
-        return [self.row(*names)[name].strip() for names in scans]
+        self.table.check_once(name)
+        return [self.cell(name, *names) or names[0] for names in scans]
 
 
 def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str = "count") -> TruthTable:

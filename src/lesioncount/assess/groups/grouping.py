@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.assess.groups.subjects import CountedSubject
-from lesioncount.cohort.tables import ScanTable, read_cells
+from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.cohort.whose import label_of
 from lesioncount.errors import GroupError, LesionCountError
 
@@ -239,7 +239,7 @@ def group_table(
     if participants is None and set(asked) <= from_names:
         return None
     path = participants or _find(subjects)
-    columns, _ = read_cells(path)
+    columns = Table.read(path, GroupError).columns
     key = next((name for name in (*_OF_SCANS, "participant_id") if name in columns), None)
     if key is None:
         raise GroupError(
