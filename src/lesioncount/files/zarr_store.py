@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from lesioncount.files.ome_zarr import OmeImage, ome_image
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
-from lesioncount.files.zarr_description import attributes_of, check_promise, checked_format, files_in, inside
+from lesioncount.files.zarr_description import attributes_of, check_promise, checked_format, inside
+from lesioncount.files.zarr_listing import FileState, Listing, listing_of, named_in
 from lesioncount.optional import optional
 from lesioncount.sweep.boxes import Box
 
@@ -47,8 +48,8 @@ class StoredArray:
     shape, chunks : tuple of int
         Chunks are what is fetched as a whole: of an array with shards, these.
     dtype : dtype
-    files : dict of Path to int
-        All there are with their sizes; empty if they cannot be listed.
+    listing : Listing or None
+        Of the store that it is in; None of an array that somebody else has opened.
     """
 
     path: Path
@@ -56,20 +57,28 @@ class StoredArray:
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: np.dtype[Any]
-    files: Mapping[Path, int]
+    listing: Listing | None = None
+
+    @cached_property
+    def files(self) -> Mapping[Path, FileState]:
+        """All there are; none if they cannot be listed."""
+        return {} if self.listing is None else self.listing.below(self.path)
 
     @property
-    def names(self) -> Iterable[str] | None:
+    def n_bytes(self) -> int:
+        """What is stored."""
+        return sum(state.size for state in self.files.values())
+
+    @property
+    def names(self) -> Mapping[str, FileState | None] | None:
         """The names of what is stored; None if nobody knows them."""
-        if not isinstance(self.path, RemotePath):
+        if self.listing is None:
             return volumes.names_in(self.array)
-        if not self.path.is_listed:
-            return None
-        return [str(file.below(self.path)) for file in self.files if isinstance(file, RemotePath)]
+        return named_in(self.path, self.files) or None
 
     def check_piece(self, n_voxels: int) -> None:
         """Raise if so much, read at once, is far larger than the store."""
-        most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(self.files.values()))
+        most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * self.n_bytes)
         if n_voxels * self.dtype.itemsize > most:
             raise MapFileError(
                 f"{self.path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its "
@@ -95,7 +104,7 @@ def source_of_array(array: Any, channel: int | None = None) -> MapSource:
             f"Expected a zarr array or its path, but got {type(array).__name__}. An array in memory is counted by "
             "lesioncount.count_lesions."
         )
-    return _source_of(_stored(Path(array.name or array.path or "zarr array"), array, {}), channel)
+    return _source_of(_stored(Path(array.name or array.path or "zarr array"), array), channel)
 
 
 def _source_of(stored: StoredArray, channel: int | None) -> MapSource:
@@ -141,6 +150,8 @@ def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
 def _source(stored: StoredArray, index: Sequence[int | None], grid: VoxelGrid) -> MapSource:
     """What is left of an array where places along some axes are chosen; pieces go along the first that is left."""
     volume = ChunkedVolume.of(stored.array, name=stored.path, index=index, names=stored.names)
+    if stored.listing is not None:
+        stored.listing.is_checked = volume.is_checked
     # Whole chunks, so that none is decompressed twice; as many as make a piece of a good size.
     chunk, whole = volume.chunks[0], Box.whole(volume.shape)
     n_planes = max(chunk, planes_per_piece(volume.shape, 0, volume.dtype.itemsize) // chunk * chunk)
@@ -168,9 +179,9 @@ def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n
 
 def open_stored(path: Path) -> StoredArray:
     """Open an array on a disk or elsewhere, checked before anything is allocated for it."""
-    files = files_in(path)
-    stored = _stored(path, open_array(path), files)
-    check_promise(path, files, stored.shape, stored.chunks, stored.dtype.itemsize)
+    listing = listing_of(path)
+    stored = replace(_stored(path, open_array(path)), listing=listing)
+    check_promise(path, len(stored.files), stored.n_bytes, stored.shape, stored.chunks, stored.dtype.itemsize)
     stored.check_piece(math.prod(stored.chunks))
     return stored
 
@@ -193,7 +204,7 @@ def open_array(path: Path) -> Any:
     return array
 
 
-def _stored(path: Path, array: Any, files: Mapping[Path, int]) -> StoredArray:
+def _stored(path: Path, array: Any) -> StoredArray:
     """An array, whose shape and type a map may have."""
     shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
     dtype = np.dtype(array.dtype)
@@ -203,7 +214,7 @@ def _stored(path: Path, array: Any, files: Mapping[Path, int]) -> StoredArray:
         raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
     if dtype.kind not in "biuf":
         raise MapFileError(f"{path}: values of type {dtype} cannot be probabilities.")
-    return StoredArray(path, array, shape, chunks, dtype, files)
+    return StoredArray(path, array, shape, chunks, dtype)
 
 
 def is_large(path: Path, level: int | None = None) -> bool:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
 from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.files.zarr_listing import listed_once
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import write_tsv
 from lesioncount.outputs.output import Keep, Output
@@ -428,6 +429,7 @@ def _is_there(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
+@listed_once()
 def _work_on(
     item: Item,
     kind: Kind[Any, Any, Any, Any, Any],
