@@ -12,6 +12,7 @@ from lesioncount.assess.groups.grouping import GroupOptions, grouped
 from lesioncount.assess.truth import read_truth_table
 from lesioncount.cohort.tables import read_pairs, read_region_names
 from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.learning.label_table import LabelTable
 
 SCANS = ("1", "2")
 
@@ -19,6 +20,12 @@ SCANS = ("1", "2")
 def counts(path):
     table = read_truth_table(path)
     return {name: str(table.count_of(name)) if table.knows(name) else None for name in SCANS}
+
+
+def labels(path):
+    table = LabelTable(path)
+    found = {name: table.label_of(name) for name in SCANS}
+    return {name: None if label is None or label.count is None else str(label.count) for name, label in found.items()}
 
 
 def groups(path):
@@ -49,6 +56,7 @@ class Kind:
 
 KINDS = {
     "counts": Kind(("scan", "count"), counts, may_be_unknown=True),
+    "labels": Kind(("scan", "count"), labels, may_be_unknown=True),
     "groups": Kind(("scan", "arm"), groups, may_be_unknown=True),
     "pairs": Kind(("baseline", "followup"), pairs, may_be_unknown=False),
     "regions": Kind(("index", "name"), regions, may_be_unknown=False),
@@ -116,7 +124,7 @@ def test_tables_that_are_refused(kind, text, message, tmp_path):
         read(kind, text, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["counts", "groups", "regions"])
+@pytest.mark.parametrize("name", ["counts", "labels", "groups", "regions"])
 def test_names_that_are_there_twice(name, tmp_path):
     with pytest.raises(LesionCountError, match=r"line 4: .*1'? has more than one row"):
         read(KINDS[name], "KEY,VALUE\n1,3\n2,4\n1,3\n", tmp_path)

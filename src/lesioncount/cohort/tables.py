@@ -176,17 +176,6 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
         begin = reader.line_num + 1
 
 
-def is_unknown(cell: str) -> bool:
-    """Whether a cell of a table says nothing."""
-    return cell.strip().lower() in _UNKNOWN
-
-
-def read_cells(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """The names of the columns of a table, and its rows that are not empty."""
-    table = Table.read(path, MapFileError)
-    return list(table.columns), [dict(row.cells) for row in table.rows]
-
-
 @dataclass(frozen=True)
 class ScanTable:
     """A table with a row per scan, or per patient.

@@ -24,8 +24,7 @@ from lesioncount.report.charts import (
 )
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.trust.scores.agreement import BlandAltman
-from lesioncount.trust.scores.classification import Confusion
-from lesioncount.trust.scores.reliability import Reliability
+from lesioncount.trust.scores.reliability import ReliabilityBins
 
 # Letters of a name that fit over a matrix.
 _TITLE_LINE = 36
@@ -43,12 +42,12 @@ def figures_of(evaluation: Evaluation) -> dict[str, Figure]:
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
-def _confusion(method: EvaluatedMethod, of: Confusion) -> Figure:
+def _confusion(method: EvaluatedMethod, of: NDArray[np.int64]) -> Figure:
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        draw_confusion(axes, of.matrix, Look.of(method.key, method.name).colour)
-        for row, n in enumerate(of.matrix.sum(axis=1)):
-            axes.text(len(of.matrix) - 0.4, row, f"of {n}", va="center", fontsize=8.5)
+        draw_confusion(axes, of, Look.of(method.key, method.name).colour)
+        for row, n in enumerate(of.sum(axis=1)):
+            axes.text(len(of) - 0.4, row, f"of {n}", va="center", fontsize=8.5)
         axes.set(xlabel="predicted number of lesions", ylabel="true number of lesions")
         axes.set_title(textwrap.fill(method.name, _TITLE_LINE), fontsize=10, loc="left")
 
@@ -212,7 +211,7 @@ WIDTH_INCH = 4.2
 # Digits side by side that fit over the bars; longer numbers are turned.
 _DIGITS_IN_LINE = 4
 
-_Curves = list[tuple[Look, Reliability]]
+_Curves = list[tuple[Look, ReliabilityBins]]
 
 
 def reliability(evaluation: Evaluation) -> Figure | None:
@@ -251,7 +250,7 @@ def _figure(name: str, label: str, curves: _Curves, *, x: str, y: str, n: str) -
     return Figure(name, label, svg(draw, height_inch=4.6, width_inch=WIDTH_INCH))
 
 
-def _sizes(axes: Any, look: Look, of: Reliability, number: int, n_curves: int) -> None:
+def _sizes(axes: Any, look: Look, of: ReliabilityBins, number: int, n_curves: int) -> None:
     width = 0.9 / len(of.n) / n_curves
     centres = (np.arange(len(of.n)) + 0.5) / len(of.n) + width * (number - (n_curves - 1) / 2)
     is_turned = n_curves * len(str(of.n.max())) > _DIGITS_IN_LINE
