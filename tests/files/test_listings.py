@@ -134,6 +134,13 @@ class TestElsewhere:
         if jobs == 1:  # chunks that are not stored are not asked for
             assert sum(key[-1].isdigit() for kind, key in asked if kind == "get") == 2
 
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_with_a_mask_chunks_that_are_not_stored_are_background(self, store, bucket, tmp_path, jobs):
+        address = bucket.put_tree(store, "maps/a.zarr")
+        np.save(tmp_path / "mask.npy", np.ones((16, 16, 16), np.uint8))
+        results = count_batch([address], tmp_path / "out", mask=tmp_path / "mask.npy", jobs=jobs)
+        assert results.scans[0].counted.candidates.n_candidates == 2
+
     def test_shards_are_listed_again_to_see_whether_they_have_changed(self, bucket, asked, tmp_path):
         array = zarr.create_array(
             str(tmp_path / "a.zarr"), shape=(8, 8, 8), dtype="f4", chunks=(2, 2, 2), shards=(4, 4, 4)

@@ -70,10 +70,8 @@ class PlainChunks:
 
     def read(self, where: Sequence[slice | int]) -> NDArray[Any]:
         """What is stored in a box; any error if something is not as expected, which zarr will explain."""
-        ends = [(one, one + 1) if isinstance(one, int) else (one.start, one.stop) for one in where]
+        ends, places = _ends(where), self._places(where)
         out = np.empty([stop - start for start, stop in ends], self.array.dtype)
-        ranges = zip(ends, self.shape, strict=True)
-        places = [*itertools.product(*(range(start // size, -(-stop // size)) for (start, stop), size in ranges))]
         for place, encoded in zip(places, self._encoded(places), strict=True):
             source, target = [], []
             for (start, stop), size, i in zip(ends, self.shape, place, strict=True):
@@ -83,9 +81,24 @@ class PlainChunks:
             out[tuple(target)] = self._background() if encoded is None else self._decoded(encoded)[tuple(source)]
         return out[tuple(0 if isinstance(one, int) else slice(None) for one in where)]
 
+    def tags_in(self, where: Sequence[slice | int]) -> dict[str, str] | None:
+        """The versions of chunks in a box, where some are meant."""
+        if self.tags is None:
+            return None
+        return {key: self.tags[key] for key in map(self._key, self._places(where)) if key in self.tags}
+
+    def _places(self, where: Sequence[slice | int]) -> list[Place]:
+        """The places of the chunks of a box among all chunks."""
+        ranges = zip(_ends(where), self.shape, strict=True)
+        return [*itertools.product(*(range(start // size, -(-stop // size)) for (start, stop), size in ranges))]
+
+    def _key(self, place: Place) -> str:
+        key: str = self.array.metadata.encode_chunk_key(place)
+        return key
+
     def _encoded(self, places: Sequence[Place]) -> Iterator[Any]:
         """The bytes of chunks, one after the other; None for those that are not stored."""
-        keys = (self.array.metadata.encode_chunk_key(place) for place in places)
+        keys = map(self._key, places)
         if not self.is_elsewhere:
             folder = Path(self.array.store.root) / self.array.path
             return (_bytes_of(folder / key) for key in keys)
@@ -119,6 +132,11 @@ class PlainChunks:
         if self.array.fill_value is None:
             raise ValueError("nobody knows what chunks hold that are not stored")
         return self.array.fill_value
+
+
+def _ends(where: Sequence[slice | int]) -> list[tuple[int, int]]:
+    """Begin and end along each axis of an array."""
+    return [(one, one + 1) if isinstance(one, int) else (one.start, one.stop) for one in where]
 
 
 class ChunkChangedError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -112,7 +112,7 @@ class ChunkedVolume:
         """The same volume, which knows only what is stored in a box: all that is needed to read it."""
         places = self._places(box)
         first = tuple(place.start + begin for place, begin in zip(places, self.first, strict=True))
-        tags = None if self.tags is None else {name: self.tags[name] for name in self._names(box)}
+        tags = None if self._plain is None else self._plain.tags_in(self._where(box))
         return replace(self, is_stored=self.is_stored[places].copy(), first=(first[0], first[1], first[2]), tags=tags)
 
     def n_chunks(self, box: Box) -> int:
@@ -138,10 +138,8 @@ class ChunkedVolume:
 
     def read(self, box: Box) -> NDArray[Any]:
         """What is stored in a box, with the axes of the map."""
-        slices = iter(box.index(len(self.shape)))
-        where = tuple(next(slices) if place is None else place for place in self.index)
         try:
-            return self._read(where)
+            return self._read(self._where(box))
         except MemoryError:
             raise MapFileError(f"{self.name}: its chunks do not fit into memory. Store it in smaller ones.") from None
         except ChunkChangedError:
@@ -150,6 +148,11 @@ class ChunkedVolume:
             tell_remote(self.name, error)
             why = without_secrets(str(error))[:300].rstrip(".")
             raise MapFileError(f"{self.name}: a chunk is damaged: {why}.") from None
+
+    def _where(self, box: Box) -> tuple[slice | int, ...]:
+        """Where a box is in the array."""
+        slices = iter(box.index(len(self.shape)))
+        return tuple(next(slices) if place is None else place for place in self.index)
 
     def _read(self, where: tuple[slice | int, ...]) -> NDArray[Any]:
         if self._plain is not None:
@@ -169,17 +172,6 @@ class ChunkedVolume:
     def is_checked(self) -> bool:
         """Whether chunks are read only as they were listed."""
         return self.tags is not None and self._plain is not None and self.fill_value is not None
-
-    def _names(self, box: Box) -> Iterator[str]:
-        """The names of chunks that are stored in a box."""
-        sizes, axes = self.array.shards or self.array.chunks, (0, 1, 2) if len(self.shape) == 3 else (0, 2)
-        begin = [low // chunk for low, chunk in zip(box.low, self.chunks, strict=True)]
-        for found in (np.argwhere(self.is_stored[self._places(box)]) + begin)[:, axes].tolist():
-            along = iter(found)
-            chosen = zip(self.index, sizes, strict=True)
-            yield self.array.metadata.encode_chunk_key(
-                tuple(next(along) if place is None else place // int(size) for place, size in chosen)
-            )
 
     def _places(self, box: Box) -> tuple[slice, ...]:
         """Where the chunks of a box are in ``is_stored``."""

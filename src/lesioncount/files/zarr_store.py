@@ -18,7 +18,7 @@ from lesioncount.files import volumes
 from lesioncount.files.ahead import ahead
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.ome_zarr import OmeImage, ome_image
+from lesioncount.files.ome_zarr import OmeImage, OmeLevel, ome_image
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
@@ -88,12 +88,16 @@ class StoredArray:
 
 def open_zarr(path: Path, channel: int | None = None, level: int | None = None) -> MapSource:
     """A zarr array of two or three axes, or of four with the channel first; or a level of an OME-Zarr image."""
+    image = _image(path, level)
+    return _source_of(open_stored(path), channel) if image is None else _open_level(path, image, channel)
+
+
+def _image(path: Path, level: int | None) -> OmeImage | None:
+    """The image that a group is, at the level that is meant; None if it is a single array."""
     image = ome_image(path, attributes_of(path))
-    if image is not None:
-        return _open_level(path, replace(image, level=image.check_level(path, level)), channel)
-    if level is not None:
+    if image is None and level is not None:
         raise ChannelError(f"{path} is a single array, without resolution levels: leave --level out.")
-    return _source_of(open_stored(path), channel)
+    return None if image is None else replace(image, level=image.check_level(path, level))
 
 
 def source_of_array(array: Any, channel: int | None = None) -> MapSource:
@@ -139,12 +143,16 @@ def _open_level(path: Path, image: OmeImage, channel: int | None) -> MapSource:
 
 def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
     """The voxels along each axis of space, at the level of an image and at those that follow, while none has more."""
-    arrays = (open_array(inside(path, level.path)) for level in image.levels[image.level :])
-    shapes = [tuple(int(array.shape[place]) for place in image.space) for array in arrays]
+    shapes = [_shape_at(path, image, level) for level in image.levels[image.level :]]
     coarser_ones = itertools.takewhile(
         lambda pair: all(m <= n for n, m in zip(*pair, strict=True)), itertools.pairwise(shapes)
     )
     return [*shapes[:1], *(coarser for _, coarser in coarser_ones)]
+
+
+def _shape_at(path: Path, image: OmeImage, level: OmeLevel) -> tuple[int, ...]:
+    array = open_array(inside(path, level.path))
+    return tuple(int(array.shape[place]) for place in image.space)
 
 
 def _source(stored: StoredArray, index: Sequence[int | None], grid: VoxelGrid) -> MapSource:
@@ -228,11 +236,9 @@ def _is_large_elsewhere(path: RemotePath, level: int | None) -> bool:
 
 
 def _is_large(path: Path, level: int | None) -> bool:
-    image = ome_image(path, attributes_of(path))
-    if image is None:
-        return math.prod(map(int, open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
-    array = open_array(inside(path, image.levels[image.check_level(path, level)].path))
-    return math.prod(int(array.shape[place]) for place in image.space) > volumes.LARGE_VOLUME
+    image = _image(path, level)
+    shape = open_array(path).shape[-3:] if image is None else _shape_at(path, image, image.levels[image.level])
+    return math.prod(map(int, shape)) > volumes.LARGE_VOLUME
 
 
 def _store(path: Path) -> Any:
@@ -246,9 +252,3 @@ def _store(path: Path) -> Any:
     from zarr.storage import ObjectStore
 
     return ObjectStore(objects, read_only=True)
-
-
-def ome_version(path: Path) -> str | None:
-    """The version of OME-Zarr that an image is of; None if it is none."""
-    image = ome_image(path, attributes_of(path))
-    return None if image is None else image.version
