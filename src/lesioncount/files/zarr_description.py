@@ -63,14 +63,11 @@ def is_ome_group(path: Path) -> bool:
 
 def _json_bytes(path: Path, name: str) -> bytes | None:
     file = inside(path, name)
+    if not isinstance(file, RemotePath) and not file.is_file():  # a server is asked once
+        return None
     try:
-        if isinstance(file, RemotePath):
-            with file.open("rb") as stream:
-                return bytes(stream.read(_LONGEST_METADATA + 1))
-        if not file.is_file():
-            return None
         with file.open("rb") as stream:
-            return stream.read(_LONGEST_METADATA + 1)
+            return bytes(stream.read(_LONGEST_METADATA + 1))
     except FileNotFoundError:
         return None
 

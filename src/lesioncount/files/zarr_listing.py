@@ -33,22 +33,13 @@ class FileState(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> FileState:
-        """On this machine, as it is now."""
-        return cls._of(path.stat())
-
-    @classmethod
-    def of_file(cls, path: Path) -> FileState:
-        """The same; raise unless it is a file."""
+        """On this machine, as it is now; raise for what is neither file nor folder."""
         try:
             status = path.stat()
         except OSError as error:
             raise MapFileError(f"{path} cannot be looked at: {error.strerror}.") from None
-        if not stat.S_ISREG(status.st_mode):
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise MapFileError(f"{path} is not a regular file: a zarr array consists of files.")
-        return cls._of(status)
-
-    @classmethod
-    def _of(cls, status: os.stat_result) -> FileState:
         return cls(status.st_size, status.st_mtime_ns, status.st_ino)
 
     @property
@@ -82,15 +73,14 @@ class Listing:
 
     @classmethod
     def of(cls, path: Path) -> Listing:
-        """Look at a store. What is neither file nor folder is refused."""
+        """Look at a store."""
         if isinstance(path, RemotePath):
             return cls(path, _objects_in(path))
-        files, folders = {}, {}
-        for name, _, names in os.walk(path):
-            folder = Path(name)
-            folders[folder] = FileState.of(folder)
-            for one in names:
-                files[folder / one] = FileState.of_file(folder / one)
+        files: dict[Path, FileState] = {}
+        folders = {path: FileState.of(path)} if path.is_dir() else {}  # before they are listed
+        for folder, below, names in os.walk(path):
+            folders |= {Path(folder) / one: FileState.of(Path(folder) / one) for one in below}
+            files |= {Path(folder) / one: FileState.of(Path(folder) / one) for one in names}
         return cls(path, dict(sorted(files.items())), folders)
 
     @property
@@ -114,7 +104,7 @@ class Listing:
         if not isinstance(self.path, RemotePath):
             try:
                 return all(FileState.of(path) == state for path, state in (*self.files.items(), *self.folders.items()))
-            except OSError:
+            except MapFileError:
                 return False
         if not self.is_checked:
             return Listing.of(self.path) == self

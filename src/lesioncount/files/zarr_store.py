@@ -230,15 +230,14 @@ def is_large(path: Path, level: int | None = None) -> bool:
     return _is_large_elsewhere(path, level) if isinstance(path, RemotePath) else _is_large(path, level)
 
 
-@lru_cache(maxsize=1024)
-def _is_large_elsewhere(path: RemotePath, level: int | None) -> bool:
-    return _is_large(path, level)
-
-
 def _is_large(path: Path, level: int | None) -> bool:
     image = _image(path, level)
     shape = open_array(path).shape[-3:] if image is None else _shape_at(path, image, image.levels[image.level])
     return math.prod(map(int, shape)) > volumes.LARGE_VOLUME
+
+
+# A server is asked once.
+_is_large_elsewhere = lru_cache(maxsize=1024)(_is_large)
 
 
 def _store(path: Path) -> Any:
