@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lesioncount.files.formats import open_map
-from lesioncount.report.planes import View, outline, planes_through
-from lesioncount.report.windows import read_windows, window_of
+from lesioncount.report.pictures import outline
+from lesioncount.report.planes import View, planes_through, window_of
+from lesioncount.report.slices import read_windows
 from lesioncount.results.lesion_rows import LesionRow
 
 image = pytest.importorskip("PIL.Image")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,30 @@ from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.outputs.page import PAGES
-from lesioncount.report.change_sections import section_text
-from lesioncount.report.page_kind import Image, PageKind
-from lesioncount.report.sections import SectionText
+from lesioncount.report.backgrounds import Slices
+from lesioncount.report.change_slices import Pictured, cut_changes
+from lesioncount.report.figures import distribution
+from lesioncount.report.lineages import LineageChange, changes_of, courses_of, pictured
+from lesioncount.report.page_kind import Image, PageKind, SectionText
+from lesioncount.report.pictures import Plane
 from lesioncount.results.count_warnings import in_general
-from lesioncount.results.course_record import CourseRecord, read_course
+from lesioncount.results.course_record import CourseRecord, PairRecord, read_course
 from lesioncount.results.course_results import ChangeResults, ChangeRun, find_change_run, read_changes
 from lesioncount.results.course_settings import KINDS
 from lesioncount.results.run_file import RunScan
 from lesioncount.results.scan_count import CourseMaps
 from lesioncount.trust.candidate_table import Counted
+
+# Pictured of a pair: the lesions that are most probably new, gone and persisting. Both scans take six pictures each.
+MOST: dict[Counted, int] = {"new": 5, "gone": 5, "persisting": 2}
+
+# A lesion with less of a chance to be new or gone says nothing that its row in the table does not.
+LEAST = 0.1
+
+# Further lesions change next to nothing, and make a section slow to open.
+ROWS_PER_PAIR = 300
+
+Card = tuple[Pictured, tuple[tuple[Plane, ...], ...]]
 
 
 def _listed_in(run: ChangeRun) -> list[RunScan]:
@@ -36,10 +51,6 @@ def _images(results: ChangeResults, where: Path, suffix: str) -> dict[str, tuple
     files = [[one.files for one in own.sessions] or [FileFacts(path) for path in own.paths] for own in courses]
     found = session_images(files, where, suffix=suffix)
     return {one.name: own for one, own in zip(courses, found, strict=True) if one.is_compared}
-
-
-def _section(record: CourseRecord, images: Sequence[Image], maps: CourseMaps | None) -> SectionText:
-    return section_text(record, images or (None,) * len(record.sessions), maps)
 
 
 def _to_tell(course: CourseRecord) -> float:
@@ -92,6 +103,101 @@ def _totals(results: ChangeResults) -> dict[Counted, CountDistribution]:
     """The number of new, gone and persisting lesions of all pairs together; none without pairs."""
     found = {kind: list(results.distributions(kind).values()) for kind in KINDS}
     return {kind: SumOfCounts(members) for kind, members in found.items() if members}
+
+
+@dataclass(frozen=True, eq=False)
+class PairSection:
+    """What is shown of one session and the next.
+
+    Attributes
+    ----------
+    pair : PairRecord
+    before, after : str
+        What the two sessions are called.
+    charts : list of str
+        The distributions of new, gone and persisting lesions, as SVG.
+    cards : list of Pictured, and tuple of tuple of Plane
+        Lesions with their pictures: both times of each plane.
+    changes : list of LineageChange
+        All lesions, the most probable changes first.
+    on_image : tuple of bool
+        Whether the pictures of each of the two show its image; empty without pictures.
+    """
+
+    pair: PairRecord
+    before: str
+    after: str
+    charts: list[str]
+    cards: list[Card]
+    changes: list[LineageChange]
+    on_image: tuple[bool, ...]
+
+    @property
+    def n_unchanged(self) -> int:
+        """Lesions that most probably are neither new nor gone."""
+        return sum(max(one.p["new"], one.p["gone"]) < LEAST for one in self.changes)
+
+
+def _section(record: CourseRecord, images: Sequence[Image] = (), maps: CourseMaps | None = None) -> SectionText:
+    """Draw the distributions of a course, cut its pictures, and write its section.
+
+    Parameters
+    ----------
+    record : CourseRecord
+    images : sequence of path, text or None
+        What to show of each session behind candidates; a text says why there is none, though images were asked for.
+    maps : CourseMaps, optional
+        What was just compared. Default: maps are read again.
+    """
+    changes = [changes_of(record, pair) for pair in record.pairs]
+    chosen = [_chosen(pair.before, found) for pair, found in zip(record.pairs, changes, strict=True)]
+    images = images or (None,) * len(record.sessions)
+    slices = cut_changes(record, [one for part in chosen for one in part], images, maps)
+    # Of each plane, both times.
+    planes = (tuple(zip(*both, strict=True)) for both in slices.planes)
+    cards = [list(zip(part, planes, strict=False)) for part in chosen]
+    return SectionText.rendered(
+        "change_summary.html.j2",
+        "change_section.html.j2",
+        slices,
+        record=record,
+        called=called(record),
+        pairs=[_pair(record, *one, slices) for one in zip(record.pairs, changes, cards, strict=True)],
+        lesions=courses_of(record) if len(record.sessions) > 2 else [],
+        kinds=KINDS,
+        most=MOST,
+        least=LEAST,
+        most_rows=ROWS_PER_PAIR,
+    )
+
+
+def called(record: CourseRecord) -> tuple[str, ...]:
+    """What the sessions of a course are called on the page: by their names, where they have some."""
+    names = tuple(session.session for session in record.sessions)
+    if not all(name.isdecimal() for name in names):
+        return names
+    return ("before", "after") if len(names) == 2 else tuple(f"time {name}" for name in names)
+
+
+def _pair(
+    record: CourseRecord, pair: PairRecord, changes: list[LineageChange], cards: list[Card], slices: Slices
+) -> PairSection:
+    before, after = called(record)[pair.before : pair.after + 1]
+    counts = {kind: pair.counts[kind] for kind in KINDS}
+    charts = [
+        distribution(count.numbers, count.pmf, count.pmf_calibrated, f"number of {kind} lesions")
+        for kind, count in counts.items()
+    ]
+    return PairSection(pair, before, after, charts, cards, changes, slices.on_image[pair.before : pair.after + 1])
+
+
+def _chosen(before: int, changes: Sequence[LineageChange]) -> list[Pictured]:
+    """The lesions with pictures: each once, for what it is first chosen for."""
+    found: dict[int, Pictured] = {}
+    for kind, most in MOST.items():
+        for change in pictured(changes, kind, most, LEAST):
+            found.setdefault(change.lineage, Pictured(before, change, kind))
+    return list(found.values())
 
 
 # The page of ``lesioncount compare``.

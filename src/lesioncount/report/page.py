@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,16 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
 from lesioncount.report.change_page import CHANGES
 from lesioncount.report.count_page import COUNTS
-from lesioncount.report.page_kind import Image, PageKind
+from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.section_folder import SectionFolder, fingerprint_of, is_written
-from lesioncount.report.sections import SectionText
 from lesioncount.report.table_parts import ROWS_AT_ONCE, has_rows, write_rows
-from lesioncount.report.templates import check_can_report, template
+from lesioncount.report.templates import check_can_report, rendered
 from lesioncount.results.course_record import CourseRecord
 from lesioncount.results.record import ScanRecord
 from lesioncount.results.record_files import is_sharded, no_record, shard_of
 from lesioncount.results.scan_count import CourseMaps, ScanCount
 from lesioncount.runs import ChangeResults, RunResults
 from lesioncount.runs.workers import results_of
-from lesioncount.version import __version__
 
 # Up to so many scans or patients, everything is one page, which can be sent by mail: some megabytes. With more, a
 # browser would be slow to open it, so that sections are files of their own, loaded when they are opened.
@@ -241,7 +238,8 @@ class _Page:
             (one for one in self.entries if one.name in self.keys), key=lambda one: -self.kind.interest(one)
         )
         has_shards = is_sharded(self.folder.path)
-        text: str = template(self.kind.template).render(
+        return rendered(
+            self.kind.template,
             results=results,
             what=self.kind.what,
             anchors=anchors,
@@ -253,11 +251,8 @@ class _Page:
             shown=[(one, None if sections is None else sections[one.name]) for one in entries],
             without_pictures=[one for one in entries if noted[one.name]],
             n_open=len(entries) if len(entries) <= self.kind.many else _OPEN_OF_MANY,
-            version=__version__,
-            written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
             **self.kind.content(results, entries, anchors),
         )
-        return text
 
 
 def _kind_of(shown: object) -> PageKind:

@@ -7,10 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lesioncount.report.sections import SectionText
+from lesioncount.report.backgrounds import Slices
+from lesioncount.report.templates import template
 
 # What a section is drawn on: an image, a text that says why there is none, or nothing that was asked for.
 Image = Path | str | None
+
+
+@dataclass(frozen=True)
+class SectionText:
+    """A section as parts of a page, both of them HTML; and whether something could not be shown as it was to be."""
+
+    summary: str
+    body: str
+    has_note: bool
+
+    @classmethod
+    def rendered(cls, summary: str, body: str, slices: Slices, **content: Any) -> SectionText:
+        """From the names of two templates, and what they show."""
+        head, text = (template(name).render(slices=slices, **content) for name in (summary, body))
+        return cls(head, text, bool(slices.notes))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
