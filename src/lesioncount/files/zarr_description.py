@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -16,14 +15,6 @@ METADATA = (".zarray", "zarr.json")
 
 # Where a group has its attributes: in version 2 of the format, and in version 3.
 _ATTRIBUTES = (".zattrs", "zarr.json")
-
-# Chunks that are not there stand for a value, and cost time all the same. Sparse arrays store one chunk in a thousand;
-# what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
-_FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
-_FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
-
-# Of a store that cannot be listed nobody knows what is there: it may have as many chunks as one of some size may.
-_MOST_UNLISTED = 10_000_000
 
 # Attributes may be many, but a description of an array is text of some hundred characters.
 _LONGEST_METADATA = 1 << 24
@@ -97,23 +88,3 @@ def checked_format(path: Path) -> int | None:
     if '"id": "pickle"' in json.dumps(description):
         raise MapFileError(f"{path} holds pickled Python objects, which can run code when they are opened.")
     return 2 if description else None
-
-
-def check_promise(
-    path: Path, n_files: int, stored: int, shape: tuple[int, ...], chunks: tuple[int, ...], itemsize: int
-) -> None:
-    """Raise if an array promises far more than so many files, with so many bytes, can hold."""
-    n_chunks = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(shape, chunks, strict=True))
-    n_bytes = math.prod(shape) * itemsize
-    if isinstance(path, RemotePath) and not path.is_listed:
-        is_much, there = n_chunks > _MOST_UNLISTED, f"no more than {_MOST_UNLISTED:,} chunks are read from a server"
-    else:
-        is_much = n_chunks > max(_FEW_CHUNKS, _CHUNKS_PER_FILE * n_files) or n_bytes > max(
-            _FEW_BYTES, _BYTES_PER_BYTE * stored
-        )
-        there = f"there are only {n_files:,} files with {stored:,} bytes"
-    if is_much:
-        raise MapFileError(
-            f"{path}: an array of shape {shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but {there}. Its "
-            "description is damaged, or most of it is missing."
-        )

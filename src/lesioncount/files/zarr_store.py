@@ -22,7 +22,7 @@ from lesioncount.files.ome_zarr import OmeImage, OmeLevel, ome_image
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
-from lesioncount.files.zarr_description import attributes_of, check_promise, checked_format, inside
+from lesioncount.files.zarr_description import attributes_of, checked_format, inside
 from lesioncount.files.zarr_listing import FileState, Listing, listing_of, named_in
 from lesioncount.optional import optional
 from lesioncount.sweep.boxes import Box
@@ -32,6 +32,14 @@ ENDINGS = (".ome.zarr", ".zarr")
 # What is read at once: whole chunks, side by side. A piece of a small store may be so large, one of others as far as
 # compression goes.
 _LARGEST_PIECE = 1 << 29
+
+# Chunks that are not there stand for a value, and cost time all the same. Sparse arrays store one chunk in a thousand;
+# what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
+_FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
+_FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
+
+# Of a store that cannot be listed nobody knows what is there: it may have as many chunks as one of some size may.
+_MOST_UNLISTED = 10_000_000
 
 # Chunks from elsewhere that are on their way at once, and the memory that pieces may take which wait to be counted.
 _CHUNKS_AHEAD, _BYTES_AHEAD = 16, 1 << 28
@@ -64,7 +72,7 @@ class StoredArray:
         """All there are; none if they cannot be listed."""
         return {} if self.listing is None else self.listing.below(self.path)
 
-    @property
+    @cached_property
     def n_bytes(self) -> int:
         """What is stored."""
         return sum(state.size for state in self.files.values())
@@ -75,6 +83,22 @@ class StoredArray:
         if self.listing is None:
             return volumes.names_in(self.array)
         return named_in(self.path, self.files) or None
+
+    def check_promise(self) -> None:
+        """Raise if it promises far more than its files can hold."""
+        n_chunks = math.prod(-(-n // chunk) for n, chunk in zip(self.shape, self.chunks, strict=True))
+        n_bytes, n_files = math.prod(self.shape) * self.dtype.itemsize, len(self.files)
+        if isinstance(self.path, RemotePath) and not self.path.is_listed:
+            is_much, there = n_chunks > _MOST_UNLISTED, f"no more than {_MOST_UNLISTED:,} chunks are read from a server"
+        else:
+            is_much = n_chunks > max(_FEW_CHUNKS, _CHUNKS_PER_FILE * n_files)
+            is_much = is_much or n_bytes > max(_FEW_BYTES, _BYTES_PER_BYTE * self.n_bytes)
+            there = f"there are only {n_files:,} files with {self.n_bytes:,} bytes"
+        if is_much:
+            raise MapFileError(
+                f"{self.path}: an array of shape {self.shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but "
+                f"{there}. Its description is damaged, or most of it is missing."
+            )
 
     def check_piece(self, n_voxels: int) -> None:
         """Raise if so much, read at once, is far larger than the store."""
@@ -189,7 +213,7 @@ def open_stored(path: Path) -> StoredArray:
     """Open an array on a disk or elsewhere, checked before anything is allocated for it."""
     listing = listing_of(path)
     stored = replace(_stored(path, open_array(path)), listing=listing)
-    check_promise(path, len(stored.files), stored.n_bytes, stored.shape, stored.chunks, stored.dtype.itemsize)
+    stored.check_promise()
     stored.check_piece(math.prod(stored.chunks))
     return stored
 
