@@ -7,15 +7,15 @@ from importlib import import_module
 from lesioncount.outputs.output import Output
 from lesioncount.outputs.page import Page, Show
 from lesioncount.outputs.parquet import Parquet
-from lesioncount.results.course_settings import ChangeSettings
-from lesioncount.results.settings import Settings
+from lesioncount.results.settings import ChangeSettings, Settings
+from lesioncount.results.tables import RunTable
 
 
 def outputs_of(
     settings: Settings | ChangeSettings,
     *,
     command: str,
-    tables: tuple[str, ...],
+    tables: tuple[RunTable, ...],
     parquet: bool = False,
     show: Show | None = None,
 ) -> tuple[Output, ...]:
@@ -27,8 +27,8 @@ def outputs_of(
         Whose ``outputs`` say what writes that which each setting asks for.
     command : str
         That makes such runs: ``count`` or ``compare``.
-    tables : tuple of str
-        All tables that the run may have.
+    tables : tuple of RunTable
+        All that the run may have.
     parquet : bool
         Whether each of them is written as Parquet, too.
     show : callable, optional
@@ -38,4 +38,4 @@ def outputs_of(
     for name, where in settings.outputs.items():
         module, _, output = where.partition(":")
         found.append(getattr(import_module(f"{__name__}.{module}"), output)(getattr(settings, name)))
-    return (*found, Parquet(parquet, tables), Page(show, command))
+    return (*found, Parquet(parquet, tuple(table.name for table in tables)), Page(show, command))

@@ -18,12 +18,12 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.nifti import nifti_bytes
 from lesioncount.files.remote_path import is_elsewhere
 from lesioncount.folder.output import OutputFolder
-from lesioncount.folder.plain import to_json
+from lesioncount.folder.plain import cells, to_json
 from lesioncount.folder.tables import filled_columns, to_tsv
 from lesioncount.outputs.output import Keep, Output, check_not_large, lesions_of
 from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
-from lesioncount.results.record import ScanRecord
-from lesioncount.results.results import RunResults
+from lesioncount.results.record import Record
+from lesioncount.results.results import Results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.version import __version__
 
@@ -161,11 +161,11 @@ class Bids(Output):
         """All files of a scan whose participant is known."""
         return BidsPlace.of(item.whose).files if bids_id("sub", item.whose.participant) else ()
 
-    def write(self, folder: OutputFolder, item: ScanFiles, record: ScanRecord, found: ScanCount) -> None:
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write label map, look-up table, and a map of existence."""
         check_not_large(found.source, "--bids")
         place, candidates, grid = BidsPlace.of(item.whose), found.result.candidates, found.source.grid
-        rows = [lesion.row() for lesion in lesions_of(record)]
+        rows = [cells(lesion) for lesion in lesions_of(record)]
         columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
         named = ({"index": row["label"], "name": f"candidate {row['label']}", **row} for row in rows)
         labels = candidates.label_map(_smallest(len(candidates)))
@@ -179,7 +179,7 @@ class Bids(Output):
             }
         )
 
-    def finish(self, folder: OutputFolder, results: RunResults, written: Collection[str]) -> None:
+    def finish(self, folder: OutputFolder, results: Results, written: Collection[str]) -> None:
         """Write what describes the dataset, and its tables."""
         del written
         if not self.is_wanted:
@@ -229,8 +229,8 @@ def _check_place(scan: ScanFiles, taken: dict[str, ScanFiles], people: dict[str,
         )
 
 
-def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dict[str, Any]:
-    numbers = record.summary.counted.best
+def _sidecar(scan: ScanFiles, record: Record, columns: Iterable[str]) -> dict[str, Any]:
+    numbers = record.counted.best
     return {
         "Description": f"Candidates for lesions in {scan.relative}, each with a number of its own.",
         "Sources": [f"bids:{SOURCE}:{scan.relative}"],
@@ -240,10 +240,10 @@ def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dic
             "Median": numbers.count_median,
             "Mean": numbers.count_mean,
             "Interval90": [numbers.interval90_low, numbers.interval90_high],
-            "Candidates": record.summary.counted.candidates.n_candidates,
+            "Candidates": record.counted.candidates.n_candidates,
         },
         **{name: {"Description": _MEANING[name]} for name in columns},
-        "Protocol": None if record.counted_with is None else record.counted_with.protocol.to_dict(),
+        "Protocol": None if record.settings is None else record.settings.protocol.to_dict(),
     }
 
 
@@ -263,7 +263,7 @@ def _label(value: str | None) -> str:
     return re.sub(r"[^A-Za-z0-9]", "", value or "")
 
 
-def _description(results: RunResults) -> dict[str, Any]:
+def _description(results: Results) -> dict[str, Any]:
     maker = {
         "Name": "lesioncount",
         "Version": __version__,
@@ -279,7 +279,7 @@ def _description(results: RunResults) -> dict[str, Any]:
     return content if root is None else content | {"DatasetLinks": {SOURCE: root}}
 
 
-def _root(results: RunResults) -> str | None:
+def _root(results: Results) -> str | None:
     """The folder that the paths of maps begin at, seen from that of the results, so that both may be moved together."""
     for scan in results.scans:
         if scan.files is not None and scan.files.relative is not None and not is_elsewhere(Path(scan.files.path)):

@@ -10,7 +10,7 @@ from lesioncount.cohort.item import ScanFiles
 from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.output import Output, lesions_of
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanRecord
+from lesioncount.results.record import Record
 
 # From doubtful to certain: blue, yellow, red, which remain apart for the colour-blind.
 _STOPS = ((0.0, (69, 117, 180)), (0.25, (145, 191, 219)), (0.5, (254, 224, 144)), (0.75, (252, 141, 89)), (1.0, (215, 48, 39)))  # fmt: skip  # noqa: E501
@@ -75,7 +75,7 @@ class Colours(Output):
 
     endings = tuple(_TABLES)
 
-    def write(self, folder: OutputFolder, item: ScanFiles, record: ScanRecord, found: Any) -> None:
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: Any) -> None:
         """Write a table for each program."""
         del found
         lesions = lesions_of(record)

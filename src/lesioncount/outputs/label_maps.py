@@ -27,10 +27,10 @@ from lesioncount.outputs.label_volumes import (
     write_labels_into,
 )
 from lesioncount.outputs.output import Keep, Output, check_not_large, lesions_of
-from lesioncount.results.course_record import CourseRecord, PairRecord, read_course
-from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Record, read_record
+from lesioncount.results.record_parts import Pair
 from lesioncount.results.scan_count import CourseMaps, ScanCount
-from lesioncount.results.session_rows import FollowedLesion
 
 # Label maps of scans: an image; of a volume that is never held as a whole, a zarr array; of OME-Zarr, a label image.
 _IMAGE, _ARRAY, _OME = "_lesions.nii.gz", "_lesions.zarr", "_lesions.ome.zarr"
@@ -58,15 +58,15 @@ class LabelMaps(Output):
         """An image; of a zarr store that, or a store, or both."""
         return super().names(item) if map_ending(item.path) == ".zarr" else (f"{item.name}{_IMAGE}",)
 
-    def expected(self, item: ScanFiles, done: ScanSummary) -> tuple[str, ...]:
+    def expected(self, item: ScanFiles, record: Record) -> tuple[str, ...]:
         """Those of a map of this format and size."""
-        file_format, shape = ("", ()) if done.map is None else (done.map.file_format, done.map.shape)
+        file_format, shape = ("", ()) if record.map is None else (record.map.file_format, record.map.shape)
         ome = [f"{_OME}/{last}" for version, last in LAST_OF_OME.items() if file_format == f"OME-Zarr {version}"]
         is_large = (ome or file_format == "zarr") and math.prod(shape) > volumes.LARGE_VOLUME
         endings = ome or [f"{_ARRAY}/{LAST_OF_ARRAY}"] if is_large else [_IMAGE, *ome]
         return tuple(f"{item.name}{ending}" for ending in endings)
 
-    def write(self, folder: OutputFolder, item: ScanFiles, record: ScanRecord, found: ScanCount) -> None:
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write candidates as an image, or chunk by chunk; those of an OME-Zarr image as its labels in any case."""
         candidates, source = found.result.candidates, found.source
         is_large = source.volume is not None and source.volume.is_large
@@ -107,7 +107,7 @@ class ExistenceMap(Output):
     endings = ("_existence.nii.gz",)
     keep = Keep(runs=True)
 
-    def write(self, folder: OutputFolder, item: ScanFiles, record: ScanRecord, found: ScanCount) -> None:
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write the map."""
         check_not_large(found.source, "--save-existence")
         values = found.result.candidates.existence_map([lesion.best_existence for lesion in lesions_of(record)])
@@ -128,7 +128,7 @@ class CourseLabels(Output):
         lineages = (f"{item.session_name(place)}{_LINEAGES}" for place in range(n))
         return (*lineages, *(f"{item.pair_name(place)}{_CHANGES}" for place in range(n - 1)))
 
-    def write(self, folder: OutputFolder, item: Course, record: CourseRecord, found: CourseMaps) -> None:
+    def write(self, folder: OutputFolder, item: Course, record: Record, found: CourseMaps) -> None:
         """Write them."""
         sessions = [
             _painted(found, place, [lesion.lineage for lesion in session.lesions])
@@ -140,7 +140,7 @@ class CourseLabels(Output):
 
     def remove(self, folder: OutputFolder, item: Course, *, but: Collection[str] = ()) -> None:
         """Remove them, also those of sessions that are gone, which the earlier record names."""
-        earlier, names = read_course(folder.path, item.name), set(self.names(item))
+        earlier, names = read_record(folder.path, item.name, of_changes=True), set(self.names(item))
         if earlier is not None:
             names |= {f"{session_name(item.name, one.session)}{_LINEAGES}" for one in earlier.sessions}
             names |= {f"{pair.name}{_CHANGES}" for pair in earlier.pairs}
@@ -148,18 +148,18 @@ class CourseLabels(Output):
             folder.remove(name)
 
 
-def _changes(maps: CourseMaps, record: CourseRecord, pair: PairRecord) -> NDArray[np.unsignedinteger]:
+def _changes(maps: CourseMaps, record: Record, pair: Pair) -> NDArray[np.unsignedinteger]:
     """New and persisting candidates of the later session, and between them those of the earlier that are gone."""
     after = _painted(maps, pair.after, [_of_later(lesion) for lesion in record.sessions[pair.after].lesions])
     before = _painted(maps, pair.before, [_of_earlier(lesion) for lesion in record.sessions[pair.before].lesions])
     return np.where(after > 0, after, before)
 
 
-def _of_later(lesion: FollowedLesion) -> int:
+def _of_later(lesion: LesionRow) -> int:
     return NEW if (lesion.p_new or 0.0) > (lesion.p_persisting or 0.0) else PERSISTING
 
 
-def _of_earlier(lesion: FollowedLesion) -> int:
+def _of_earlier(lesion: LesionRow) -> int:
     """Gone, if it is more probably gone than still there."""
     return GONE if 2 * (lesion.p_gone or 0.0) > lesion.existence else 0
 

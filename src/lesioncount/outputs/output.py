@@ -10,7 +10,8 @@ from lesioncount.errors import MapFileError
 from lesioncount.files import MapSource
 from lesioncount.folder.output import OutputFolder
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanRecord
+from lesioncount.results.record import Record
+from lesioncount.results.results import Results
 
 
 class Keep(NamedTuple):
@@ -61,17 +62,17 @@ class Output:
         """All files that it may write of an item."""
         return tuple(f"{item.name}{ending}" for ending in self.endings)
 
-    def expected(self, item: Any, done: Any) -> tuple[str, ...]:  # noqa: ARG002 - for those that depend on it
-        """Those that must be there of an item, given what a run keeps at hand of it."""
+    def expected(self, item: Any, record: Record) -> tuple[str, ...]:  # noqa: ARG002 - for those that depend on it
+        """Those that must be there of an item with this record."""
         return self.names(item)
 
-    def write(self, folder: OutputFolder, item: Any, record: Any, found: Any) -> None:
+    def write(self, folder: OutputFolder, item: Any, record: Record, found: Any) -> None:
         """Write the files of an item while its maps are at hand, before its record is written."""
 
-    def show(self, folder: OutputFolder, item: Any, record: Any, found: Any) -> None:
+    def show(self, folder: OutputFolder, item: Any, record: Record, found: Any) -> None:
         """Write what refers to the record of an item, when that is there. What goes wrong is its own affair."""
 
-    def finish(self, folder: OutputFolder, results: Any, written: Collection[str]) -> None:
+    def finish(self, folder: OutputFolder, results: Results, written: Collection[str]) -> None:
         """Write what a run has once; ``written`` are the tables that are new."""
 
     def withdraw(self, folder: OutputFolder, *, all_parts: bool = False) -> None:
@@ -99,6 +100,6 @@ def check_not_large(source: MapSource, option: str) -> None:
         )
 
 
-def lesions_of(record: ScanRecord) -> list[LesionRow]:
+def lesions_of(record: Record) -> list[LesionRow]:
     """The candidates of the map that outputs are made of; of an ensemble, of its first member."""
     return [lesion for lesion in record.lesions if lesion.is_of_first_member]

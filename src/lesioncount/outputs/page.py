@@ -11,11 +11,12 @@ from typing import Any
 
 from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.output import Keep, Output
+from lesioncount.results.record import Record
 from lesioncount.results.record_files import shard_of
 
 # Shows an item that has just been worked on, while its maps are at hand: given the folder, the item, its record, and
 # what was found. What goes wrong with it is its own affair.
-Show = Callable[[OutputFolder, Any, Any, Any], None]
+Show = Callable[[OutputFolder, Any, Record, Any], None]
 
 # The page of each command, without its ending: its parts are in a folder of this name.
 PAGES = {"count": "report", "compare": "changes"}
@@ -41,7 +42,7 @@ class Page(Output):
         """The file of the section of an item, and the same where records are in folders."""
         return f"{PAGES[self.command]}/{name}.js", f"{PAGES[self.command]}/{shard_of(name)}/{name}.js"
 
-    def show(self, folder: OutputFolder, item: Any, record: Any, found: Any) -> None:
+    def show(self, folder: OutputFolder, item: Any, record: Record, found: Any) -> None:
         """Draw the section of an item."""
         self.setting(folder, item, record, found)
 

@@ -15,74 +15,48 @@ from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs import outputs_of
 from lesioncount.outputs.output import Keep
 from lesioncount.outputs.page import Show
-from lesioncount.results.course_record import CourseRecord, read_course
-from lesioncount.results.course_results import ChangeResults, ChangeRun, find_change_run
-from lesioncount.results.course_settings import ChangeSettings
-from lesioncount.results.course_tables import TABLES, tables_of
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.results import Results
+from lesioncount.results.run_file import Run
 from lesioncount.results.scan_count import CourseMaps
-from lesioncount.results.tables import RunTable
+from lesioncount.results.settings import ChangeSettings
+from lesioncount.results.tables import CHANGE_TABLES
 from lesioncount.runs.comparing import compared
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.session_maps import read_maps
 
-Progress = Callable[[CourseRecord, int, int], None]
+Progress = Callable[[Entry, int, int], None]
 
 
 @dataclass(frozen=True)
-class Comparing(Kind[Course, CourseRecord, CourseMaps, CourseRecord, ChangeResults]):
+class Comparing(Kind):
     """How the scans of one patient are compared."""
 
     settings: ChangeSettings
 
     command = "compare"
     done = "compared"
-    tables = TABLES
+    tables = CHANGE_TABLES
 
-    def find_run(self, out: Path) -> ChangeRun | None:
-        """The run of comparisons in a folder."""
-        return find_change_run(out)
+    @property
+    def recorded(self) -> Recorded:
+        """What is recorded of the settings."""
+        return self.settings.recorded
 
     def work(
         self, item: Course, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any
-    ) -> tuple[CourseRecord, CourseMaps]:
+    ) -> tuple[Record, CourseMaps]:
         """Compare the maps of a patient."""
         del keep, jobs, client  # maps are in memory as a whole, and so are pictures of them
         maps = read_maps(item.scans, self.settings, item.sessions)
         return compared(item, maps, tuple(files), self.settings), maps
 
-    def failed(self, item: Course, why: str, files: Sequence[FileFacts] = ()) -> CourseRecord:
+    def failed(self, item: Course, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a patient that could not be compared."""
         del files
-        return CourseRecord(item.name, error=without_secrets(why), participant=item.participant, paths=item.paths)
-
-    def brief(self, record: CourseRecord) -> CourseRecord:
-        """A record without its single candidates."""
-        return record.without_lesions
-
-    def text(self, record: CourseRecord) -> str:
-        """A record as JSON."""
-        return record.to_json()
-
-    def unchanged(self, item: Course, out: Path) -> tuple[CourseRecord, list[FileFacts]] | None:
-        """What the record says of a patient who was compared with the same settings."""
-        record = read_course(out, item.name, unchanged=True)
-        if record is None or not record.is_compared or record.compared_with is None:
-            return None
-        if not record.compared_with.compares_as(self.settings.recorded):
-            return None
-        return record.without_lesions, [session.files for session in record.sessions]
-
-    def results(self, out: Path, run: ChangeRun, done: tuple[CourseRecord, ...]) -> ChangeResults:
-        """All patients."""
-        return ChangeResults(out, run, done)
-
-    def tables_of(self, results: ChangeResults) -> tuple[RunTable, ...]:
-        """Changes, lineages and answers."""
-        return tables_of(results)
-
-    def is_record(self, out: Path, name: str) -> bool:
-        """Whether there is a record of a patient."""
-        return read_course(out, name) is not None
+        known: dict[str, Any] = {"participant_id": item.participant, "paths": item.paths}
+        return Record.failed(item.name, without_secrets(why), of_changes=True, **known)
 
 
 def compare_batch(  # noqa: PLR0913 - as many as a run has options
@@ -101,7 +75,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     cluster: str | None = None,
     parquet: bool = False,
     command: str | None = None,
-) -> ChangeResults:
+) -> Results:
     """Compare the maps of patients at several times, and write tables and records into a folder.
 
     Parameters
@@ -125,7 +99,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     overwrite : bool, default False
         Do everything again, and replace what is there.
     progress : callable, optional
-        Called with the record of a patient, the number of patients done, and the number of all.
+        Called with the entry of a patient, the number of patients done, and the number of all.
     show : callable, optional
         Called, in the process that compared it, with the folder, the course, its record and its maps:
         `lesioncount.report.SectionWriter` makes pictures for the page while the maps are at hand.
@@ -137,12 +111,12 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
-    outputs = outputs_of(settings, command=Comparing.command, tables=TABLES, parquet=parquet, show=show)
+    outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, show=show)
     engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     settings.check()
     found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))
     check_case([course.name for course in found.courses], folder.path)
     given = () if mask is None else ("mask",)
-    run = ChangeRun(settings.recorded, jobs, alone=found.alone, cluster=cluster, command=command, given=given)
+    run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given, alone=found.alone)
     return engine.run(found.courses, run, before)

@@ -18,32 +18,35 @@ from lesioncount.outputs import outputs_of
 from lesioncount.outputs.output import Keep
 from lesioncount.outputs.page import Show
 from lesioncount.results.answers import check_questions
-from lesioncount.results.record import ScanRecord, ScanSummary, read_record
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.region_settings import region_settings
-from lesioncount.results.results import RunResults
-from lesioncount.results.run_file import Run, find_run
+from lesioncount.results.results import Results
+from lesioncount.results.run_file import Run
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.settings import Settings
-from lesioncount.results.tables import TABLES, RunTable, tables_of
+from lesioncount.results.tables import COUNT_TABLES
+from lesioncount.runs.counting import counted
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
 
-Progress = Callable[[ScanSummary, int, int], None]
+Progress = Callable[[Entry, int, int], None]
 
 
 @dataclass(frozen=True)
-class Counting(Kind[ScanFiles, ScanRecord, ScanCount, ScanSummary, RunResults]):
+class Counting(Kind):
     """How one scan is counted."""
 
     settings: Settings
 
     command = "count"
     done = "counted"
-    tables = TABLES
+    tables = COUNT_TABLES
 
-    def find_run(self, out: Path) -> Run | None:
-        """The run of counts in a folder."""
-        return find_run(out)
+    @property
+    def recorded(self) -> Recorded:
+        """What is recorded of the settings."""
+        return self.settings.recorded
 
     def is_spread(self, item: ScanFiles, *, is_alone: bool) -> bool:
         """Large volumes, and a volume that is alone."""
@@ -51,7 +54,7 @@ class Counting(Kind[ScanFiles, ScanRecord, ScanCount, ScanSummary, RunResults]):
 
     def work(
         self, item: ScanFiles, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any
-    ) -> tuple[ScanRecord, ScanCount]:
+    ) -> tuple[Record, ScanCount]:
         """Count the maps of a scan; of an ensemble, give what was found in the first."""
         how = self.settings
         counts = [
@@ -61,10 +64,7 @@ class Counting(Kind[ScanFiles, ScanRecord, ScanCount, ScanSummary, RunResults]):
                 mask=item.mask,
                 regions=item.regions,
                 region_names=how.regions,
-                channel=how.channel,
-                scale=how.scale,
-                logits=how.logits,
-                level=how.level,
+                **how.reading,
                 keep_runs=keep.runs and path == item.path,
                 keep_shades=keep.shades and path == item.path,
                 jobs=jobs,
@@ -72,42 +72,12 @@ class Counting(Kind[ScanFiles, ScanRecord, ScanCount, ScanSummary, RunResults]):
             )
             for path in item.maps
         ]
-        return ScanRecord.of(item.name, counts, files[0], how), counts[0]
+        return counted(item.name, counts, files[0], how), counts[0]
 
-    def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> ScanRecord:
+    def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""
         known = files[0] if files else FileFacts.unread(item)
-        summary = ScanSummary(item.name, error=without_secrets(why), files=known)
-        return ScanRecord(summary, self.settings.recorded)
-
-    def brief(self, record: ScanRecord) -> ScanSummary:
-        """The summary of a record."""
-        return record.summary
-
-    def text(self, record: ScanRecord) -> str:
-        """A record as JSON."""
-        return record.to_json()
-
-    def unchanged(self, item: ScanFiles, out: Path) -> tuple[ScanSummary, list[FileFacts]] | None:
-        """What the record says of a scan that was counted with the same settings."""
-        record = read_record(out, item.name, unchanged=True)
-        if record is None or not record.summary.is_counted or record.summary.files is None:
-            return None
-        if record.counted_with is None or not record.counted_with.counts_as(self.settings.recorded):
-            return None
-        return record.summary, [record.summary.files]
-
-    def results(self, out: Path, run: Run, done: tuple[ScanSummary, ...]) -> RunResults:
-        """All scans."""
-        return RunResults(out, run, done)
-
-    def tables_of(self, results: RunResults) -> tuple[RunTable, ...]:
-        """Counts, candidates, members, regions and answers."""
-        return tables_of(results)
-
-    def is_record(self, out: Path, name: str) -> bool:
-        """Whether there is a record of a scan."""
-        return read_record(out, name) is not None
+        return Record.failed(item.name, without_secrets(why), input=known, settings=self.recorded)
 
 
 def count_batch(  # noqa: PLR0913 - as many as a run has options
@@ -128,7 +98,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     show: Show | None = None,
     parquet: bool = False,
     command: str | None = None,
-) -> RunResults:
+) -> Results:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
 
     Parameters
@@ -159,7 +129,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     overwrite : bool, default False
         Do everything again, and replace what is there.
     progress : callable, optional
-        Called with the summary of a scan, the number of scans done, and the number of all.
+        Called with the entry of a scan, the number of scans done, and the number of all.
     show : callable, optional
         Called, in the process that counted it, with the folder, the files, the record and the count of each scan:
         `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
@@ -170,7 +140,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     """
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
-    outputs = outputs_of(settings, command=Counting.command, tables=TABLES, parquet=parquet, show=show)
+    outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, show=show)
     engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     scans = (selection or Selection()).find(
@@ -185,4 +155,5 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     settings.check(members=members)
     check_questions(settings.questions, settings.regions)
     given = tuple(compress(("mask", "members"), (mask is not None, members)))
-    return engine.run(scans, Run(settings.recorded, jobs, cluster, command=command, given=given), before)
+    run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given)
+    return engine.run(scans, run, before)

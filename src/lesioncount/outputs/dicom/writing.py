@@ -20,7 +20,7 @@ from lesioncount.outputs.dicom.measurement_report import report_of
 from lesioncount.outputs.dicom.reference import DicomReference
 from lesioncount.outputs.dicom.segments import Tracked, segmentation_of
 from lesioncount.outputs.output import Keep, Output, check_not_large, lesions_of
-from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.record import Record
 from lesioncount.results.scan_count import ScanCount
 
 
@@ -59,16 +59,16 @@ class Dicom(Output):
         often = Counter(folders[0] for folders in found if folders)
         return [_with_series(scan, folders, often, series) for scan, folders in zip(items, found, strict=True)]
 
-    def expected(self, item: ScanFiles, done: ScanSummary) -> tuple[str, ...]:
+    def expected(self, item: ScanFiles, record: Record) -> tuple[str, ...]:
         """Without candidates, there is no segmentation."""
-        return self.names(item) if len(done.tables[0]) else self.names(item)[1:]
+        return self.names(item) if lesions_of(record) else self.names(item)[1:]
 
-    def write(self, folder: OutputFolder, item: ScanFiles, record: ScanRecord, found: ScanCount) -> None:
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write the candidates and the count."""
         check_not_large(found.source, "--dicom")
         grid, lesions = found.source.grid, lesions_of(record)
         reference = DicomReference.of(grid, item.series)
-        files, settings = record.summary.files, record.counted_with
+        files, settings = record.files, record.settings
         protocol = "" if settings is None else plain_text(settings.protocol.to_dict())
         tracked = Tracked(record.name, (str(files and files.sha256), str(files and files.mask_sha256), protocol))
         labels = reference.placed(found.result.candidates.label_map(), grid)
