@@ -11,7 +11,7 @@ from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
-from lesioncount.outputs.course_labels import SECTIONS
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.backgrounds import Slices
 from lesioncount.report.change_slices import Pictured, cut_changes
 from lesioncount.report.figures import distribution
@@ -192,7 +192,7 @@ def _chosen(before: int, changes: Sequence[LineageChange]) -> list[Pictured]:
 
 # The page of ``lesioncount compare``.
 CHANGES = PageKind(
-    folder=SECTIONS,
+    folder=PAGES["compare"],
     template="change_page.html.j2",
     section_templates=("change_section.html.j2", "change_summary.html.j2", "numbers.html.j2"),
     what="patient",

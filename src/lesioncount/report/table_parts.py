@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.label_maps import REPORT
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.templates import template
 from lesioncount.results.record_files import is_sharded, shard_of
 from lesioncount.results.results import Results
 
 # The folder of the rows of the table of a page.
-_TABLE = f"{REPORT}/table"
+_TABLE = f"{PAGES['count']}/table"
 
 # Rows of the table that are laid out at first: a few screens. The others are there, to be searched and sorted.
 ROWS_AT_ONCE = 100
