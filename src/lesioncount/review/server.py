@@ -23,13 +23,11 @@ from lesioncount.assess.reviews.progress import Order
 from lesioncount.errors import LesionCountError, MapFileError, ReviewError
 from lesioncount.review import page_files
 from lesioncount.review.cohort import ReviewCohort
+from lesioncount.review.connections import IDLE_SECONDS, Connections
 from lesioncount.review.guard import HEADERS, BrowserSession, Guard
 from lesioncount.review.reader import Reader
 from lesioncount.review.requests import MOST_BYTES, Addition, Decision, Ending, ReaderName, Undoing, body_of
 from lesioncount.version import __version__
-
-# Requests at a time, more than a few browsers make, and how long one that says nothing is waited for.
-_MOST_REQUESTS, _IDLE_SECONDS = 100, 30
 
 _VOLUMES = {"image.nii.gz": "image", "map.nii.gz": "map", "labels.nii.gz": "labels"}
 
@@ -65,6 +63,7 @@ class ReviewServer:
         self.reader = None if reader is None else checked_reader(reader)
         self._socket = _bound(port)
         self.guard = Guard(self._socket.getsockname()[1])
+        self._connections = Connections()
         self._readers: dict[str, Reader] = {}
         self._lock = Lock()
         self._server = self._uvicorn()
@@ -92,8 +91,8 @@ class ReviewServer:
             lifespan="off",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_REQUESTS,
-            timeout_keep_alive=_IDLE_SECONDS,
+            http=self._connections.protocol(),
+            timeout_keep_alive=int(IDLE_SECONDS),
             timeout_graceful_shutdown=2,
         )
         return uvicorn.Server(config)
@@ -116,7 +115,7 @@ class ReviewServer:
             Route("/api/export", self._export, methods=["POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _refused, LesionCountError: _failed, OSError: _failed}
-        return _Guarded(Starlette(routes=routes, exception_handlers=handlers), self.guard)
+        return _Guarded(Starlette(routes=routes, exception_handlers=handlers), self.guard, self._connections)
 
     async def _index(self, request: Request) -> Response:
         token = request.query_params.get("token")
@@ -215,25 +214,28 @@ class ReviewServer:
 class _Guarded:
     """Turns away requests that are not meant for this server, or not from our page, before anything looks at them."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
+    def __init__(self, app: ASGIApp, guard: Guard, connections: Connections) -> None:
+        self._app, self._guard, self._connections = app, guard, connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope)
-        headers = request.headers
-        answer: Response | None = None
+        headers, client = request.headers, scope.get("client")
+        app = self._app
         if not self._guard.knows_host(headers.get("host")):
-            answer = _error(421, f"This server is http://{self._guard.hosts[0]}/ and nothing else.")
+            app = _error(421, f"This server is http://{self._guard.hosts[0]}/ and nothing else.")
         elif not self._guard.is_own_origin(headers.get("origin")):
-            answer = _error(403, "Only the page of this server may ask.")
+            app = _error(403, "Only the page of this server may ask.")
         else:
-            scope["state"] = {"session": self._guard.session_of(headers.get("cookie"))}
-        if answer is not None:
-            await answer(scope, receive, _with_headers(send))
-        else:
-            await self._app(scope, receive, _with_headers(send))
+            session = self._guard.session_of(headers.get("cookie"))
+            scope["state"] = {"session": session}
+            if session is not None:
+                self._connections.is_readers(client)
+        try:
+            await app(scope, receive, _with_headers(send))
+        finally:
+            self._connections.idle(client)
 
 
 def _with_headers(send: Send) -> Send:
