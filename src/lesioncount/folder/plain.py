@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from lesioncount.folder.atomic import is_certified_text
-from lesioncount.trust.scores.estimate import Estimate
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -35,17 +34,6 @@ def typed(value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
-
-
-def number_of(value: Any) -> float:
-    """A number of JSON; null is NaN."""
-    return math.nan if value is None else typed(value, float)
-
-
-def estimates_of(value: Any) -> dict[str, Estimate]:
-    """Estimates by name; null is one without a value."""
-    estimates = typed(value, dict[str, dict[str, Any] | None])
-    return {name: Estimate() if one is None else Estimate.from_dict(one) for name, one in estimates.items()}
 
 
 def read_json(path: Path) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.report.drawing import COLOURS, DASHES, DOTTED, MARKERS
-from lesioncount.trust.scores.reliability import Reliability
+from lesioncount.trust.scores.reliability import Reliability, ReliabilityBins
 
 # Fewer predictions than this say next to nothing: points that stand for them are hollow, lines pale.
 THIN = 10
@@ -66,13 +66,15 @@ def draw_confusion(
     axes.tick_params(length=0)
 
 
-def draw_reliability(axes: Any, curves: Sequence[tuple[Look, Reliability]], *, intervals: bool = False) -> None:
+def draw_reliability(
+    axes: Any, curves: Sequence[tuple[Look, Reliability | ReliabilityBins]], *, intervals: bool = False
+) -> None:
     """Draw how often predictions came true by their confidence, beside the diagonal, which is perfect.
 
     Parameters
     ----------
     axes : Axes
-    curves : sequence of (Look, Reliability)
+    curves : sequence of (Look, Reliability or ReliabilityBins)
     intervals : bool, default False
         Draw Wilson's 95 % interval of each bin, for predictions that are independent.
     """

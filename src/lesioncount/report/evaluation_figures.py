@@ -27,8 +27,7 @@ from lesioncount.report.drawing import (
     svg,
 )
 from lesioncount.trust.scores.agreement import BlandAltman
-from lesioncount.trust.scores.classification import Confusion
-from lesioncount.trust.scores.reliability import Reliability
+from lesioncount.trust.scores.reliability import ReliabilityBins
 
 # Letters of a name that fit over a matrix.
 _TITLE_LINE = 36
@@ -65,11 +64,11 @@ def _curves(evaluation: Evaluation, name: str) -> list[tuple[Look, Any]]:
     return [(_look(method), of) for method in ours if (of := getattr(method, name)) is not None]
 
 
-def _confusion(method: EvaluatedMethod, of: Confusion) -> Figure:
+def _confusion(method: EvaluatedMethod, of: NDArray[np.int64]) -> Figure:
     def draw(axes: Any) -> None:
-        draw_confusion(axes, of.matrix, _look(method).colour)
-        for row, n in enumerate(of.matrix.sum(axis=1)):
-            axes.text(len(of.matrix) - 0.4, row, f"of {n}", va="center", fontsize=8.5)
+        draw_confusion(axes, of, _look(method).colour)
+        for row, n in enumerate(of.sum(axis=1)):
+            axes.text(len(of) - 0.4, row, f"of {n}", va="center", fontsize=8.5)
         axes.set(xlabel="predicted number of lesions", ylabel="true number of lesions")
         axes.set_title(textwrap.fill(method.name, _TITLE_LINE), fontsize=10, loc="left")
 
@@ -294,7 +293,7 @@ def _existence(evaluation: Evaluation) -> Figure | None:
 
 
 def _hit_rates(
-    name: str, label: str, curves: list[tuple[Look, Reliability]], *, x: str, y: str, n: str
+    name: str, label: str, curves: list[tuple[Look, ReliabilityBins]], *, x: str, y: str, n: str
 ) -> Figure | None:
     """Hit rates above, and below them how many predictions they stand on; None if there are none."""
     if not any(of.n.any() for _, of in curves):
@@ -313,7 +312,7 @@ def _hit_rates(
     return Figure(name, label, svg(draw, height_inch=4.6, width_inch=_WIDTH_INCH))
 
 
-def _sizes(axes: Any, look: Look, of: Reliability, number: int, n_curves: int) -> None:
+def _sizes(axes: Any, look: Look, of: ReliabilityBins, number: int, n_curves: int) -> None:
     centres, width = _side_by_side(len(of.n), number, n_curves)
     is_turned = n_curves * len(str(of.n.max())) > _DIGITS_IN_LINE
     axes.bar(centres, of.n, width=0.92 * width, color=look.colour)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared
 from lesioncount.assess.evaluation.compared_methods import cc_table, true_counts
-from lesioncount.folder.plain import number_of, typed
 from lesioncount.results.scan_count import THRESHOLDS
+from lesioncount.trust.scores.estimate import Curve
 from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.selective import certainty_curve
 
 
-@dataclass(frozen=True)
-class CertaintyCurve:
+def array_of(kind: Any, value: Any) -> NDArray[Any]:
+    """The array of this type that a file has as lists; the null of what is unknown becomes NaN."""
+    (dtype,) = get_args(get_args(kind)[1])
+    return np.array(value, dtype=dtype)
+
+
+class CertaintyCurve(Curve, frozen=True):
     """Accuracy among the most certain scans, by the share of scans that are kept."""
 
     share: tuple[float, ...]
@@ -31,18 +35,8 @@ class CertaintyCurve:
         shares, accuracy = certainty_curve(predictions.entropy, predictions.hits)
         return cls(tuple(shares.tolist()), tuple(accuracy.tolist()))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, as ``evaluation.json`` has them."""
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        return cls(*_columns(content, "share", "accuracy"))
-
-
-@dataclass(frozen=True)
-class ThresholdCurve:
+class ThresholdCurve(Curve, frozen=True):
     """Mean error and accuracy of the connected-component count, by its threshold."""
 
     threshold: tuple[float, ...]
@@ -58,19 +52,3 @@ class ThresholdCurve:
         truth, once = true_counts(compared), np.ones((1, len(table)))
         at = [Predictions.of_counts(column, truth, bins=bins).scores(once) for column in table.T]
         return cls(THRESHOLDS, *(tuple(float(of[name][0]) for of in at) for name in ("mae", "accuracy")))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, as ``evaluation.json`` has them."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        return cls(*_columns(content, "threshold", "cc_mae", "cc_accuracy"))
-
-
-def _columns(content: Mapping[str, Any], *names: str) -> list[tuple[float, ...]]:
-    columns = [tuple(map(number_of, typed(content[name], list[Any]))) for name in names]
-    if not columns[0] or any(len(column) != len(columns[0]) for column in columns):
-        raise TypeError(f"expected {', '.join(names)} to be lists of the same length")
-    return columns

@@ -85,10 +85,10 @@ def evaluate(
         protocol=compared.results.protocol,
         seed=seed,
         methods={
-            key: EvaluatedMethod.of(key, methods[key], scores[key], seed=seed, counted=compared.results.of)
-            for key in methods
+            key: EvaluatedMethod.of(key, of, scores[key], seed=seed, counted=compared.results.of)
+            for key, of in methods.items()
         },
-        differences={pair: differences[pair] for pair in _PAIRS if pair in differences},
+        differences={" - ".join(pair): {**differences[pair]} for pair in _PAIRS if pair in differences},
         agreement=agreement_of(compared, ours, seed=seed),
         guaranteed=guaranteed_of(compared, ours, seed=seed),
         lesions=LesionLevel.of(compared, seed=seed),

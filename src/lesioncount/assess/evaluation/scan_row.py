@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
 
 import numpy as np
 
 from lesioncount.assess.beside_truth import Compared
-from lesioncount.folder.plain import typed
+from lesioncount.trust.scores.estimate import Number, Numbers
 from lesioncount.trust.scores.predictions import Predictions
 
 
-@dataclass(frozen=True)
-class ScanRow:
+class ScanRow(Numbers, frozen=True, kw_only=True):
     """What was predicted for one scan, and what is true; the columns of ``scans.tsv``.
 
     Attributes
@@ -35,27 +31,18 @@ class ScanRow:
         Connected components above 0.5.
     """
 
-    scan: str
-    group: str
-    truth: int
-    predicted: int
-    median: int
-    expected: float
-    interval90_low: int
-    interval90_high: int
-    p_truth: float
-    rps: float
-    entropy: float
-    cc: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, as files have them."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        return typed({name: math.nan if value is None else value for name, value in content.items()}, cls)
+    scan: str = ""
+    group: str = ""
+    truth: int = 0
+    predicted: int = 0
+    median: int = 0
+    expected: Number = math.nan
+    interval90_low: int = 0
+    interval90_high: int = 0
+    p_truth: Number = math.nan
+    rps: Number = math.nan
+    entropy: Number = math.nan
+    cc: int = 0
 
 
 def scan_rows(compared: Compared, predictions: Predictions) -> tuple[ScanRow, ...]:
