@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from threading import Lock
 from typing import Any
 
 import uvicorn
+from msgspec.structs import asdict
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -107,10 +107,10 @@ class ReviewServer:
             Route("/api/reader", self._reader, methods=["POST"]),
             Route("/api/cohort", self._cohort),
             Route(scan, self._scan),
-            Route(scan + "/decisions", self._taking(Decision, _decide), methods=["POST"]),
-            Route(scan + "/added", self._taking(Addition, _add), methods=["POST"]),
-            Route(scan + "/undo", self._taking(Undoing, _undo), methods=["POST"]),
-            Route(scan + "/done", self._taking(Ending, _done), methods=["POST"]),
+            Route(scan + "/decisions", self._taking(Decision, Reader.decide), methods=["POST"]),
+            Route(scan + "/added", self._taking(Addition, Reader.add), methods=["POST"]),
+            Route(scan + "/undo", self._taking(Undoing, Reader.undo), methods=["POST"]),
+            Route(scan + "/done", self._taking(Ending, Reader.done), methods=["POST"]),
             Route(scan + "/{volume}", self._volume),
             Route("/api/export", self._export, methods=["POST"]),
         ]
@@ -152,19 +152,16 @@ class ReviewServer:
 
     def _cohort(self, request: Request) -> Response:
         reader = self._reader_of(request)
-        others = [name for name in readers_of(self.cohort.out) if name != reader.journal.reader]
-        return JSONResponse(reader.overview() | {"others": others if self.show_others else []})
+        return JSONResponse(reader.overview() | {"others": self._others(reader)})
 
     def _scan(self, request: Request) -> Response:
         reader, number = self._reader_of(request), self._number(request)
-        return JSONResponse(reader.scan(number) | {"others": self._others(reader, number)})
+        others = {name: self._reader_named(name).decisions(number) for name in self._others(reader)}
+        return JSONResponse(reader.scan(number) | {"others": others})
 
-    def _others(self, reader: Reader, number: int) -> dict[str, Any]:
-        """What other readers have decided, if that was asked for."""
-        if not self.show_others:
-            return {}
-        names = [name for name in readers_of(self.cohort.out) if name != reader.journal.reader]
-        return {name: self._reader_named(name).decisions(number) for name in names}
+    def _others(self, reader: Reader) -> list[str]:
+        """The names of other readers, if their decisions are to be told."""
+        return [name for name in readers_of(self.cohort.out) if self.show_others and name != reader.journal.reader]
 
     def _volume(self, request: Request) -> Response:
         self._reader_of(request)
@@ -174,15 +171,13 @@ class ReviewServer:
             raise HTTPException(404, "There is no such picture of this scan.")
         return Response(self.cohort.volume(number, kind), media_type="application/gzip")
 
-    def _taking(
-        self, kind: type, take: Callable[[Reader, int, Any], dict[str, Any]]
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _taking(self, kind: type, take: Callable[..., dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
         """A route that takes something from the page."""
 
         async def route(request: Request) -> Response:
             reader, number = self._reader_of(request), self._number(request)
             wish: Any = body_of(await _body(request), kind)
-            return JSONResponse(await run_in_threadpool(take, reader, number, wish))
+            return JSONResponse(await run_in_threadpool(take, reader, number, **asdict(wish)))
 
         return route
 
@@ -265,22 +260,6 @@ async def _body(request: Request) -> bytes:
         if len(content) > MOST_BYTES:
             raise HTTPException(413, f"The request is longer than {MOST_BYTES} bytes.")
     return content
-
-
-def _decide(reader: Reader, number: int, wish: Decision) -> dict[str, Any]:
-    return reader.decide(number, **asdict(wish))
-
-
-def _add(reader: Reader, number: int, wish: Addition) -> dict[str, Any]:
-    return reader.add(number, **asdict(wish))
-
-
-def _undo(reader: Reader, number: int, wish: Undoing) -> dict[str, Any]:
-    return reader.undo(number, seconds=wish.seconds)
-
-
-def _done(reader: Reader, number: int, wish: Ending) -> dict[str, Any]:
-    return reader.done(number, **asdict(wish))
 
 
 def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - what Starlette calls it with
