@@ -22,7 +22,7 @@ from scipy import ndimage
 from lesioncount import compare, connected_component_count, count_lesions
 from lesioncount.changes.coupling import DEFAULT_COUPLING
 from lesioncount.changes.lesion_changes import LesionChanges
-from lesioncount.results.course_answers import table_of
+from lesioncount.results.answers import table_of
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration

@@ -21,11 +21,11 @@ from lesioncount.cohort.patterns import is_pattern
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
 from lesioncount.files.remote_path import why_gone
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.results import RunResults
+from lesioncount.results.counts_of import CountsOf, table_names
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import THRESHOLDS, ScanCount
 from lesioncount.results.scan_numbers import WHOSE_COLUMNS
-from lesioncount.results.settings import CountedWith
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
@@ -131,8 +131,8 @@ class ScanTruth:
 class Compared:
     """Scans with their truth, and the group of each; and what a reader must know of the truth."""
 
-    results: RunResults
-    scans: tuple[ScanSummary, ...]
+    results: CountsOf
+    scans: tuple[Entry, ...]
     truths: tuple[ScanTruth, ...]
     groups: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -143,12 +143,12 @@ class Compared:
         return len(self.results.counted) - len(self.scans)
 
 
-def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
+def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
     """Find the truth of each scan.
 
     Parameters
     ----------
-    results : RunResults
+    results : CountsOf
     options : TruthOptions
     read_maps : bool
         Read the maps again, to compare single lesions (where there are masks) and to count connected components at
@@ -160,7 +160,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         raise TruthError(
             f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
-    reviews = None if options.reviews is None else ReviewedTruth(results, options.reviews, options.reader)
+    reviews = None if options.reviews is None else ReviewedTruth(results.results, options.reviews, options.reader)
     table = None if options.table is None else _Table(options)
     masks = None if options.masks is None else _Masks(options, results.counted)
     sources = [source for source in (table, masks) if source is not None]
@@ -177,7 +177,7 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         table=table,
         masks=masks,
         matches={} if reviews is None else reviews.matches,
-        counted_with=results.run.counted_with,
+        counted_with=results.settings,
         component_counts=results.component_counts,
         read_maps=read_maps and not results.has_members,
     )
@@ -205,12 +205,12 @@ def _in_order(results: Iterable[tuple[int, Future[ScanTruth]]]) -> tuple[ScanTru
 
 
 def _truth_of(
-    scan: ScanSummary,
+    scan: Entry,
     *,
     table: _Table | None,
     masks: _Masks | None,
     matches: Mapping[str, LesionMatch],
-    counted_with: CountedWith,
+    counted_with: Recorded,
     component_counts: Mapping[str, tuple[int, ...]],
     read_maps: bool,
 ) -> ScanTruth:
@@ -256,16 +256,16 @@ class _Table:
     def names(self) -> Iterable[str]:
         return self._table.rows
 
-    def knows(self, scan: ScanSummary) -> bool:
+    def knows(self, scan: Entry) -> bool:
         return self._table.knows(*table_names(scan))
 
-    def check(self, scans: Sequence[ScanSummary]) -> None:
+    def check(self, scans: Sequence[Entry]) -> None:
         self._table.check_each_has_its_own(map(table_names, scans))
 
-    def count_of(self, scan: ScanSummary) -> int:
+    def count_of(self, scan: Entry) -> int:
         return self._table.count_of(*table_names(scan))
 
-    def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
+    def groups(self, scans: Sequence[Entry], group_by: str | None) -> Sequence[str]:
         column = None if group_by is None else self._table.column(group_by, map(table_names, scans))
         return _groups_in_names(scans, group_by) if column is None else column
 
@@ -273,7 +273,7 @@ class _Table:
 class _Masks:
     """Truth from masks."""
 
-    def __init__(self, options: TruthOptions, scans: Sequence[ScanSummary]) -> None:
+    def __init__(self, options: TruthOptions, scans: Sequence[Entry]) -> None:
         self.path = options.masks or Path()
         self._reading: dict[str, Any] = {"label": options.label, "instances": options.instances}
         asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
@@ -283,22 +283,15 @@ class _Masks:
     def names(self) -> Iterable[str]:
         return (scan_name(path) for path in (maps_in(self.path) if self.path.is_dir() else ()))
 
-    def knows(self, scan: ScanSummary) -> bool:
+    def knows(self, scan: Entry) -> bool:
         return scan.name in self._masks
 
-    def lesions(self, scan: ScanSummary, counted_with: CountedWith) -> Candidates | Instances:
+    def lesions(self, scan: Entry, counted_with: Recorded) -> Candidates | Instances:
         mask = self._masks[scan.name]
         return true_lesions(mask, scan.grid, counted_with.protocol, within=scan.within, **self._reading)
 
 
-def table_names(scan: ScanSummary) -> tuple[str, ...]:
-    """Names that a scan may have in a table: of its result, its file, its path, its participant and session."""
-    ids = list(scan.whose.values())
-    path = [] if scan.files is None or scan.files.relative is None else [scan.files.relative]
-    return (scan.name, scan_name(scan.grid.path), *path, *(["_".join(ids), ids[0]] if ids else []))
-
-
-def _counted_again(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: bool) -> ScanCount:
+def _counted_again(scan: Entry, counted_with: Recorded, *, keep_runs: bool) -> ScanCount:
     """The count of the map, read again, with components at all thresholds; the file must not have changed."""
     path = _existing(scan)
     again = count_file(
@@ -307,14 +300,14 @@ def _counted_again(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: b
         mask=scan.within,
         keep_runs=keep_runs,
         thresholds=THRESHOLDS,
-        **counted_with.reading.to_dict(),
+        **counted_with.reading,
     )
     if not np.array_equal(again.result.existence, scan.tables[0].existence()):
         raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
     return again
 
 
-def _existing(scan: ScanSummary) -> Path:
+def _existing(scan: Entry) -> Path:
     path = scan.grid.path
     if not path.exists():
         raise MapFileError(
@@ -324,7 +317,7 @@ def _existing(scan: ScanSummary) -> Path:
     return path
 
 
-def _groups_in_names(scans: Sequence[ScanSummary], pattern: str | None) -> Sequence[str]:
+def _groups_in_names(scans: Sequence[Entry], pattern: str | None) -> Sequence[str]:
     """What a regular expression finds in the name of each scan; without one, each scan is a group of its own."""
     names = [scan.name for scan in scans]
     if pattern is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lesioncount.cli.options import given
 
 if TYPE_CHECKING:
-    from lesioncount.runs import ChangeResults, RunResults
+    from lesioncount.runs import Results
 
 # How many scans or pairs, and failures, are listed at the end; all of them are in the tables.
 _SHOWN = 20
@@ -66,7 +66,7 @@ def n_shown(options: argparse.Namespace) -> int:
     return sys.maxsize if options.verbose else _SHOWN
 
 
-def write_page(results: RunResults | ChangeResults, options: argparse.Namespace) -> None:
+def write_page(results: Results, options: argparse.Namespace) -> None:
     """Write the report, if it was asked for."""
     if not options.report:
         return
@@ -79,7 +79,7 @@ def write_page(results: RunResults | ChangeResults, options: argparse.Namespace)
         print(f"Report: {page}")
 
 
-def ended(results: RunResults | ChangeResults, options: argparse.Namespace, *, table: str) -> int:
+def ended(results: Results, options: argparse.Namespace, *, table: str) -> int:
     """Say what has failed, which a table has all of; the exit code."""
     shown = n_shown(options)
     for item in results.failed[:shown]:

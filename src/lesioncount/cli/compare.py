@@ -12,8 +12,8 @@ from lesioncount.cli.options import given
 from lesioncount.cli.printing import Summary, named, some
 
 if TYPE_CHECKING:
-    from lesioncount.results.course_record import PairRecord
-    from lesioncount.runs import ChangeResults, ChangeSettings
+    from lesioncount.results.record_parts import Pair
+    from lesioncount.runs import ChangeSettings, Results
 
 # Columns of a terminal that the numbers take.
 _NUMBERS = 66
@@ -50,10 +50,10 @@ def _settings(options: argparse.Namespace) -> ChangeSettings:
     return ChangeSettings(calibrations=tuple(fits), **plain, **settings_of(options))
 
 
-def _summary(results: ChangeResults, *, shown: int) -> Summary:
+def _summary(results: Results, *, shown: int) -> Summary:
     """What has changed, a row for each pair."""
     pairs = [pair for course in results.compared for pair in course.pairs]
-    calibrated = " and ".join(results.run.compared_with.calibrations)
+    calibrated = " and ".join(results.run.settings.calibrations)
     expected = sum(pair.counts["new"].numbers.best.count_mean for pair in pairs)
     what = f"{some(len(pairs), 'pair')} of {some(len(results.compared), 'patient')} compared"
     new = f"{expected:.1f} new lesions expected in total"
@@ -69,7 +69,7 @@ def _summary(results: ChangeResults, *, shown: int) -> Summary:
     )
 
 
-def _row(pair: PairRecord) -> tuple[str, ...]:
+def _row(pair: Pair) -> tuple[str, ...]:
     new, gone, stay = (pair.counts[kind].numbers for kind in ("new", "gone", "persisting"))
     ends = [one.guaranteed or (one.best.interval90_low, one.best.interval90_high) for one in (new, gone)]
     return (
@@ -85,7 +85,7 @@ def _row(pair: PairRecord) -> tuple[str, ...]:
     )
 
 
-def _notes(results: ChangeResults) -> list[str]:
+def _notes(results: Results) -> list[str]:
     alone = results.run.alone
     notes = _uncalibrated(results)
     if alone:
@@ -100,9 +100,9 @@ def _notes(results: ChangeResults) -> list[str]:
     return notes
 
 
-def _uncalibrated(results: ChangeResults) -> list[str]:
+def _uncalibrated(results: Results) -> list[str]:
     """Questions that are answered as the maps have it, though some numbers are calibrated."""
-    kinds = results.run.compared_with.calibrations
+    kinds = results.run.settings.calibrations
     answers = results.compared[0].pairs[0].answers if results.compared and kinds else ()
     return [
         f"{answer.question!r} is answered as the maps have it: not all that it asks for was calibrated, only "

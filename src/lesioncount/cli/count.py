@@ -13,8 +13,8 @@ from lesioncount.cli.options import given
 from lesioncount.cli.printing import Summary, named, some
 
 if TYPE_CHECKING:
-    from lesioncount.results.record import ScanSummary
-    from lesioncount.runs import DicomOutput, RunResults, Settings
+    from lesioncount.results.record import Entry
+    from lesioncount.runs import DicomOutput, Results, Settings
 
 # Columns of a terminal that the numbers take.
 _NUMBERS = 61
@@ -76,7 +76,7 @@ def _check_reviews(options: argparse.Namespace) -> None:
         the_reader(options.reviews, options.reader)
 
 
-def _apply_reviews(result: RunResults, options: argparse.Namespace) -> None:
+def _apply_reviews(result: Results, options: argparse.Namespace) -> None:
     if options.reviews is not None:
         from lesioncount.assess.reviews.export import apply_reviews
 
@@ -93,7 +93,7 @@ def _dicom(options: argparse.Namespace) -> DicomOutput | None:
     return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
 
 
-def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
+def _say_missing(result: Results, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
     from lesioncount.cohort.pairing import without_partner
 
@@ -109,7 +109,7 @@ def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
             print(f"note: {len(names)} of {len(result.scans)} scans {what}: {named(names)}")
 
 
-def summary_of(result: RunResults, *, shown: int) -> Summary:
+def summary_of(result: Results, *, shown: int) -> Summary:
     """The counts, a row for each scan."""
     is_calibrated = result.calibration is not None
     interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
@@ -128,14 +128,14 @@ def summary_of(result: RunResults, *, shown: int) -> Summary:
     )
 
 
-def _row(scan: ScanSummary) -> tuple[str, ...]:
+def _row(scan: Entry) -> tuple[str, ...]:
     of, count = scan.counted.candidates, scan.counted.best
     numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
     ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
     return scan.name, *map(str, numbers), "{} to {}".format(*ends)
 
 
-def _about(warning: str, scans: Sequence[ScanSummary], n_counted: int) -> str:
+def _about(warning: str, scans: Sequence[Entry], n_counted: int) -> str:
     """A warning about one scan with its numbers, or about several without."""
     if len(scans) == 1:
         own = next((text for text in scans[0].warnings if text.startswith(warning)), warning)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lesioncount.changes.resampling import resampled
@@ -30,10 +31,11 @@ from lesioncount.report.backgrounds import (
 from lesioncount.report.lineages import LineageChange
 from lesioncount.report.pictures import Plane
 from lesioncount.report.planes import window_of
-from lesioncount.results.course_record import CourseRecord
-from lesioncount.results.course_settings import ChangeSettings, ComparedWith
 from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Record
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import CourseMaps
+from lesioncount.results.settings import ChangeSettings
 from lesioncount.runs.file_counts import MOST_SHADES
 from lesioncount.runs.session_maps import read_maps
 from lesioncount.trust.candidate_table import Counted
@@ -60,7 +62,7 @@ class Pictured:
 
 
 def cut_changes(
-    record: CourseRecord,
+    record: Record,
     lesions: Sequence[Pictured],
     images: Sequence[Path | str | None],
     maps: CourseMaps | None = None,
@@ -69,7 +71,7 @@ def cut_changes(
 
     Parameters
     ----------
-    record : CourseRecord
+    record : Record
     lesions : sequence of Pictured
     images : sequence of path, text or None
         What to show of each session; a text says why there is none, though images were asked for.
@@ -85,7 +87,7 @@ def cut_changes(
 
 
 def _cut(
-    record: CourseRecord, lesions: Sequence[Pictured], images: Sequence[Path | str | None], maps: CourseMaps | None
+    record: Record, lesions: Sequence[Pictured], images: Sequence[Path | str | None], maps: CourseMaps | None
 ) -> Slices:
     maps = _read_again(record) if maps is None else maps
     grid = maps.grid
@@ -105,27 +107,27 @@ def _cut(
     return Slices(tuple(map(tuple, cut)), tuple(on_image), why, tuple(dict.fromkeys(notes)))
 
 
-def _painted(record: CourseRecord, place: int, maps: CourseMaps) -> NDArray[np.int32]:
+def _painted(record: Record, place: int, maps: CourseMaps) -> NDArray[np.int32]:
     """The candidates of a session, each with the number of its lineage."""
     numbers = np.array([0, *(one.lineage for one in record.sessions[place].lesions)], dtype=np.int32)
     painted: NDArray[np.int32] = numbers[maps.sessions[place].count.result.candidates.label_map()]
     return painted
 
 
-def _image(record: CourseRecord, place: int, maps: CourseMaps, path: Path) -> Background:
+def _image(record: Record, place: int, maps: CourseMaps, path: Path) -> Background:
     """An image, which lies on the grid of all sessions or on that of its map, if that was resampled."""
     try:
         return in_grey(maps.grid, path)
     except ShapeError:
         if not maps.sessions[place].is_resampled:
             raise
-    own = open_map(record.sessions[place].files.path, **_settings(record).reading.to_dict()).grid
+    own = open_map(record.sessions[place].files.path, **_settings(record).reading).grid
     # Only maps whose place is known are resampled.
     affines = cast("tuple[NDArray[np.float64], NDArray[np.float64]]", (own.affine, maps.grid.affine))
     return shades_of(resampled(image_on(own, path).values(), affines[0], maps.grid.shape, affines[1])[0])
 
 
-def _read_again(record: CourseRecord) -> CourseMaps:
+def _read_again(record: Record) -> CourseMaps:
     """The maps of a course, which must not have changed."""
     scans = []
     for session in record.sessions:
@@ -137,7 +139,7 @@ def _read_again(record: CourseRecord) -> CourseMaps:
     return read_maps(scans, _settings(record), [session.session for session in record.sessions])
 
 
-def _settings(record: CourseRecord) -> ChangeSettings:
+def _settings(record: Record) -> ChangeSettings:
     """As far as the reading of maps depends on them."""
-    how = record.compared_with or ComparedWith()
-    return ChangeSettings(how.protocol, **how.reading.to_dict())
+    how = record.settings or Recorded()
+    return ChangeSettings(how.protocol, how.channel, how.scale, how.logits)

@@ -15,9 +15,8 @@ from lesioncount.report.regions import questions_of_cohort, regions_of_cohort, r
 from lesioncount.report.slices import cut_slices
 from lesioncount.report.table_parts import ROWS_AT_ONCE, n_parts
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanRecord, ScanSummary, read_record
-from lesioncount.results.results import RunResults, read_results
-from lesioncount.results.run_file import find_run
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.results import Results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
@@ -35,7 +34,7 @@ _OPEN, _SETTLED = 0.5, 0.9
 _NEXT_TO_NONE = 0.05
 
 
-def _images(results: RunResults, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
+def _images(results: Results, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
     """The image of each scan that was counted."""
     scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
     # Scans that failed may have images: then it was looked at before that there are some.
@@ -43,7 +42,7 @@ def _images(results: RunResults, where: Path, suffix: str) -> dict[str, tuple[Pa
     return {scan.name: (image,) for scan, image in zip(scans, found, strict=True)}
 
 
-def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> dict[str, Any]:
+def _content(results: Results, scans: Sequence[Entry], anchors: Mapping[str, str]) -> dict[str, Any]:
     """The cohort as a whole."""
     calibration, n_apart = results.calibration, n_parts(len(results.scans))
     return {
@@ -54,7 +53,7 @@ def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping
         "disagreeing": _disagreeing(scans),
         "overview": lambda: overview(scans, anchors),
         "histogram": lambda: histogram(scans),
-        "regions": regions_of_cohort(scans, results.run.counted_with),
+        "regions": regions_of_cohort(scans, results.run.settings),
         "questions": questions_of_cohort(scans),
         "totals": [results.total()] + ([] if calibration is None else [results.total(calibration)]),
         "min_between_variance": MIN_BETWEEN_VARIANCE,
@@ -62,7 +61,7 @@ def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping
     }
 
 
-def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
+def _disagreeing(scans: Sequence[Entry]) -> list[Entry]:
     """The scans whose members disagree, those that do so most first."""
     ensembles = [(scan.counted.ensemble, scan) for scan in scans]
     found = [(ensemble.variance_between, scan) for ensemble, scan in ensembles if ensemble and ensemble.disagrees]
@@ -90,18 +89,18 @@ def _extra_in_words(calibration: Calibration) -> str:
     return f"{rate:.2g} lesions per scan are expected to have no candidate of their own{also}"
 
 
-def _section(record: ScanRecord, images: Sequence[Image] = (), count: ScanCount | None = None) -> SectionText:
+def _section(record: Record, images: Sequence[Image] = (), count: ScanCount | None = None) -> SectionText:
     """Draw the distribution of a scan, cut its slices, and write its section.
 
     Parameters
     ----------
-    record : ScanRecord
+    record : Record
     images : sequence of path or text
         What to show behind candidates: one image; a text says why there is none, though images were asked for.
     count : ScanCount, optional
         What was just counted, with its shades and runs. Default: the map is read again.
     """
-    scan, how = record.summary, record.counted_with
+    scan, how = record.summary, record.settings
     if how is None:
         raise MapFileError(f"The record of {scan.name} does not say how it was counted. Count again.")
     lesions = sorted(record.lesions, key=lambda row: (-row.variance_share, -row.existence, row.label))
@@ -142,14 +141,8 @@ COUNTS = PageKind(
     no_image="Shown on the map, because there is no image of this scan",
     many=12,
     has_parts=True,
-    takes=(RunResults, ScanRecord),
-    find_run=find_run,
-    read=read_results,
-    listed_in=lambda run: run.scans,
-    listed=lambda results: results.scans,
-    about=lambda run: run.counted_with.to_dict(),
+    about=lambda run: run.settings.plain,
     images=_images,
-    record=read_record,
     section=_section,
     interest=lambda scan: scan.counted.best.count_sd,
     content=_content,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lesioncount.report.bars import BarChart, Bars
 from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, USUAL, figure_of, name_rows, whole_numbers
-from lesioncount.results.record import ScanSummary
+from lesioncount.results.record import Entry
 from lesioncount.results.scan_numbers import CountNumbers, ScanNumbers
 
 # Bars lower than this part of the highest are not visible at the height of the figure.
@@ -26,10 +26,10 @@ class _Line:
 
     name: str
 
-    def numbers(self, scan: ScanSummary) -> CountNumbers | None:
+    def numbers(self, scan: Entry) -> CountNumbers | None:
         return scan.counted.raw if self.name == "raw" else scan.counted.calibrated
 
-    def interval(self, scan: ScanSummary) -> tuple[int, int] | None:
+    def interval(self, scan: Entry) -> tuple[int, int] | None:
         if self.name == "guaranteed":
             return scan.counted.guaranteed
         numbers = self.numbers(scan)
@@ -58,7 +58,7 @@ class _Series:
         return f"{name}most likely {self.numbers.count_mode}, 90 % interval {low} to {high}"
 
 
-def overview(scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> str:
+def overview(scans: Sequence[Entry], anchors: Mapping[str, str]) -> str:
     """The count of each scan: 90 % interval, most likely count, mean, and the usual count beside it."""
     lines = [line for line in _LINES if all(line.interval(scan) is not None for scan in scans)]
     places = (np.arange(len(lines)) - (len(lines) - 1) / 2) * _LINE
@@ -89,7 +89,7 @@ def overview(scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> str:
     return figure_of("overview", label, draw, height_inch=height).element
 
 
-def histogram(scans: Sequence[ScanSummary]) -> str:
+def histogram(scans: Sequence[Entry]) -> str:
     """How many scans have how many lesions expected."""
     expected = [scan.counted.raw.count_mean for scan in scans]
     calibrated = [one.count_mean for scan in scans if (one := scan.counted.calibrated) is not None]
@@ -145,7 +145,7 @@ def _bars(one: _Series, first: int, last: int, *, is_alone: bool) -> list[Bars]:
     ]
 
 
-def _draw_line(axes: Any, scans: Sequence[ScanSummary], line: _Line, place: float, *, is_alone: bool) -> None:
+def _draw_line(axes: Any, scans: Sequence[Entry], line: _Line, place: float, *, is_alone: bool) -> None:
     rows = np.arange(len(scans)) + place
     ends = np.array([line.interval(scan) for scan in scans]).T
     if line.name == "guaranteed":
@@ -163,7 +163,7 @@ def _draw_line(axes: Any, scans: Sequence[ScanSummary], line: _Line, place: floa
     axes.plot(means, rows, "|", **tick, label=names[2])
 
 
-def _draw_members(axes: Any, scans: Sequence[ScanSummary], place: float) -> None:
+def _draw_members(axes: Any, scans: Sequence[Entry], place: float) -> None:
     """What each member of an ensemble expects, above the count of all."""
     points = [(one.raw.count_mean, row) for row, scan in enumerate(scans) for one in scan.members]
     if points:

@@ -44,14 +44,8 @@ class PageKind:
     no_image: str  # what a section says when there is none; then comes where it was looked for
     many: int  # from more than so many on, sections are closed until they are asked for, but for the first ones
     has_parts: bool  # whether the rows of a very long table are files of their own
-    takes: tuple[type, type]  # its results and its records
-    find_run: Callable[[Path], Any]  # in a folder; None if there is none
-    read: Callable[[Path], Any]  # results
-    listed_in: Callable[[Any], Sequence[Any]]  # entries by what a run says, without a look into records
-    listed: Callable[[Any], Sequence[Any]]  # entries of results
     about: Callable[[Any], object]  # what else the page says of a run
     images: Callable[[Any, Path, str], Mapping[str, Sequence[Path | None]]]  # of sessions, given where, and a suffix
-    record: Callable[[Path, str], Any]  # None if it is gone
     section: Callable[[Any, Sequence[Image], Any], SectionText]  # of a record; None: maps are read again
     interest: Callable[[Any], float]  # of an entry: those with more come first
     content: Callable[[Any, Sequence[Any], Mapping[str, str]], dict[str, Any]]  # what else its template asks for

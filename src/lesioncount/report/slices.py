@@ -32,9 +32,9 @@ from lesioncount.report.backgrounds import (
 from lesioncount.report.pictures import Plane
 from lesioncount.report.planes import Window, window_of
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanSummary
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import CountedWith
 from lesioncount.runs.file_counts import MOST_SHADES, count_file
 
 # A peak of another probability than the record has is a sign of another map; files round to about this.
@@ -42,8 +42,8 @@ _SAME_PROBABILITY = 1e-3
 
 
 def cut_slices(
-    scan: ScanSummary,
-    counted_with: CountedWith,
+    scan: Entry,
+    counted_with: Recorded,
     lesions: Sequence[LesionRow],
     image: Path | str | None,
     count: ScanCount | None = None,
@@ -52,8 +52,8 @@ def cut_slices(
 
     Parameters
     ----------
-    scan : ScanSummary
-    counted_with : CountedWith
+    scan : Entry
+    counted_with : Recorded
         How its map was read and counted.
     lesions : sequence of LesionRow
         The candidates to show.
@@ -72,8 +72,8 @@ def cut_slices(
 
 def _cut_whole(
     count: ScanCount | None,
-    scan: ScanSummary,
-    counted_with: CountedWith,
+    scan: Entry,
+    counted_with: Recorded,
     lesions: Sequence[LesionRow],
     image: Path | str | None,
 ) -> Slices:
@@ -100,8 +100,8 @@ def _slices(planes: Iterable[tuple[Plane, ...]], shown: Background, source: MapS
     return Slices(tuple((one,) for one in planes), (shown.is_image,), why, () if note is None else (note,))
 
 
-def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
-    how = counted_with.reading.to_dict()
+def _counted_again(scan: Entry, counted_with: Recorded) -> ScanCount:
+    how = counted_with.reading
     return count_file(
         scan.grid.path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, keep_shades=True, **how
     )
@@ -111,11 +111,9 @@ def _is_height(probability: float, lesion: LesionRow) -> bool:
     return bool(abs(probability - lesion.height) <= _SAME_PROBABILITY)
 
 
-def _cut_windows(
-    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
-) -> Slices:
+def _cut_windows(scan: Entry, counted_with: Recorded, lesions: Sequence[LesionRow], image: Path | str | None) -> Slices:
     """Close-ups only, from a map that is too large to be held."""
-    source = open_map(scan.grid.path, **counted_with.reading.to_dict())
+    source = open_map(scan.grid.path, **counted_with.reading)
     if source.shape != scan.grid.shape:
         raise MapFileError(f"{source.path} now has shape {source.shape}.")
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]

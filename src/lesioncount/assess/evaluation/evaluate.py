@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lesioncount.assess.as_counts import read_countable
 from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
 from lesioncount.assess.evaluation.compared_methods import methods_of
 from lesioncount.assess.evaluation.curves import ThresholdCurve
@@ -18,6 +17,7 @@ from lesioncount.assess.evaluation.notes import notes_on
 from lesioncount.assess.evaluation.scan_row import scan_rows
 from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.folder.output import OutputFolder
+from lesioncount.results.results import read_countable
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, terciles
@@ -139,7 +139,7 @@ def known_truth(
             owns=owns if from_lesions else None,
             groups=compared.groups,
             counted=counted.of,
-            coupling=counted.coupling,
+            coupling=counted.as_it_is.coupling,
             features=features,
         ),
         compared,

@@ -11,10 +11,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.groups.subjects import CountedSubject
 from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.cohort.whose import label_of
 from lesioncount.errors import GroupError, LesionCountError
+from lesioncount.results.counts_of import CountedSubject
 
 # A column with more values than this is no group: an age, or a name.
 _MOST_GROUPS = 50

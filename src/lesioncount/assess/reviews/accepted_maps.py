@@ -16,9 +16,9 @@ from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.nifti import nifti_bytes
 from lesioncount.files.remote_path import why_gone
 from lesioncount.folder.output import OutputFolder
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.results import RunResults
-from lesioncount.results.settings import CountedWith
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.results import Results
 from lesioncount.runs.file_counts import count_file
 
 
@@ -27,7 +27,7 @@ def accepted_name(reader: str, scan: str) -> str:
     return f"{REVIEWS}/{file_stem(reader)}/{scan}_accepted.nii.gz"
 
 
-def write_accepted_maps(results: RunResults, scans: Iterable[ReviewedScan]) -> tuple[list[str], list[str]]:
+def write_accepted_maps(results: Results, scans: Iterable[ReviewedScan]) -> tuple[list[str], list[str]]:
     """Write a label map for each scan; the names of the files, and what could not be written, and why."""
     folder = OutputFolder(results.out)
     written: list[str] = []
@@ -35,17 +35,17 @@ def write_accepted_maps(results: RunResults, scans: Iterable[ReviewedScan]) -> t
     for scan in scans:
         name = accepted_name(scan.reader, scan.record.name)
         try:
-            labels = accepted_labels(scan, results.run.counted_with)
+            labels = accepted_labels(scan, results.run.settings)
         except (LesionCountError, OSError, MemoryError) as error:
             notes.append(f"There is no label map of {scan.record.name} by {scan.reader}. {error}")
             continue
         with folder.replacing(name) as temporary:
-            temporary.write_bytes(nifti_bytes(labels, scan.record.summary.grid, intent="label"))
+            temporary.write_bytes(nifti_bytes(labels, scan.record.grid, intent="label"))
         written.append(name)
     return written, notes
 
 
-def accepted_labels(scan: ReviewedScan, counted_with: CountedWith) -> NDArray[Any]:
+def accepted_labels(scan: ReviewedScan, counted_with: Recorded) -> NDArray[Any]:
     """The candidates that a reader has accepted, with their labels; lesions that were added have the numbers after.
 
     Nobody has drawn a lesion that was added: its one voxel says where it is, not how large.
@@ -62,21 +62,21 @@ def accepted_labels(scan: ReviewedScan, counted_with: CountedWith) -> NDArray[An
     return labels
 
 
-def candidates_again(scan: ScanSummary, counted_with: CountedWith) -> Candidates:
+def candidates_again(scan: Entry, counted_with: Recorded) -> Candidates:
     """The candidates of a scan, with what is needed to paint them; an error if they are others than were counted."""
     again = count_file(
         existing_map(scan),
         protocol=counted_with.protocol,
         mask=scan.within,
         keep_runs=True,
-        **counted_with.reading.to_dict(),
+        **counted_with.reading,
     )
     if not np.array_equal(again.result.existence, scan.tables[0].existence()):
         raise MapFileError(f"The map {scan.grid.path} of {scan.name} has changed since it was counted. Count again.")
     return again.result.candidates
 
 
-def existing_map(scan: ScanSummary) -> Path:
+def existing_map(scan: Entry) -> Path:
     """The file of the map; of an ensemble, that of its first member."""
     path = scan.grid.path
     if not path.exists():

@@ -108,7 +108,7 @@ def _of_counts(counts: NDArray[np.float64], groups: Sequence[str], seed: int) ->
 
 def _patient(scan: ReviewedScan) -> str:
     """Scans of one patient are alike, and drawn together."""
-    return scan.record.summary.whose.get("participant_id", scan.record.name)
+    return scan.record.whose.get("participant_id", scan.record.name)
 
 
 def _cells(estimates: dict[str, Estimate]) -> dict[str, float]:

@@ -15,9 +15,10 @@ from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews, the_reader
 from lesioncount.assess.reviews.scan_review import reviewed_lesions
 from lesioncount.errors import ReviewError
 from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.plain import cells
 from lesioncount.folder.tables import filled_columns, to_tsv
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.results import RunResults
+from lesioncount.results.record import Entry
+from lesioncount.results.results import Results
 from lesioncount.results.scan_numbers import WHOSE_COLUMNS, CountNumbers
 
 REVIEWED_COUNTS, REVIEWED_LESIONS = "reviewed_counts.tsv", "reviewed_lesions.tsv"
@@ -27,12 +28,12 @@ READER_AGREEMENT = "reader_agreement.tsv"
 _COUNT = ("count_mode", "count_median", "count_mean", "count_sd", "interval90_low", "interval90_high")
 
 
-def export_reviews(results: RunResults, *, label_maps: bool = True) -> tuple[list[str], list[str]]:
+def export_reviews(results: Results, *, label_maps: bool = True) -> tuple[list[str], list[str]]:
     """Write what all readers have decided, and how far they agree, into the folder of results.
 
     Parameters
     ----------
-    results : RunResults
+    results : Results
     label_maps : bool, default True
         Also write a map of what each reader has accepted, for which the maps are read again.
 
@@ -60,7 +61,7 @@ def export_reviews(results: RunResults, *, label_maps: bool = True) -> tuple[lis
     return files + written, notes
 
 
-def write_reviewed_counts(results: RunResults, reviews: Sequence[Reviews]) -> str:
+def write_reviewed_counts(results: Results, reviews: Sequence[Reviews]) -> str:
     """Write a row for each reader and scan, also where nobody has looked: the means of a reader add up to the total."""
     rows = [_row(scan, one) for one in reviews for scan in results.counted]
     _write_table(OutputFolder(results.out), REVIEWED_COUNTS, rows)
@@ -72,10 +73,10 @@ def _write_table(folder: OutputFolder, name: str, rows: Sequence[dict[str, Any]]
     folder.write_text(name, to_tsv(filled_columns(columns, rows, optional=WHOSE_COLUMNS), rows))
 
 
-def _row(scan: ScanSummary, reviews: Reviews) -> dict[str, Any]:
+def _row(scan: Entry, reviews: Reviews) -> dict[str, Any]:
     review, found, count = reviews.of(scan), reviews.scan(scan), reviews.count(scan)
     verdicts = [] if found is None else [verdict for verdict, _ in found.verdicts.values()]
-    numbers = CountNumbers.of(count.distribution).row()
+    numbers = cells(CountNumbers.of(count.distribution))
     return {
         "scan": scan.name,
         **scan.whose,
@@ -152,7 +153,7 @@ class AppliedReviews:
         )
 
 
-def apply_reviews(results: RunResults, folder: Path, reader: str | None = None) -> AppliedReviews:
+def apply_reviews(results: Results, folder: Path, reader: str | None = None) -> AppliedReviews:
     """Write ``reviewed_counts.tsv`` of a run with the decisions of a reader about the same maps in another folder."""
     reviews = Reviews(results, the_reader(folder, reader), folder)
     begun = list(reviews.begun())
