@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.recount import counted_again
 from lesioncount.errors import MapFileError
 from lesioncount.files import png, tiff
 from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.remote_path import why_gone
 from lesioncount.folder.plain import cells
 from lesioncount.results.lesion_rows import LesionRow, lesion_rows
 from lesioncount.results.record import Record, read_record
@@ -107,14 +107,10 @@ def shown_scans(path: Path, *, most: int | None = None) -> Iterator[ShownScan]:
 
 
 def _of_record(record: Record) -> ShownScan:
-    path, settings = record.grid.path, record.settings
-    if settings is None or not path.exists():
-        raise MapFileError(f"The map {path} of {record.name} {why_gone(path)}, but is needed to show it.")
-    count = count_file(path, protocol=settings.protocol, mask=record.within, keep_runs=True, **settings.reading)
-    lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
-    if len(lesions) != len(count.result.candidates):
-        raise MapFileError(f"The map {path} of {record.name} has changed since it was counted. Count again.")
-    return ShownScan.of(record.name, count, lesions)
+    if record.settings is None:
+        raise MapFileError(f"The record of {record.name} does not say how it was counted. Count again.")
+    count = counted_again(record.summary, record.settings, purpose="to show it", keep_runs=True)
+    return ShownScan.of(record.name, count, [lesion for lesion in record.lesions if lesion.is_of_first_member])
 
 
 def _is_record(path: Path) -> bool:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
-from lesioncount.errors import LesionCountError, MapFileError, RegionError, TruthError, reason_of
+from lesioncount.errors import LesionCountError, MapFileError, RegionError, reason_of
 from lesioncount.files.formats import map_ending
 from lesioncount.folder.tables import without_apostrophe
 from lesioncount.regions.region_names import checked_name
@@ -26,20 +26,8 @@ _MOST = 1 << 31
 
 # How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
 _PICTURES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".tif",
-    ".tiff",
-    ".nii.gz",
-    ".nii",
-    ".PNG",
-    ".JPG",
-    ".JPEG",
-    ".TIF",
-    ".TIFF",
-)
+    ".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".nii.gz", ".nii", ".PNG", ".JPG", ".JPEG", ".TIF", ".TIFF",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -193,23 +181,20 @@ class ScanTable:
     scan_column: str
     rows: Mapping[str, TableRow]
 
-    complaint: ClassVar[type[LesionCountError]] = TruthError
-
     @classmethod
-    def read(cls, path: Path, *, scan_column: str, needed: Iterable[str] = (), advice: str = "") -> Self:
-        """Read a table, separated by tabs, commas or semicolons.
+    def of(cls, table: Table, scan_column: str, *needed: str, advice: str = "") -> Self:
+        """From a table in which each scan or patient has one row.
 
         Parameters
         ----------
-        path : Path
+        table : Table
         scan_column : str
-            With the names of scans or patients, each of which has one row.
-        needed : iterable of str
+            With the names of scans or patients.
+        *needed : str
             Other columns that must be there.
         advice : str
             What to do if one is not.
         """
-        table = Table.read(path, cls.complaint)
         table.check(scan_column, *needed, advice=advice)
         return cls(table, scan_column, table.by_name(scan_column))
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from lesioncount.assess.evaluation import read_evaluation
-from lesioncount.assess.evaluation.evaluation import Evaluation, systematically_off
+from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, systematically_off
 from lesioncount.assess.evaluation.method import EvaluatedMethod
-from lesioncount.assess.evaluation.scan_row import ScanRow
 from lesioncount.report.charts import THIN
 from lesioncount.report.drawing import COLOURS, Figure, write_with_figures
 from lesioncount.report.evaluation_figures import figures_of, shown_scans

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.evaluation.evaluation import Evaluation
+from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow
 from lesioncount.assess.evaluation.method import EvaluatedMethod
-from lesioncount.assess.evaluation.scan_row import ScanRow
 from lesioncount.report.charts import Look, draw_certainty, draw_confusion, draw_reliability
 from lesioncount.report.drawing import (
     DOTTED,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.reviews.accepted_maps import candidates_again, existing_map
+from lesioncount.assess.recount import counted_again, existing_map
 from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
@@ -87,7 +87,8 @@ class ReviewCohort:
 
     def _labels(self, number: int) -> NDArray[Any]:
         """The candidates of a scan, painted with their labels."""
-        found = candidates_again(self.scans[number], self.results.run.settings)
+        again = counted_again(self.scans[number], self.results.run.settings, keep_runs=True)
+        found = again.result.candidates
         return found.label_map(np.uint16 if len(found) <= _MOST_SHORT else np.int32)
 
 

@@ -6,15 +6,15 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from msgspec import Struct, convert, to_builtins
+from numpy.typing import NDArray
 
-from lesioncount.assess.evaluation.curves import ThresholdCurve, array_of
+from lesioncount.assess.evaluation.compared_methods import ThresholdCurve
 from lesioncount.assess.evaluation.lesion_level import LesionLevel
 from lesioncount.assess.evaluation.method import EvaluatedMethod
-from lesioncount.assess.evaluation.scan_row import ScanRow
 from lesioncount.errors import MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.plain import to_json, whole_number
@@ -23,7 +23,7 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.scores.agreement import Agreement, Tercile
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
-from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.estimate import Estimate, Number, Numbers
 from lesioncount.trust.scores.proper import NLL_FLOOR
 from lesioncount.version import __version__
 
@@ -35,6 +35,40 @@ class TruthSource(Struct, frozen=True):
 
     kind: str = "counts"
     path: str = ""
+
+
+class ScanRow(Numbers, frozen=True, kw_only=True):
+    """What was predicted for one scan, and what is true; the columns of ``scans.tsv``.
+
+    Attributes
+    ----------
+    scan, group : str
+    truth, predicted, median : int
+        True and most probable count, and the median: the best single number where the error is counted in lesions.
+    expected : float
+        Expected count.
+    interval90_low, interval90_high : int
+    p_truth : float
+        Probability of the true count.
+    rps : float
+        In lesions, on the whole support.
+    entropy : float
+    cc : int
+        Connected components above 0.5.
+    """
+
+    scan: str = ""
+    group: str = ""
+    truth: int = 0
+    predicted: int = 0
+    median: int = 0
+    expected: Number = math.nan
+    interval90_low: int = 0
+    interval90_high: int = 0
+    p_truth: Number = math.nan
+    rps: Number = math.nan
+    entropy: Number = math.nan
+    cc: int = 0
 
 
 class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
@@ -132,7 +166,13 @@ class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
         """From what `to_dict` gave, read back from a file; ValueError if something is not what it should be."""
         if not isinstance(content, dict) or content.get("format") != FORMAT_VERSION:
             raise ValueError(f'expected an object with "format": {FORMAT_VERSION}')
-        return convert(content, cls, dec_hook=array_of)
+        return convert(content, cls, dec_hook=_array_of)
+
+
+def _array_of(kind: Any, value: Any) -> NDArray[Any]:
+    """The array of this type that a file has as lists; the null of what is unknown becomes NaN."""
+    (dtype,) = get_args(get_args(kind)[1])
+    return np.array(value, dtype=dtype)
 
 
 _NAME, _TABLES = "evaluation.json", ("scores.tsv", "scans.tsv")

@@ -9,13 +9,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lesioncount.assess.evaluation.curves import CertaintyCurve
 from lesioncount.errors import ScoreError
 from lesioncount.trust.candidate_table import Counted
-from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.estimate import Curve, Estimate
 from lesioncount.trust.scores.pit import CoverageCurve, PitHistogram, randomised_pit
 from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.reliability import ReliabilityBins
+from lesioncount.trust.scores.selective import certainty_curve
 
 # Of changes, the usual ways are others.
 _OF_CHANGES = {
@@ -31,6 +31,21 @@ _ABOUT = {
     "cc_tuned": ("CC, tuned", "connected components above the threshold that works best on the other folds"),
     "all_zero": ("all zero", "no lesion in any scan"),
 }
+
+
+class CertaintyCurve(Curve, frozen=True):
+    """Accuracy among the most certain scans, by the share of scans that are kept."""
+
+    share: tuple[float, ...]
+    accuracy: tuple[float, ...]
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> Self | None:
+        """From predictions; None if they are numbers without uncertainty, or hits are too rare to tell anything."""
+        if predictions.entropy is None or not predictions.is_sharp:
+            return None
+        shares, accuracy = certainty_curve(predictions.entropy, predictions.hits)
+        return cls(tuple(shares.tolist()), tuple(accuracy.tolist()))
 
 
 class EvaluatedMethod(Struct, frozen=True, eq=False, kw_only=True, dict=True):

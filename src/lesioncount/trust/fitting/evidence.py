@@ -22,8 +22,9 @@ from lesioncount.trust.candidate_table import TableLike
 from lesioncount.trust.conformal import ConformalCounts
 from lesioncount.trust.fitting.fit import MIN_SCANS, fit_calibration, is_enough
 from lesioncount.trust.fitting.known_truth import KnownTruth
+from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.trust.scores.summary import Predictions, score_all
+from lesioncount.trust.scores.predictions import Predictions
 
 FORMAT_VERSION = 2
 N_FOLDS = 5

@@ -1,4 +1,4 @@
-"""Predicted beside true counts, as clinical readers know it: Bland-Altman, Lin's concordance, thirds of the scans."""
+"""Agreement, as clinical readers know it: Bland-Altman, Lin's concordance, thirds of the scans, Cohen's kappa."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import ScoreError
-from lesioncount.trust.scores.bootstrap import resampled_ratios
+from lesioncount.trust.scores.bootstrap import estimates_of, resampled_ratios
 from lesioncount.trust.scores.classification import ratio
 from lesioncount.trust.scores.estimate import AtLeastZero, Estimate, Number, Numbers
 
@@ -168,3 +168,73 @@ class Agreement(Struct, frozen=True):
 
     bland_altman: BlandAltman
     terciles: tuple[Tercile, ...]
+
+
+def kappa(tables: ArrayLike, /) -> NDArray[np.float64]:
+    """Cohen's kappa: 1 where two readers always agree, 0 where they agree as often as by chance.
+
+    Parameters
+    ----------
+    tables : array_like, shape (..., 2, 2)
+        How often the first said no or yes (rows), and the second (columns).
+
+    Returns
+    -------
+    array of float, shape (...)
+        NaN where both always say the same one answer: by chance they would, too.
+
+    Notes
+    -----
+    Cohen, Educational and Psychological Measurement 20 (1960) 37. With shares p_ij, and r_i and c_j of each alone::
+
+        κ = (p_o - p_e) / (1 - p_e),   p_o = Σ p_ii,   p_e = Σ r_i c_i
+
+    Examples
+    --------
+    >>> float(kappa([[20, 5], [10, 15]]).round(4))
+    0.4
+    """
+    counts = np.asarray(tables, dtype=np.float64)
+    n = counts.sum(axis=(-2, -1))
+    observed = ratio(np.trace(counts, axis1=-2, axis2=-1), n)
+    by_chance = ratio((counts.sum(axis=-1) * counts.sum(axis=-2)).sum(axis=-1), n**2)
+    return np.asarray(ratio(observed - by_chance, 1 - by_chance))
+
+
+def agreement_on_yes(tables: ArrayLike, /) -> NDArray[np.float64]:
+    """How often one says yes when the other does: unlike kappa, it does not depend on how many are easy to deny.
+
+    Notes
+    -----
+    2 n_yes,yes / (2 n_yes,yes + n_yes,no + n_no,yes): Dice's coefficient of what the two accept.
+    """
+    counts = np.asarray(tables, dtype=np.float64)
+    both, apart = 2 * counts[..., 1, 1], counts[..., 0, 1] + counts[..., 1, 0]
+    return np.asarray(ratio(both, both + apart))
+
+
+def agreement_of_answers(
+    tables: ArrayLike, groups: Sequence[Hashable], /, *, seed: int = 0
+) -> tuple[Estimate, Estimate, Estimate]:
+    """Share of equal answers, `kappa` and `agreement_on_yes`, with intervals over scans, or over groups of them.
+
+    Parameters
+    ----------
+    tables : array_like, shape (n, 2, 2)
+        One for each scan.
+    groups : sequence of hashable
+        The patient of each.
+    seed : int, default 0
+        Of the resamples.
+    """
+    each = np.asarray(tables, dtype=np.float64)
+
+    def measures(of: NDArray[np.float64]) -> NDArray[np.float64]:
+        equal = ratio(np.trace(of, axis1=-2, axis2=-1), of.sum(axis=(-2, -1)))
+        return np.stack([equal, kappa(of), agreement_on_yes(of)], axis=-1)
+
+    whole = measures(each.sum(axis=0)).tolist()
+    share, beyond_chance, on_yes = estimates_of(
+        whole, lambda weights: measures(np.einsum("sn,nij->sij", weights, each)), groups, seed=seed
+    )
+    return share, beyond_chance, on_yes

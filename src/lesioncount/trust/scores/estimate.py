@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
@@ -68,8 +68,24 @@ class Estimate(Numbers, frozen=True, omit_defaults=True):
         """Whether both ends are known."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
+    def cells(self, name: str) -> dict[str, float]:
+        """The number and its interval as cells of a row: ``name``, ``name_low`` and ``name_high``."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
     def __neg__(self) -> Estimate:
         return Estimate(-self.value, -self.high, -self.low, tuple(-value for value in self.seeds))
+
+
+def cells_of(row: Struct, /) -> dict[str, Any]:
+    """The fields as cells of a row: an estimate is three of them, and several names are one."""
+    cells: dict[str, Any] = {}
+    for name in row.__struct_fields__:
+        value = getattr(row, name)
+        if isinstance(value, Estimate):
+            cells |= value.cells(name)
+        else:
+            cells[name] = ", ".join(value) if isinstance(value, tuple) else value
+    return cells
 
 
 class Curve(Struct, frozen=True):
