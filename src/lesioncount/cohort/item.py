@@ -18,11 +18,14 @@ from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of, is_large_volume, map_ending, version_of
-from lesioncount.files.remote_path import RemotePath, absolute_text
+from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
 from lesioncount.files.zarr_listing import Listing, listing_of
 from lesioncount.folder.plain import present
 
 _HASHED_AT_ONCE = 1 << 20
+
+# Of files whose server does not tell a version: nobody knows whether they are the same.
+_UNVERSIONED = "unversioned"
 
 _HASHES = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_sha256")
 
@@ -144,6 +147,14 @@ class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether the files hold the same: the same file may have been given as another path."""
         return all(getattr(self, name) == getattr(other, name) for name in _HASHES)
 
+    def check_unchanged(self) -> None:
+        """Raise if the map or its mask no longer holds what was counted; of several maps, the first is looked at."""
+        for path, sha256 in ((self.path, self.sha256), (self.mask, self.mask_sha256)):
+            if path is None or sha256 is None or sha256.startswith(_UNVERSIONED):
+                continue
+            if fingerprint(to_path(path)) != sha256:
+                raise MapFileError(f"{path} has changed since it was counted. Put the file back, or run again.")
+
     @property
     def hashes(self) -> dict[str, Any]:
         """The SHA-256 of all files that were read."""
@@ -197,7 +208,7 @@ def fingerprint(path: Path) -> str:
     volume, of names, sizes and times: one machine would read for hours what a cluster counts in minutes.
     """
     if isinstance(path, RemotePath):
-        return version_of(path) or f"unversioned {time.time_ns()}"  # the same as nothing else
+        return version_of(path) or f"{_UNVERSIONED} {time.time_ns()}"  # the same as nothing else
     files = files_of(path)
     if files != (path,) and is_large_volume(path):
         states = (f"{file.relative_to(path)}\t{state[:2]}\n" for file, state in listing_of(path).files.items())
