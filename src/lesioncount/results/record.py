@@ -370,7 +370,7 @@ def read_record(out: Path, name: str, *, unchanged: bool = False, features: Sequ
 
 
 def _guaranteed(tables: Sequence[CandidateTable], fit: CalibrationFit | None) -> tuple[int, int] | None:
-    return None if fit is None or fit.conformal is None else fit.conformal.interval(tables[0], CONFIDENCE)
+    return None if fit is None else fit.guaranteed(tables[0], CONFIDENCE)
 
 
 def _members(counts: Sequence[ScanCount], raw: Sequence[CountDistribution]) -> tuple[MemberNumbers, ...]:
