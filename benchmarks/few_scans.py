@@ -78,9 +78,7 @@ def main() -> None:
     parser.add_argument("--scans", type=int, nargs="+", default=[20, 30, 40])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     given = parser.parse_args()
-    print(
-        "| data | scans | asked | calibrated covers | guaranteed covers (5 to 95 % of draws) | times as wide | median outside |"
-    )
+    print("| data | scans | asked | calibrated | guaranteed (5 to 95 % of draws) | times as wide | median outside |")
     print("|---|---|---|---|---|---|---|")
     for name in given.sets:
         truth, truths = scans_of(given.data, name)
