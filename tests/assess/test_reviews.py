@@ -26,7 +26,7 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.results.results import read_counted
 from lesioncount.runs import Settings, count_batch
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.scores.kappa import agreement_of_answers, agreement_on_yes, kappa
+from lesioncount.trust.scores.agreement import agreement_of_answers, agreement_on_yes, kappa
 
 _SCANS = {"a": [0.9, 0.6, 0.3], "b": [0.8, 0.5], "c": []}
 
@@ -288,7 +288,7 @@ def test_complete_reviews_are_the_truth_and_others_are_left_out(results):
     ann.add("a", (20, 18, 9))
     ann.done("a", rest="none")
     ann.decide("b", 1, "lesion")
-    compared = compare(results, TruthOptions(reviews=results.out), read_maps=True)
+    compared = compare(results.of(), TruthOptions(reviews=results.out), read_maps=True)
     assert [scan.name for scan in compared.scans] == ["a"]
     (truth,) = compared.truths
     assert truth.count == 5
@@ -300,7 +300,7 @@ def test_complete_reviews_are_the_truth_and_others_are_left_out(results):
 def test_reviews_without_a_complete_one_are_no_truth(results):
     SimulatedReader(results).decide("a", 1, "lesion")
     with pytest.raises(ReviewError, match="No review by ann is complete, of 1 begun"):
-        compare(results, TruthOptions(reviews=results.out), read_maps=False)
+        compare(results.of(), TruthOptions(reviews=results.out), read_maps=False)
 
 
 def test_of_an_ensemble_the_first_member_is_reviewed(tmp_path):
@@ -312,7 +312,7 @@ def test_of_an_ensemble_the_first_member_is_reviewed(tmp_path):
     ann.decide("a", 2, "none")
     assert _review(results, "a").count(None).mean() == pytest.approx(0.9, abs=1e-6)
     ann.done("a", rest="none")
-    (truth,) = compare(results, TruthOptions(reviews=results.out), read_maps=True).truths
+    (truth,) = compare(results.of(), TruthOptions(reviews=results.out), read_maps=True).truths
     assert (truth.count, truth.match) == (0, None)
     assert export_reviews(results)[1] == []
 
