@@ -122,7 +122,7 @@ class JackknifeCounts:
 def score_of(distribution: CountDistribution, count: int) -> float:
     """How far a count lies from the mean of a distribution, in its standard deviations."""
     mean, sd = _place_of(distribution)
-    return abs(count - mean) / sd
+    return float(abs(count - mean) / sd)
 
 
 def _place_of(distribution: CountDistribution) -> NDArray[np.float64]:
