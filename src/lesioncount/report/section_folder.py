@@ -183,7 +183,7 @@ def write_rows(folder: OutputFolder, results: Results, anchors: Mapping[str, str
         for part, script in enumerate(_scripts(results, anchors)):
             folder.write_together({part_name(part): script})
             names.add(part_name(part))
-    for path in (folder.path / REPORT / "table").glob("*.js"):
+    for path in (folder.path / PAGES["count"] / "table").glob("*.js"):
         name = path.relative_to(folder.path).as_posix()
         if name not in names:
             folder.remove(name)
