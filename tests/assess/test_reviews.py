@@ -151,6 +151,20 @@ def test_torn_lines_and_lines_of_others_are_skipped_and_said(results, capsys):
     assert "In the journal of ann, 5 lines cannot be read and are skipped" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command", ["review {out} --export", "evaluate {out} --reviews -o {new}", "calibrate {out} --reviews -o {new}"]
+)
+@pytest.mark.parametrize("reader", ["\\ud800", "", "a\\nb"])
+def test_a_journal_of_nobody_is_named_with_its_line(results, tmp_path, capsys, command, reader):
+    SimulatedReader(results).decide("a", 1, "lesion")
+    line = (results.out / "reviews" / "ann.jsonl").read_text().replace('"reader": "ann"', f'"reader": "{reader}"')
+    assert '"ann"' not in line
+    (results.out / "reviews" / "bob.jsonl").write_text(f"not an event\n{line}")
+    assert main(command.format(out=results.out, new=tmp_path / "new").split()) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{results.out / 'reviews' / 'bob.jsonl'}, line 2: expected the name of a reader" in said
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", ".hidden", "Ünal Ö", "-rf", "a b", "日本", "CON\u202e"])
 def test_any_name_of_a_reader_is_a_harmless_file(name, results):
     try:
