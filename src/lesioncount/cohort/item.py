@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -74,6 +74,11 @@ class ScanFiles(Sent):
         """All maps of the scan."""
         return self.members or (self.path,)
 
+    def check(self) -> None:
+        """Raise if it is known that it cannot be counted."""
+        if self.problem is not None:
+            raise MapFileError(self.problem)
+
 
 @dataclass(frozen=True, slots=True)
 class FileFacts(Sent):
@@ -111,18 +116,17 @@ class FileFacts(Sent):
         return cls(str(scan.path.absolute()), None, None, None, (), (), *_known_of(scan))
 
     @classmethod
-    def of(cls, scan: ScanFiles) -> Self:
-        """Read the files of a scan, and give them fingerprints."""
-        if scan.problem is not None:
-            raise MapFileError(scan.problem)
+    def of(cls, scan: ScanFiles, hashes: Mapping[Path, str] | None = None) -> Self:
+        """Read the files of a scan, but for those whose SHA-256 is known, and give them fingerprints."""
+        scan.check()
         try:
             return cls(
                 str(scan.path.absolute()),
-                fingerprint(scan.path),
+                fingerprint(scan.path, hashes),
                 None if scan.mask is None else str(scan.mask.absolute()),
-                None if scan.mask is None else fingerprint(scan.mask),
+                None if scan.mask is None else fingerprint(scan.mask, hashes),
                 tuple(str(path.absolute()) for path in scan.members),
-                tuple(fingerprint(path) for path in scan.members),
+                tuple(fingerprint(path, hashes) for path in scan.members),
                 *_known_of(scan),
                 None if scan.series is None else str(scan.series.absolute()),
                 None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series),
@@ -166,6 +170,7 @@ FileStates = dict[Path, object]
 
 def file_states(scan: ScanFiles) -> FileStates:
     """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
+    scan.check()
     others = (one for one in (scan.mask, scan.regions) if one is not None)
     return {file: state for path in (*scan.maps, *others) for file, state in states_of(path).items()}
 
@@ -188,7 +193,7 @@ def check_states(scan: ScanFiles, before: FileStates) -> None:
         raise MapFileError(f"{scan.path} was changed while it was counted. Count it again.")
 
 
-def fingerprint(path: Path) -> str:
+def fingerprint(path: Path, hashes: Mapping[Path, str] | None = None) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too.
 
     What lives elsewhere would have to be fetched for it. It is known by what the server calls its version. Of a large
@@ -197,6 +202,8 @@ def fingerprint(path: Path) -> str:
     if isinstance(path, RemotePath):
         return version_of(path) or f"unversioned {time.time_ns()}"  # the same as nothing else
     files = files_of(path)
+    if hashes and path in hashes and files == (path,):  # it was read to be counted
+        return hashes[path]
     if files != (path,) and is_large_volume(path):
         states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files)
         return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()

@@ -6,7 +6,7 @@ import bz2
 import io
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any, cast
@@ -15,6 +15,7 @@ from isal import igzip
 from isal.igzip_lib import IsalError
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.hashed import reading
 from lesioncount.files.remote_path import RemotePath
 
 # How far bytes can expand: deflate cannot do more. bzip2 packs 45 MB of zeros into some 40 bytes; above the size of a
@@ -70,11 +71,11 @@ def encoding_of_file(path: Path) -> str:
 
 
 @contextmanager
-def opened(path: Path, encoding: str = "raw", start: int = 0) -> Iterator[IO[bytes]]:
-    """The bytes of a file from ``start`` on, decompressed."""
+def opened(path: Path, encoding: str = "raw", start: int = 0, *, whole: bool = False) -> Iterator[IO[bytes]]:
+    """The bytes of a file from ``start`` on, decompressed; ``whole``: all of them will be read."""
     try:
-        with path.open("rb") as file:
-            file.seek(start)
+        with reading(path) if whole else path.open("rb") as file:
+            skip(path, file, start)
             with _DECOMPRESSED[encoding](file) as stream:
                 yield stream
     except _DAMAGED as error:
@@ -108,7 +109,7 @@ def fill(path: Path, file: IO[bytes], into: memoryview) -> None:
 
 def skip(path: Path, file: IO[bytes], n_bytes: int) -> None:
     """Go on by so many bytes."""
-    if isinstance(file, io.BufferedReader) and not isinstance(file.raw, _Inflated):
+    if isinstance(file, io.BufferedReader) and file.seekable():
         file.seek(n_bytes, io.SEEK_CUR)
         return
     while n_bytes > 0:
@@ -161,18 +162,16 @@ class _Inflated(io.RawIOBase):
         return 0
 
 
-def _inflated(file: IO[bytes]) -> IO[bytes]:
+def _inflated(file: io.BufferedReader[Any]) -> IO[bytes]:
     """MetaImage's "compressed" may also be gzip."""
-    place = file.tell()
-    is_gzip = file.read(2) == b"\x1f\x8b"
-    file.seek(place)
+    is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
     return cast(
         "IO[bytes]", igzip.IGzipFile(fileobj=file, mode="rb") if is_gzip else io.BufferedReader(_Inflated(file))
     )
 
 
-_DECOMPRESSED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
-    "raw": lambda file: file,
+_DECOMPRESSED: dict[str, Callable[[io.BufferedReader[Any]], AbstractContextManager[IO[bytes]]]] = {
+    "raw": nullcontext,  # it is not ours to close
     "gzip": lambda file: cast("IO[bytes]", igzip.IGzipFile(fileobj=file, mode="rb")),
     "bzip2": lambda file: cast("IO[bytes]", bz2.BZ2File(file)),
     "zlib": _inflated,

@@ -23,7 +23,8 @@ _MILLIMETRES = {1: 1000.0, 3: 0.001}
 
 def open_nifti(path: Path, channel: int | None = None) -> MapSource:
     """A ``.nii`` or ``.nii.gz`` file."""
-    header = _header(path)
+    encoding = encoding_of_file(path)
+    header = _header(path, encoding)
     dtype = header.get_data_dtype()
     if dtype.kind not in "biuf":
         raise MapFileError(f"{path}: voxels of type {dtype} cannot be probabilities.")
@@ -34,7 +35,7 @@ def open_nifti(path: Path, channel: int | None = None) -> MapSource:
         (*shape, n_channels) if len(shape) == 3 else shape,
         channel_axis=3 if len(shape) == 3 else None,
         skip=int(header.get_data_offset()) or header.single_vox_offset,
-        encoding=encoding_of_file(path),
+        encoding=encoding,
     )
     chosen = chosen_channel(path, n_channels, channel)
     voxels.check()
@@ -51,12 +52,12 @@ def open_nifti(path: Path, channel: int | None = None) -> MapSource:
     )
 
 
-def _header(path: Path) -> Any:
+def _header(path: Path, encoding: str) -> Any:
     from nibabel import Nifti1Header, Nifti2Header
     from nibabel.spatialimages import HeaderDataError
     from nibabel.wrapstruct import WrapStructError
 
-    with opened(path, encoding_of_file(path)) as file:
+    with opened(path, encoding) as file:
         head = file.read(540)
     kind: Any = Nifti2Header if head[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c") else Nifti1Header
     size = kind.template_dtype.itemsize

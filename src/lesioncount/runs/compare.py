@@ -45,12 +45,12 @@ class Comparing(Kind[Course, CourseRecord, CourseMaps, CourseRecord, ChangeResul
         return find_change_run(out)
 
     def work(
-        self, item: Course, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
+        self, item: Course, files: Callable[[], list[FileFacts]], *, is_shown: bool, jobs: int, client: Any
     ) -> tuple[CourseRecord, CourseMaps]:
         """Compare the maps of a patient."""
         del is_shown, jobs, client  # maps are in memory as a whole, and so are pictures of them
         maps = read_maps(item.scans, self.settings, item.sessions)
-        return compared(item, maps, tuple(files), self.settings), maps
+        return compared(item, maps, tuple(files()), self.settings), maps
 
     def failed(self, item: Course, why: str, files: Sequence[FileFacts] = ()) -> CourseRecord:
         """The record of a patient that could not be compared."""

@@ -55,7 +55,7 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
         return is_large_volume(item.path, self.settings.level) or (is_alone and map_ending(item.path) == ".zarr")
 
     def work(
-        self, item: ScanFiles, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
+        self, item: ScanFiles, files: Callable[[], list[FileFacts]], *, is_shown: bool, jobs: int, client: Any
     ) -> tuple[ScanRecord, list[ScanCount]]:
         """Count the maps of a scan."""
         how = self.settings
@@ -77,7 +77,7 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
             )
             for path in item.maps
         ]
-        return ScanRecord.of(item.name, counts, files[0], how), counts
+        return ScanRecord.of(item.name, counts, files()[0], how), counts
 
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> ScanRecord:
         """The record of a scan that could not be counted."""

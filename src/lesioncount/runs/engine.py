@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -21,7 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.files.hashed import hashes_of_files_read
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import write_tsv
 from lesioncount.outputs.parquet import check_can_write_parquet, parquet_name, write_parquet
@@ -97,9 +98,9 @@ class Kind(ABC, Generic[AnyItem, Record, Found, AnyDone, Results]):
 
     @abstractmethod
     def work(
-        self, item: AnyItem, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
+        self, item: AnyItem, files: Callable[[], list[FileFacts]], *, is_shown: bool, jobs: int, client: Any
     ) -> tuple[Record, Found]:
-        """The record of an item, and what was found while maps are at hand."""
+        """The record of an item, and what was found while maps are at hand. When they have been read, ask for files."""
 
     @abstractmethod
     def failed(self, item: AnyItem, why: str, files: Sequence[FileFacts] = ()) -> Record:
@@ -450,24 +451,38 @@ def _work_on(
     client: Any,
 ) -> Any:
     """Work on an item and write its record; what goes wrong with it is part of the record, not an exception."""
-    files: list[FileFacts] = []
     record, found, is_ok = None, None, False
-    try:
-        files, states = [FileFacts.of(scan) for scan in item.scans], [file_states(scan) for scan in item.scans]
-        record, found = kind.work(item, files, is_shown=show is not None, jobs=jobs, client=client)
-        for scan, state in zip(item.scans, states, strict=True):
-            check_states(scan, state)
-        kind.write_outputs(folder, item, record, found)
-        is_ok = True
-    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
-        record = kind.failed(item, error_in_words(error), files)
+    with hashes_of_files_read() as hashes:
+        files = partial(_facts_of, item, hashes)
+        try:
+            states = [file_states(scan) for scan in item.scans]
+            record, found = kind.work(item, files, is_shown=show is not None, jobs=jobs, client=client)
+            for scan, state in zip(item.scans, states, strict=True):
+                check_states(scan, state)
+            kind.write_outputs(folder, item, record, found)
+            is_ok = True
+        except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
+            record = kind.failed(item, error_in_words(error), _facts_if_readable(files))
     if item.was_known or not is_ok:
         kind.remove_outputs(folder, item, but=kind.output_names(item) if is_ok else ())
     write = folder.write_announced if is_announced else folder.write_text
     try:
         write(record_in(folder.path, item.name), kind.text(record), though_changed=item.was_known)
     except (MapFileError, OSError) as error:
-        return kind.brief(kind.failed(item, error_in_words(error), files) if is_ok else record)
+        return kind.brief(kind.failed(item, error_in_words(error), files()) if is_ok else record)
     if show is not None and is_ok:
         show(folder, item, record, kind.shown(found))
     return kind.brief(record)
+
+
+def _facts_of(item: Item, hashes: Mapping[Path, str]) -> list[FileFacts]:
+    """What is recorded of the files of an item; those that were read to be counted are not read again."""
+    return [FileFacts.of(scan, hashes) for scan in item.scans]
+
+
+def _facts_if_readable(files: Callable[[], list[FileFacts]]) -> list[FileFacts]:
+    """The same of an item that failed; nothing if that is because its files cannot be read."""
+    try:
+        return files()
+    except (LesionCountError, OSError):
+        return []
