@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import math
 import struct
@@ -96,8 +97,24 @@ def load_array(path: Path, name: str | None = None) -> NDArray[Any]:
                 f"{path}: {member.compress_size:,} bytes promise to become {member.file_size:,}, which no map does. "
                 "It is damaged, or a bomb."
             )
+        if member.compress_type == zipfile.ZIP_LZMA:
+            _check_dictionary(path, member)
         with archive.open(member) as file:
             return _array(path, file, member.file_size)
+
+
+def _check_dictionary(path: Path, member: zipfile.ZipInfo) -> None:
+    """Raise if LZMA is to keep far more of what came before than there is: room for it is made at once."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        name, extra = struct.unpack("<26xHH", file.read(30))
+        file.seek(name + extra, io.SEEK_CUR)
+        n_bytes = struct.unpack("<5xI", file.read(9))[0]  # behind a version and the length of the properties
+    if n_bytes > max(_SMALL_BYTES, member.file_size):
+        raise MapFileError(
+            f"{path}: LZMA asks for {n_bytes:,} bytes to unpack {member.file_size:,}, which no map needs. It is "
+            "damaged, or a bomb."
+        )
 
 
 def _array(path: Path, file: IO[bytes], size: int) -> NDArray[Any]:
