@@ -26,7 +26,7 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.results.results import read_counted
 from lesioncount.runs import Settings, count_batch
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.scores.kappa import agreement_of_answers, agreement_on_yes, kappa
+from lesioncount.trust.scores.agreement import agreement_of_answers, agreement_on_yes, kappa
 
 _SCANS = {"a": [0.9, 0.6, 0.3], "b": [0.8, 0.5], "c": []}
 

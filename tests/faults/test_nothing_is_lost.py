@@ -210,7 +210,7 @@ class TestFilesThatChange:
             in work_on_lot([scan], Counting(Settings()), tmp_path / "out").done[0].error
         )
         monkeypatch.undo()
-        assert work_on_lot([scan], Counting(Settings()), tmp_path / "out").done[0].is_counted
+        assert work_on_lot([scan], Counting(Settings()), tmp_path / "out").done[0].is_ok
 
 
 class TestRunsThatEndEarly:

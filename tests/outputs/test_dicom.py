@@ -145,7 +145,7 @@ def test_the_report_has_the_count_and_a_group_for_each_candidate(tmp_path, proba
     assert report.PatientName == "Müller^Jörg"
     assert report.StudyInstanceUID == seg.StudyInstanceUID
     whole, candidates = groups_of(report)
-    count = record.summary.counted.raw
+    count = record.counted.raw
     measured = numbers(whole)
     for how in ("Mode", "Median", "Mean"):
         name = "Number of lesions (observable entity)", how

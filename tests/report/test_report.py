@@ -12,7 +12,7 @@ from html_page import Page
 
 from lesioncount import CountingProtocol
 from lesioncount.errors import MapFileError, MissingExtraError
-from lesioncount.results.record import Settings
+from lesioncount.results.settings import Settings
 from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")

@@ -10,13 +10,15 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Self
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
 from lesioncount.files.formats import files_of, is_large_volume, version_of
 from lesioncount.files.remote_path import RemotePath, absolute_text
-from lesioncount.folder.plain import cells, present
-from lesioncount.folder.sent import Sent
+from lesioncount.folder.plain import present
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -24,7 +26,7 @@ _HASHES = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_
 
 
 @dataclass(frozen=True, slots=True)
-class ScanFiles(Sent):
+class ScanFiles:
     """One scan to be counted: its name in the results, and its files.
 
     Attributes
@@ -80,8 +82,7 @@ class ScanFiles(Sent):
             raise MapFileError(self.problem)
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts(Sent):
+class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
 
     Of files that live elsewhere, what their server calls their version stands in place of the SHA-256.
@@ -96,7 +97,7 @@ class FileFacts(Sent):
         Whose scan it is, where that is known.
     """
 
-    path: str
+    path: str = ""
     sha256: str | None = None
     mask: str | None = None
     mask_sha256: str | None = None
@@ -113,25 +114,30 @@ class FileFacts(Sent):
     @classmethod
     def unread(cls, scan: ScanFiles) -> Self:
         """What is known of a scan whose files have not been read."""
-        return cls(str(scan.path.absolute()), None, None, None, (), (), *_known_of(scan))
+        return cls(
+            str(scan.path.absolute()),
+            relative=None if scan.relative is None else scan.relative.as_posix(),
+            participant_id=scan.whose.participant,
+            session_id=scan.whose.session,
+        )
 
     @classmethod
     def of(cls, scan: ScanFiles, hashes: Mapping[Path, str] | None = None) -> Self:
         """Read the files of a scan, but for those whose SHA-256 is known, and give them fingerprints."""
         scan.check()
+        series, regions = scan.series, scan.regions
         try:
-            return cls(
-                str(scan.path.absolute()),
-                fingerprint(scan.path, hashes),
-                None if scan.mask is None else str(scan.mask.absolute()),
-                None if scan.mask is None else fingerprint(scan.mask, hashes),
-                tuple(str(path.absolute()) for path in scan.members),
-                tuple(fingerprint(path, hashes) for path in scan.members),
-                *_known_of(scan),
-                None if scan.series is None else str(scan.series.absolute()),
-                None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series),
-                None if scan.regions is None else str(scan.regions.absolute()),
-                None if scan.regions is None else _known_fingerprint(scan.regions),
+            return replace(
+                cls.unread(scan),
+                sha256=fingerprint(scan.path, hashes),
+                mask=None if scan.mask is None else str(scan.mask.absolute()),
+                mask_sha256=None if scan.mask is None else fingerprint(scan.mask, hashes),
+                members=tuple(str(path.absolute()) for path in scan.members),
+                members_sha256=tuple(fingerprint(path, hashes) for path in scan.members),
+                series=None if series is None else str(series.absolute()),
+                series_sha256=None if series is None else _fingerprint_of(series_files(series), series),
+                regions=None if regions is None else str(regions.absolute()),
+                regions_sha256=None if regions is None else _known_fingerprint(regions),
             )
         except PermissionError as error:
             raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
@@ -143,7 +149,8 @@ class FileFacts(Sent):
     @property
     def hashes(self) -> dict[str, Any]:
         """The SHA-256 of all files that were read."""
-        return present({name: getattr(self, name) for name in _HASHES})
+        found = present({name: getattr(self, name) for name in _HASHES})
+        return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}  # as in a file
 
     def is_same_scan(self, other: FileFacts) -> bool:
         """Whether they lie in the same place below the folder that was given, and are of the same participant."""
@@ -153,16 +160,6 @@ class FileFacts(Sent):
     def whose(self) -> dict[str, str]:
         """Participant and session, where they are known: cells of tables."""
         return present({"participant_id": self.participant_id, "session_id": self.session_id})
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, of what there is."""
-        return present(cells(self))
-
-
-def _known_of(scan: ScanFiles) -> tuple[str | None, str | None, str | None]:
-    """Where it lies and whose it is, which no file has to be read for."""
-    relative = None if scan.relative is None else scan.relative.as_posix()
-    return relative, scan.whose.participant, scan.whose.session
 
 
 FileStates = dict[Path, object]

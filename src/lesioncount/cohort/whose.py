@@ -12,7 +12,6 @@ from typing import Self
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import scan_name
-from lesioncount.folder.sent import Sent
 
 # Groups of a pattern that have names in tables; others are entities of BIDS.
 _GROUPS = {"participant": "sub", "session": "ses"}
@@ -21,7 +20,7 @@ _ENTITIES = frozenset({"acq", "ce", "rec", "run", "space"})
 
 
 @dataclass(frozen=True, slots=True)
-class Whose(Sent):
+class Whose:
     """Whose scan it is.
 
     Attributes

@@ -18,11 +18,11 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.nifti import nifti_bytes
 from lesioncount.files.remote_path import is_elsewhere
 from lesioncount.folder.output import OutputFolder
-from lesioncount.folder.plain import to_json
+from lesioncount.folder.plain import cells, to_json
 from lesioncount.folder.tables import filled_columns, to_tsv
 from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
-from lesioncount.results.record import ScanRecord
-from lesioncount.results.results import RunResults
+from lesioncount.results.record import Record
+from lesioncount.results.results import Results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.version import __version__
 
@@ -30,7 +30,7 @@ from lesioncount.version import __version__
 _KEPT = ("acq", "ce", "rec", "run", "space")
 
 # Of candidates in look-up tables, beside their number and name.
-_COLUMNS = tuple(name for name in LESION_COLUMNS[1:] if name not in ("label", "member"))
+_COLUMNS = tuple(name for name in LESION_COLUMNS if name not in ("label", "member"))
 
 # What the columns of look-up tables mean.
 _MEANING = {
@@ -132,10 +132,10 @@ def check_places(scans: Iterable[ScanFiles]) -> None:
             )
 
 
-def write_scan(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, count: ScanCount) -> None:
+def write_scan(folder: OutputFolder, scan: ScanFiles, record: Record, count: ScanCount) -> None:
     """Write the candidates of a scan: label map, look-up table, and a map of their existence."""
     place, found = BidsPlace.of(scan.whose), count.result.candidates
-    rows = [lesion.row() for lesion in record.lesions if lesion.is_of_first_member]
+    rows = [cells(lesion) for lesion in record.lesions if lesion.is_of_first_member]
     columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
     named = ({"index": row["label"], "name": f"candidate {row['label']}", **row} for row in rows)
     labels, existence = found.label_map(_smallest(len(found))), found.existence_map(_calibrated(rows))
@@ -167,8 +167,8 @@ def scan_files_in(folder: OutputFolder) -> set[str]:
     return of_scans | {f"{name.removesuffix('.tsv')}.json" for name in of_scans if name.endswith(".tsv")}
 
 
-def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dict[str, Any]:
-    numbers = record.summary.counted.best
+def _sidecar(scan: ScanFiles, record: Record, columns: Iterable[str]) -> dict[str, Any]:
+    numbers = record.counted.best
     return {
         "Description": f"Candidates for lesions in {scan.relative}, each with a number of its own.",
         "Sources": [f"bids:{SOURCE}:{scan.relative}"],
@@ -178,10 +178,10 @@ def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dic
             "Median": numbers.count_median,
             "Mean": numbers.count_mean,
             "Interval90": [numbers.interval90_low, numbers.interval90_high],
-            "Candidates": record.summary.counted.candidates.n_candidates,
+            "Candidates": record.counted.candidates.n_candidates,
         },
         **{name: {"Description": _MEANING[name]} for name in columns},
-        "Protocol": None if record.counted_with is None else record.counted_with.protocol.to_dict(),
+        "Protocol": None if record.settings is None else record.settings.protocol.to_dict(),
     }
 
 
@@ -235,7 +235,7 @@ _EXISTENCE = {
 }
 
 
-def write_dataset(folder: OutputFolder, results: RunResults) -> None:
+def write_dataset(folder: OutputFolder, results: Results) -> None:
     """Write what describes the dataset, and its tables."""
     people = {scan.whose["participant_id"]: None for scan in results.scans if "participant_id" in scan.whose}
     rows = [{"participant_id": bids_id("sub", one), "source_id": one} for one in people]
@@ -252,7 +252,7 @@ def write_dataset(folder: OutputFolder, results: RunResults) -> None:
         folder.write_text(name, text)
 
 
-def _description(results: RunResults) -> dict[str, Any]:
+def _description(results: Results) -> dict[str, Any]:
     maker = {
         "Name": "lesioncount",
         "Version": __version__,
@@ -268,7 +268,7 @@ def _description(results: RunResults) -> dict[str, Any]:
     return content if root is None else content | {"DatasetLinks": {SOURCE: root}}
 
 
-def _root(results: RunResults) -> str | None:
+def _root(results: Results) -> str | None:
     """The folder that the paths of maps begin at, seen from that of the results, so that both may be moved together."""
     for scan in results.scans:
         if scan.files is not None and scan.files.relative is not None and not is_elsewhere(Path(scan.files.path)):

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from lesioncount.cohort.courses import Course, session_name
 from lesioncount.files.nifti import nifti_bytes
 from lesioncount.folder.output import OutputFolder
-from lesioncount.results.course_record import CourseRecord, PairRecord
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Record
 from lesioncount.results.record_files import shard_of
+from lesioncount.results.record_parts import Pair
 from lesioncount.results.scan_count import CourseMaps
-from lesioncount.results.session_rows import FollowedLesion
 
 # Values of the map of changes.
 NEW, PERSISTING, GONE = 1, 2, 3
@@ -31,7 +32,7 @@ def label_names(course: Course) -> tuple[str, ...]:
     return (*lineages, *(f"{course.pair_name(place)}{_CHANGES}" for place in range(n - 1)))
 
 
-def names_of_record(record: CourseRecord) -> tuple[str, ...]:
+def names_of_record(record: Record) -> tuple[str, ...]:
     """What may have been written of a course when its record was: label maps, and its part of the page."""
     sessions = (session_name(record.name, one.session) for one in record.sessions)
     return (
@@ -42,7 +43,7 @@ def names_of_record(record: CourseRecord) -> tuple[str, ...]:
     )
 
 
-def write_labels(folder: OutputFolder, course: Course, maps: CourseMaps, record: CourseRecord) -> None:
+def write_labels(folder: OutputFolder, course: Course, maps: CourseMaps, record: Record) -> None:
     """Write them, on the grid of the last session."""
     sessions = [
         _painted(maps, place, [lesion.lineage for lesion in session.lesions])
@@ -54,18 +55,18 @@ def write_labels(folder: OutputFolder, course: Course, maps: CourseMaps, record:
             temporary.write_bytes(nifti_bytes(labels, maps.grid, intent="label"))
 
 
-def _changes(maps: CourseMaps, record: CourseRecord, pair: PairRecord) -> NDArray[np.unsignedinteger]:
+def _changes(maps: CourseMaps, record: Record, pair: Pair) -> NDArray[np.unsignedinteger]:
     """New and persisting candidates of the later session, and between them those of the earlier that are gone."""
     after = _painted(maps, pair.after, [_of_later(lesion) for lesion in record.sessions[pair.after].lesions])
     before = _painted(maps, pair.before, [_of_earlier(lesion) for lesion in record.sessions[pair.before].lesions])
     return np.where(after > 0, after, before)
 
 
-def _of_later(lesion: FollowedLesion) -> int:
+def _of_later(lesion: LesionRow) -> int:
     return NEW if (lesion.p_new or 0.0) > (lesion.p_persisting or 0.0) else PERSISTING
 
 
-def _of_earlier(lesion: FollowedLesion) -> int:
+def _of_earlier(lesion: LesionRow) -> int:
     """Gone, if it is more probably gone than still there."""
     return GONE if 2 * (lesion.p_gone or 0.0) > lesion.existence else 0
 

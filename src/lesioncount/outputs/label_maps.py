@@ -22,10 +22,11 @@ from lesioncount.outputs.colours import COLOUR_TABLES
 from lesioncount.outputs.dicom import dicom_names, write_dicom
 from lesioncount.outputs.label_volumes import label_files, remove_store, write_labels_into
 from lesioncount.outputs.ome_labels import last_ome_file, ome_label_files
-from lesioncount.results.record import ScanRecord
+from lesioncount.results.record import Record
 from lesioncount.results.record_files import shard_of
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import CountedWith, Settings
+from lesioncount.results.settings import Settings
 
 # The folder of the parts of the page that shows a run, and the name of the page.
 REPORT = "report"
@@ -72,7 +73,7 @@ def colour_names(name: str) -> tuple[str, ...]:
     return tuple(f"{name}_lesions{ending}" for ending in COLOUR_TABLES)
 
 
-def own_names(name: str, wanted: CountedWith | None = None) -> tuple[str, ...]:
+def own_names(name: str, wanted: Recorded | None = None) -> tuple[str, ...]:
     """The files called after a scan that are written beside its record; without settings, all there may be."""
     everything = {
         (f"{REPORT}/{name}.js", f"{REPORT}/{shard_of(name)}/{name}.js"): wanted is None,
@@ -84,12 +85,12 @@ def own_names(name: str, wanted: CountedWith | None = None) -> tuple[str, ...]:
     return tuple(one for names, is_wanted in everything.items() if is_wanted for one in names)
 
 
-def output_names(scan: ScanFiles, wanted: CountedWith) -> tuple[str, ...]:
+def output_names(scan: ScanFiles, wanted: Recorded) -> tuple[str, ...]:
     """All files that are written of a scan beside its record, those of a BIDS derivative included."""
     bids = BidsPlace.of(scan.whose).files if wanted.bids and scan.problem is None else ()
     own = own_names(scan.name, wanted)
     if wanted.save_labels and map_ending(scan.path) == ".zarr":
-        labels = _labels_of_zarr(scan, wanted.reading.level)
+        labels = _labels_of_zarr(scan, wanted.level)
         own = (*labels, *(one for one in own if one != label_name(scan.name)))
     return (*own, *bids)
 
@@ -103,13 +104,13 @@ def _labels_of_zarr(scan: ScanFiles, level: int | None) -> tuple[str, ...]:
     return image or (label_volume_file(scan.name),) if is_large else (label_name(scan.name), *image)
 
 
-def expected_names(scan: ScanFiles, wanted: CountedWith, n_candidates: int) -> tuple[str, ...]:
+def expected_names(scan: ScanFiles, wanted: Recorded, n_candidates: int) -> tuple[str, ...]:
     """Those that must be there of a scan with so many candidates: without any, there is no segmentation."""
     left_out = dicom_names(scan.name)[:1] if n_candidates == 0 else ()
     return tuple(one for one in output_names(scan, wanted) if one not in left_out)
 
 
-def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, count: ScanCount, how: Settings) -> None:
+def write_outputs(folder: OutputFolder, scan: ScanFiles, record: Record, count: ScanCount, how: Settings) -> None:
     """Write what is wanted of a scan; of an ensemble, the candidates of its first member."""
     candidates, grid = count.result.candidates, count.source.grid
     lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]

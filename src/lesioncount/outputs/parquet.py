@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
 from lesioncount.results.answers import Answer
-from lesioncount.results.course_settings import KINDS
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.recorded import KINDS
 from lesioncount.results.region_numbers import RegionalNumbers
 from lesioncount.results.scan_numbers import CandidateNumbers, CountNumbers, EnsembleNumbers
-from lesioncount.results.session_rows import FollowedLesion
 
 # Bytes of text that are read at once, from which a block of rows is made.
 _BLOCK = 1 << 24
@@ -21,7 +22,14 @@ _BLOCK = 1 << 24
 _UNKNOWN = "n/a"
 
 # Whose fields are columns of numbers. All others are text, whatever is in them: a participant called 01 stays 01.
-_NUMBERS = (CandidateNumbers, CountNumbers, EnsembleNumbers, RegionalNumbers, FollowedLesion, Answer)
+_NUMBERS: tuple[type[Struct], ...] = (
+    CandidateNumbers,
+    CountNumbers,
+    EnsembleNumbers,
+    RegionalNumbers,
+    LesionRow,
+    Answer,
+)
 
 # Those that only tables have; of changes, after what they are of: new_mean.
 _FURTHER = {
@@ -80,5 +88,5 @@ def _kind(column: str) -> str:
 
 @cache
 def _kinds() -> dict[str, str]:
-    named = {one.name: str(one.type) for kind in _NUMBERS for one in fields(kind)} | _FURTHER
+    named = {name: of for kind in _NUMBERS for name, of in kind.__annotations__.items()} | _FURTHER
     return {name: kind.removesuffix(" | None") for name, kind in named.items()}

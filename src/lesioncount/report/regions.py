@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 from lesioncount.regions import Within
 from lesioncount.results.answers import Answer
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.region_numbers import RegionNumbers
-from lesioncount.results.settings import CountedWith
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.region_numbers import RegionRow
 
 # Regions that are seen at once: an atlas has a hundred, and most of them are empty.
 FIRST = 12
@@ -51,7 +51,7 @@ class RegionTable(Generic[Row]):
         return self.n_filled + len(self.empty)
 
 
-def regions_of_scan(scan: ScanSummary, counted_with: CountedWith) -> RegionTable[RegionNumbers] | None:
+def regions_of_scan(scan: Entry, counted_with: Recorded) -> RegionTable[RegionRow] | None:
     """The regions of a scan; None where there are none."""
     if not scan.regions:
         return None
@@ -78,9 +78,9 @@ class CohortRegion:
     n_with_lesions: float
 
 
-def regions_of_cohort(scans: Sequence[ScanSummary], counted_with: CountedWith) -> RegionTable[CohortRegion] | None:
+def regions_of_cohort(scans: Sequence[Entry], counted_with: Recorded) -> RegionTable[CohortRegion] | None:
     """The regions of all scans; None where there are none."""
-    found: dict[str, list[RegionNumbers]] = {}
+    found: dict[str, list[RegionRow]] = {}
     for scan in scans:
         for region in scan.regions:
             found.setdefault(region.region, []).append(region)
@@ -90,7 +90,7 @@ def regions_of_cohort(scans: Sequence[ScanSummary], counted_with: CountedWith) -
     return _table({name: (row.expected, row) for name, row in rows.items()}, _near(counted_with))
 
 
-def _over_scans(name: str, regions: Sequence[RegionNumbers]) -> CohortRegion:
+def _over_scans(name: str, regions: Sequence[RegionRow]) -> CohortRegion:
     return CohortRegion(
         name,
         len(regions),
@@ -114,7 +114,7 @@ class CohortQuestion:
     n_unlikely: int
 
 
-def questions_of_cohort(scans: Sequence[ScanSummary]) -> list[CohortQuestion]:
+def questions_of_cohort(scans: Sequence[Entry]) -> list[CohortQuestion]:
     """What was asked of all scans."""
     found: dict[tuple[str | None, str], list[Answer]] = {}
     for scan in scans:
@@ -133,6 +133,6 @@ def _question(name: str | None, question: str, answers: Sequence[Answer]) -> Coh
     )
 
 
-def _near(counted_with: CountedWith) -> frozenset[str]:
+def _near(counted_with: Recorded) -> frozenset[str]:
     texts = () if counted_with.regions is None else counted_with.regions.within
     return frozenset(Within.parse(text).name for text in texts)

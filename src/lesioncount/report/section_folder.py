@@ -16,8 +16,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.formats import version_of
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.folder.output import OutputFolder
-from lesioncount.report.page_kind import Image, PageKind
-from lesioncount.report.sections import SectionText
+from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.templates import looks
 from lesioncount.results.record_files import SHARDS, is_sharded, record_in, shard_of
 from lesioncount.version import __version__

@@ -10,7 +10,7 @@ from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.label_maps import REPORT
 from lesioncount.report.templates import template
 from lesioncount.results.record_files import is_sharded, shard_of
-from lesioncount.results.results import RunResults
+from lesioncount.results.results import Results
 
 # The folder of the rows of the table of a page.
 _TABLE = f"{REPORT}/table"
@@ -40,7 +40,7 @@ def part_name(part: int) -> str:
     return f"{_TABLE}/{part}.js"
 
 
-def write_rows(folder: OutputFolder, results: RunResults, anchors: Mapping[str, str]) -> None:
+def write_rows(folder: OutputFolder, results: Results, anchors: Mapping[str, str]) -> None:
     """Write the rows of the table, if they are not part of the page, and remove those of an earlier page."""
     names = set()
     if n_parts(len(results.scans)):
@@ -53,7 +53,7 @@ def write_rows(folder: OutputFolder, results: RunResults, anchors: Mapping[str, 
             folder.remove(name)
 
 
-def _scripts(results: RunResults, anchors: Mapping[str, str]) -> Iterator[bytes]:
+def _scripts(results: Results, anchors: Mapping[str, str]) -> Iterator[bytes]:
     """The parts as scripts, the only kind of file that a page which was opened from disk may load."""
     row = template("scan_row.html.j2").module.scan_row
     kinds = ["raw"] if results.calibration is None else ["raw", "calibrated"]

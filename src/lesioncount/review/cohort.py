@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.reviews.accepted_maps import candidates_again, existing_map
+from lesioncount.assess.recount import counted_again, existing_map
 from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.nifti import nifti_bytes
-from lesioncount.results.record import ScanRecord, ScanSummary
-from lesioncount.results.results import RunResults, read_counted
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.results import Results, read_counted
 
 # Records and volumes that are kept: those of the scan on the screen, and of the next ones.
 _RECORDS, _VOLUMES = 64, 6
@@ -43,10 +43,10 @@ class ReviewCohort:
     """
 
     def __init__(self, out: Path, *, images: Path | None = None, images_suffix: str = "") -> None:
-        self.results: RunResults = read_counted(out)
-        self.scans: tuple[ScanSummary, ...] = self.results.counted
+        self.results: Results = read_counted(out)
+        self.scans: tuple[Entry, ...] = self.results.counted
         self.images = {} if images is None else self._paired(images, images_suffix)
-        self.record: Callable[[int], ScanRecord] = lru_cache(_RECORDS)(self._record)
+        self.record: Callable[[int], Record] = lru_cache(_RECORDS)(self._record)
         self.volume: Callable[[int, str], bytes] = lru_cache(_VOLUMES)(self._volume)
 
     @property
@@ -63,7 +63,7 @@ class ReviewCohort:
         found = pair(scans, images, role="image", suffix=suffix)
         return {scan.name: path for scan, path in zip(scans, found, strict=True) if path is not None}
 
-    def _record(self, number: int) -> ScanRecord:
+    def _record(self, number: int) -> Record:
         return self.results.record(self.scans[number].name)
 
     def _volume(self, number: int, kind: str) -> bytes:
@@ -80,14 +80,15 @@ class ReviewCohort:
 
     def _map(self, number: int) -> NDArray[Any]:
         scan = self.scans[number]
-        source = open_map(existing_map(scan), **self.results.run.counted_with.reading.to_dict())
+        source = open_map(existing_map(scan), **self.results.run.settings.reading)
         if source.shape != scan.grid.shape:
             raise MapFileError(f"The map {source.path} of {scan.name} has changed since it was counted. Count again.")
         return np.round(source.probabilities().clip(0, 1) * _SHADES).astype(np.uint8)
 
     def _labels(self, number: int) -> NDArray[Any]:
         """The candidates of a scan, painted with their labels."""
-        found = candidates_again(self.scans[number], self.results.run.counted_with)
+        again = counted_again(self.scans[number], self.results.run.settings, keep_runs=True)
+        found = again.result.candidates
         return found.label_map(np.uint16 if len(found) <= _MOST_SHORT else np.int32)
 
 

@@ -18,25 +18,27 @@ from lesioncount.outputs.bids import DATASET_FILES, check_places, remove_scan, s
 from lesioncount.outputs.dicom.writing import with_series
 from lesioncount.outputs.label_maps import REPORT, expected_names, output_names, remove_outputs, write_outputs
 from lesioncount.results.answers import check_questions
-from lesioncount.results.record import ScanRecord, ScanSummary, read_record
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.region_settings import region_settings
-from lesioncount.results.results import RunResults
-from lesioncount.results.run_file import Run, find_run
+from lesioncount.results.results import Results
+from lesioncount.results.run_file import Run
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.settings import Settings
-from lesioncount.results.tables import TABLES, RunTable, tables_of
+from lesioncount.results.tables import COUNT_TABLES
+from lesioncount.runs.counting import counted
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
 
-Progress = Callable[[ScanSummary, int, int], None]
+Progress = Callable[[Entry, int, int], None]
 
 # Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
 # map (of an ensemble, that of its first member), with shades and runs. What goes wrong with it is its own affair.
-Show = Callable[[OutputFolder, ScanFiles, ScanRecord, ScanCount], None]
+Show = Callable[[OutputFolder, ScanFiles, Record, ScanCount], None]
 
 
 @dataclass(frozen=True)
-class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResults]):
+class Counting(Kind):
     """How one scan is counted."""
 
     settings: Settings
@@ -44,11 +46,12 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
     command = "count"
     done = "counted"
     page = f"{REPORT}.html"
-    tables = TABLES
+    tables = COUNT_TABLES
 
-    def find_run(self, out: Path) -> Run | None:
-        """The run of counts in a folder."""
-        return find_run(out)
+    @property
+    def recorded(self) -> Recorded:
+        """What is recorded of the settings."""
+        return self.settings.recorded
 
     def is_spread(self, item: ScanFiles, *, is_alone: bool) -> bool:
         """Large volumes, and a volume that is alone."""
@@ -56,7 +59,7 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
 
     def work(
         self, item: ScanFiles, files: Callable[[], list[FileFacts]], *, is_shown: bool, jobs: int, client: Any
-    ) -> tuple[ScanRecord, list[ScanCount]]:
+    ) -> tuple[Record, list[ScanCount]]:
         """Count the maps of a scan."""
         how = self.settings
         counts = [
@@ -66,10 +69,7 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
                 mask=item.mask,
                 regions=item.regions,
                 region_names=how.regions,
-                channel=how.channel,
-                scale=how.scale,
-                logits=how.logits,
-                level=how.level,
+                **how.reading,
                 keep_runs=how.has_outputs or (is_shown and path == item.path),
                 keep_shades=is_shown and path == item.path,
                 jobs=jobs,
@@ -77,42 +77,26 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
             )
             for path in item.maps
         ]
-        return ScanRecord.of(item.name, counts, files()[0], how), counts
+        return counted(item.name, counts, files()[0], how), counts
 
-    def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> ScanRecord:
+    def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""
         known = files[0] if files else FileFacts.unread(item)
-        summary = ScanSummary(item.name, error=without_secrets(why), files=known)
-        return ScanRecord(summary, self.settings.recorded)
+        return Record.failed(item.name, without_secrets(why), input=known, settings=self.recorded)
 
-    def brief(self, record: ScanRecord) -> ScanSummary:
-        """The summary of a record."""
-        return record.summary
-
-    def text(self, record: ScanRecord) -> str:
-        """A record as JSON."""
-        return record.to_json()
-
-    def unchanged(self, item: ScanFiles, out: Path) -> tuple[ScanSummary, list[FileFacts]] | None:
-        """What the record says of a scan that was counted with the same settings, and whose outputs are there."""
-        record = read_record(out, item.name, unchanged=True)
-        if record is None or not record.summary.is_counted or record.summary.files is None:
-            return None
-        if record.counted_with is None or not record.counted_with.counts_as(self.settings.recorded):
-            return None
-        n_candidates = len(record.summary.tables[0])
-        if not all(_is_there(out / name) for name in expected_names(item, self.settings.recorded, n_candidates)):
-            return None
-        return record.summary, [record.summary.files]
-
-    def write_outputs(self, folder: OutputFolder, item: ScanFiles, record: ScanRecord, found: list[ScanCount]) -> None:
+    def write_outputs(self, folder: OutputFolder, item: ScanFiles, record: Record, found: list[ScanCount]) -> None:
         """Write label maps and the like, of the first member."""
         if self.settings.has_outputs:
             write_outputs(folder, item, record, found[0], self.settings)
 
     def output_names(self, item: ScanFiles) -> tuple[str, ...]:
         """Label maps and the like."""
-        return output_names(item, self.settings.recorded)
+        return output_names(item, self.recorded)
+
+    def expected_names(self, item: ScanFiles, record: Record) -> tuple[str, ...]:
+        """Those of them that must be there."""
+        n_candidates = sum(lesion.is_of_first_member for lesion in record.lesions)
+        return expected_names(item, self.recorded, n_candidates)
 
     def remove_outputs(self, folder: OutputFolder, item: ScanFiles, *, but: Iterable[str]) -> None:
         """Remove label maps and the like."""
@@ -125,18 +109,6 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
         """The count of the first member."""
         return found[0]
 
-    def results(self, out: Path, run: Run, done: tuple[ScanSummary, ...]) -> RunResults:
-        """All scans."""
-        return RunResults(out, run, done)
-
-    def tables_of(self, results: RunResults) -> tuple[RunTable, ...]:
-        """Counts, candidates, members, regions and answers."""
-        return tables_of(results)
-
-    def is_record(self, out: Path, name: str) -> bool:
-        """Whether there is a record of a scan."""
-        return read_record(out, name) is not None
-
     def remove_stale(self, folder: OutputFolder, items: Sequence[ScanFiles], gone: Iterable[str]) -> None:
         """Remove label maps of scans that are gone, and what is left of a BIDS derivative."""
         for name in gone:
@@ -146,7 +118,7 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
         for name in (*(scan_files_in(folder) - made), *dataset):
             folder.remove(name)
 
-    def finish(self, folder: OutputFolder, results: RunResults) -> None:
+    def finish(self, folder: OutputFolder, results: Results) -> None:
         """Describe the BIDS derivative."""
         if self.settings.bids:
             write_dataset(folder, results)
@@ -154,11 +126,6 @@ class Counting(Kind[ScanFiles, ScanRecord, list[ScanCount], ScanSummary, RunResu
     def further_files(self) -> tuple[str, ...]:
         """What describes the BIDS derivative."""
         return DATASET_FILES if self.settings.bids else ()
-
-
-def _is_there(path: Path) -> bool:
-    """Whether a file is there, and not left empty by a power cut."""
-    return path.exists() and path.stat().st_size > 0
 
 
 def count_batch(  # noqa: PLR0913 - as many as a run has options
@@ -179,7 +146,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     show: Show | None = None,
     parquet: bool = False,
     command: str | None = None,
-) -> RunResults:
+) -> Results:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
 
     Parameters
@@ -210,7 +177,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     overwrite : bool, default False
         Do everything again, and replace what is there.
     progress : callable, optional
-        Called with the summary of a scan, the number of scans done, and the number of all.
+        Called with the entry of a scan, the number of scans done, and the number of all.
     show : callable, optional
         Called, in the process that counted it, with the folder, the files, the record and the count of each scan:
         `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
@@ -238,4 +205,5 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     if settings.bids:
         check_places(scans)
     given = tuple(compress(("mask", "members"), (mask is not None, members)))
-    return engine.run(scans, Run(settings.recorded, jobs, cluster, command=command, given=given), before)
+    run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given)
+    return engine.run(scans, run, before)

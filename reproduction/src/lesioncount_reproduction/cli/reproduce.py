@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lesioncount.cli.map_arguments import at_least_one, named_path, processes
+from lesioncount.cli.options import add_quiet_and_debug, at_least_one, named_path, processes
 
 # Default numbers of training seeds: fewer than three show no spread, which a smoke test does not need.
 _SEEDS = {"smoke": 1}
@@ -53,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="run nothing, and only write the page of the results in FOLDER",
     )
-    parser.add_argument("--quiet", action="store_true", help="print errors only")
-    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    add_quiet_and_debug(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -47,7 +47,7 @@ def _scans(n: int) -> str:
 
 
 def _polarised(compared: Compared) -> Iterator[str]:
-    counted, coupling = compared.results.of, compared.results.coupling
+    counted, coupling = compared.results.of, compared.results.as_it_is.coupling
     candidates = np.concatenate([one.existence(counted, coupling) for scan in compared.scans for one in scan.tables])
     sure = float(np.mean((candidates < _NEAR_CERTAIN) | (candidates > 1 - _NEAR_CERTAIN))) if len(candidates) else 0.0
     if sure > _POLARISED_SHARE:

@@ -18,7 +18,7 @@ from lesioncount.folder.plain import plain_text
 from lesioncount.outputs.dicom.measurement_report import report_of
 from lesioncount.outputs.dicom.reference import DicomReference
 from lesioncount.outputs.dicom.segments import Tracked, segmentation_of
-from lesioncount.results.record import ScanRecord
+from lesioncount.results.record import Record
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.settings import DicomOutput
 
@@ -33,13 +33,13 @@ def needs_series(path: Path) -> bool:
     return map_ending(path) not in ENDINGS
 
 
-def write_dicom(folder: OutputFolder, record: ScanRecord, count: ScanCount, series: Path | None, kind: str) -> None:
+def write_dicom(folder: OutputFolder, record: Record, count: ScanCount, series: Path | None, kind: str) -> None:
     """Write the candidates and the count of a scan; without candidates, the report alone.
 
     Parameters
     ----------
     folder : OutputFolder
-    record : ScanRecord
+    record : Record
     count : ScanCount
         With its runs; of an ensemble, that of the first member.
     series : Path or None
@@ -49,7 +49,7 @@ def write_dicom(folder: OutputFolder, record: ScanRecord, count: ScanCount, seri
     grid = count.source.grid
     reference = DicomReference.of(grid, series)
     lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
-    files, settings = record.summary.files, record.counted_with
+    files, settings = record.files, record.settings
     protocol = "" if settings is None else plain_text(settings.protocol.to_dict())
     tracked = Tracked(record.name, (str(files and files.sha256), str(files and files.mask_sha256), protocol))
     labels = reference.placed(count.result.candidates.label_map(), grid)

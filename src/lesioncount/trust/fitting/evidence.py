@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec import convert, to_builtins
+
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError, reason_of
 from lesioncount.protocol import CountingProtocol
@@ -20,8 +22,9 @@ from lesioncount.trust.candidate_table import TableLike
 from lesioncount.trust.conformal import ConformalCounts
 from lesioncount.trust.fitting.fit import MIN_SCANS, fit_calibration, is_enough
 from lesioncount.trust.fitting.known_truth import KnownTruth
+from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.trust.scores.summary import Predictions, score_all
+from lesioncount.trust.scores.predictions import Predictions
 
 FORMAT_VERSION = 2
 N_FOLDS = 5
@@ -87,7 +90,7 @@ class HeldOut:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         scores = {
-            part: {name: score.to_dict() for name, score in getattr(self, part).items()} for part in _HELD_OUT_PARTS
+            part: {name: to_builtins(score) for name, score in getattr(self, part).items()} for part in _HELD_OUT_PARTS
         }
         return {"n_scans": self.n_scans, "n_folds": self.n_folds, **scores, "verdict": self.verdict}
 
@@ -95,7 +98,7 @@ class HeldOut:
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """From plain values."""
         scores = {
-            part: {name: Estimate.from_dict(score) for name, score in content[part].items()} for part in _HELD_OUT_PARTS
+            part: {name: convert(score, Estimate) for name, score in content[part].items()} for part in _HELD_OUT_PARTS
         }
         return cls(content["n_scans"], content["n_folds"], **scores)
 

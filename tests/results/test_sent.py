@@ -9,7 +9,7 @@ from nifti_files import save
 
 from lesioncount.cohort.item import FileFacts, ScanFiles
 from lesioncount.cohort.whose import Whose
-from lesioncount.results.record import MapFacts
+from lesioncount.results.record_parts import MapFacts
 from lesioncount.runs import Settings, count_batch
 
 
