@@ -20,8 +20,6 @@ from lesioncount.files.formats import files_of, is_large_volume, version_of
 from lesioncount.files.remote_path import RemotePath, absolute_text
 from lesioncount.folder.plain import present
 
-_HASHED_AT_ONCE = 1 << 20
-
 _HASHES = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_sha256")
 
 
@@ -223,8 +221,7 @@ def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
         if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
             digest.update(f"{file.relative_to(path)}\t{file.stat().st_size}\n".encode("utf-8", "surrogateescape"))
         with file.open("rb") as stream:
-            while block := stream.read(_HASHED_AT_ONCE):
-                digest.update(block)
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 from isal import igzip
 from isal.igzip_lib import IsalError
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files.hashed import reading
 from lesioncount.files.remote_path import RemotePath
 
@@ -46,17 +46,16 @@ def check_regular(path: Path) -> None:
         if S_ISREG(status.st_mode) and status.st_size:
             return
     try:
-        there, regular, empty = path.exists(), path.is_file(), path.is_file() and path.stat().st_size == 0
+        there, regular = path.exists(), path.is_file()
     except OSError as error:  # a name that is too long
         raise MapFileError(f"{short(path)} cannot be looked at: {error.strerror}.") from None
-    if path.is_symlink() and not there:
+    if there:
+        raise MapFileError(
+            f"{path} is {'empty' if regular else 'a folder' if path.is_dir() else 'not a regular file'}."
+        )
+    if path.is_symlink():
         raise MapFileError(f"{path} is a link that leads nowhere, or to itself.")
-    if not there:
-        raise MapFileError(f"{short(path)} does not exist.")
-    if not regular:
-        raise MapFileError(f"{path} is {'a folder' if path.is_dir() else 'not a regular file'}.")
-    if empty:
-        raise MapFileError(f"{path} is empty.")
+    raise MapFileError(f"{short(path)} does not exist.")
 
 
 def short(path: Path) -> str:
@@ -84,6 +83,28 @@ def opened(path: Path, encoding: str = "raw", start: int = 0, *, whole: bool = F
         if isinstance(error, MapFileError) or encoding != "bzip2" or error.errno is not None:
             raise
         raise MapFileError(f"{path} is damaged or truncated: {error}.") from None  # of bz2, "Invalid data stream"
+
+
+@contextmanager
+def explained(path: Path, what: str) -> Iterator[None]:
+    """Say what is wrong with a file that a library reads, whatever it is."""
+    try:
+        yield
+    except (LesionCountError, MemoryError, ImportError, PermissionError):
+        raise
+    except Exception as error:  # noqa: BLE001 - damaged and incomplete files fail in many ways
+        raise MapFileError(f"{path} {what}: {str(error)[:300].rstrip('.') or type(error).__name__}.") from None
+
+
+def inflated_size(file: IO[bytes], n_bytes: int, most: int, window: int = zlib.MAX_WBITS) -> int:
+    """How much the next bytes of a file become, which is known only by inflating them; not further than the most."""
+    inflating, size = zlib.decompressobj(window), 0
+    while (
+        size <= most and not inflating.eof and (block := inflating.unconsumed_tail or file.read(min(n_bytes, 1 << 16)))
+    ):
+        n_bytes -= 0 if inflating.unconsumed_tail else len(block)
+        size += len(inflating.decompress(block, 1 << 20))
+    return size
 
 
 def check_promise(path: Path, promised: int, *, encoding: str = "raw", start: int = 0) -> None:

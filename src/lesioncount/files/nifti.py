@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lesioncount.errors import MapFileError, reason_of
 from lesioncount.files.byte_streams import encoding_of_file, opened
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.source import MapSource, chosen_channel
+from lesioncount.files.source import MapSource
 from lesioncount.files.stored import StoredVoxels
 
 ENDINGS = (".nii.gz", ".nii")
@@ -37,18 +37,14 @@ def open_nifti(path: Path, channel: int | None = None) -> MapSource:
         skip=int(header.get_data_offset()) or header.single_vox_offset,
         encoding=encoding,
     )
-    chosen = chosen_channel(path, n_channels, channel)
     voxels.check()
     slope, intercept = header.get_slope_inter()
-    return MapSource(
-        grid=_grid(path, shape, header),
-        format="NIfTI",
-        dtype=dtype,
-        axis=len(shape) - 1,
-        pieces=lambda: voxels.pieces(chosen),
+    return voxels.source(
+        _grid(path, shape, header),
+        "NIfTI",
+        channel,
         scale=None if slope is None or (slope, intercept) == (1, 0) else float(slope),
         offset=0.0 if slope is None else float(intercept),
-        n_channels=n_channels,
     )
 
 

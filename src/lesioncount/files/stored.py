@@ -81,17 +81,31 @@ class StoredVoxels:
             raise MapFileError(f"{self.path}: values of type {self.dtype} cannot be probabilities.")
         check_promise(self.path, self.skip + self.n_bytes, encoding=self.encoding, start=self.start)
 
-    def source(self, grid: VoxelGrid, format_name: str, channel: int | None) -> MapSource:
-        """One of the channels as a map; the header that describes the voxels is the file of the grid."""
+    def source(
+        self, grid: VoxelGrid, format_name: str, channel: int | None, *, in_c_order: bool = False, **meaning: Any
+    ) -> MapSource:
+        """One of the channels as a map; the header that describes the voxels is the file of the grid.
+
+        Parameters
+        ----------
+        grid : VoxelGrid
+        format_name : str
+        channel : int, optional
+        in_c_order : bool, default False
+            Whether the last axis of the map is the one that changes fastest, not the first.
+        **meaning
+            Fields of `MapSource` that say what the numbers mean: scale, offset, full_scale.
+        """
         chosen = chosen_channel(grid.path, self.n_channels, channel)
         return MapSource(
             grid,
             format_name,
             self.dtype,
-            len(self.shape) - 1,
-            lambda: self.pieces(chosen),
+            0 if in_c_order else len(self.shape) - 1,
+            lambda: (piece.T if in_c_order else piece for piece in self.pieces(chosen)),
             n_channels=self.n_channels,
             read_from=tuple(dict.fromkeys((grid.path, self.path))),
+            **meaning,
         )
 
     def pieces(self, channel: int = 0) -> Iterator[NDArray[Any]]:
