@@ -25,9 +25,8 @@ _NEEDS = {
         *(f"src/lesioncount/learning/{name}.py" for name in _LEARNING),
         "reproduction/src/lesioncount_reproduction/samples.py",
         "reproduction/src/lesioncount_reproduction/experiments/*",
-        "reproduction/tests/experiments/fake_*",
     ],
-    "starlette": ["src/lesioncount/review/server.py"],
+    "starlette": ["src/lesioncount/review/server.py", "src/lesioncount/review/connections.py"],
     "statsmodels": ["src/lesioncount/trust/groups/rate_ratios.py"],
     "lesioncount_reproduction": ["reproduction/*"],
     "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],
@@ -46,6 +45,22 @@ for sources, package in (("src", "lesioncount"), ("reproduction/src", "lesioncou
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# Not followed line by line for coverage, which takes two thirds more time: they run lines that tests of single rooms
+# run as well, thousands of times.
+_MANY_TIMES = (
+    "tests/properties/",
+    "tests/changes/test_changes_of_real_maps.py",
+    "tests/questions/test_calibrated_answers.py",
+    "tests/trust/fitting/test_real_maps.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that coverage does not follow."""
+    for item in items:
+        if item.nodeid.startswith(_MANY_TIMES):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture

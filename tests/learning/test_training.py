@@ -98,10 +98,12 @@ def test_the_same_seed_gives_the_same_network(tmp_path):
 @pytest.mark.usefixtures("installed_reproduction")
 def test_a_killed_training_goes_on_as_if_nothing_had_happened(tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY)
-    command = [sys.executable, "-m", "lesioncount", "train", str(tmp_path / "tiny.toml"), "--quiet", "-o"]
-    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    command = ["train", str(tmp_path / "tiny.toml"), "--quiet", "-o"]
+    assert main([*command, str(tmp_path / "whole")]) == 0
     victim = subprocess.Popen(
-        [*command, str(tmp_path / "killed")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "lesioncount", *command, str(tmp_path / "killed")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     last, deadline = tmp_path / "killed" / "last.ckpt", time.monotonic() + 120
     while time.monotonic() < deadline and not (last.exists() and last.stat().st_size):
@@ -109,7 +111,7 @@ def test_a_killed_training_goes_on_as_if_nothing_had_happened(tmp_path):
     os.kill(victim.pid, signal.SIGKILL)  # in the middle of some epoch after the first
     victim.wait()
     assert not (tmp_path / "killed" / "scores.json").exists()
-    subprocess.run([*command, str(tmp_path / "killed"), "--resume"], check=True, capture_output=True)
+    assert main([*command, str(tmp_path / "killed"), "--resume"]) == 0
     assert_same(weights(tmp_path / "whole" / "last.ckpt"), weights(last))
     assert (tmp_path / "whole" / "scores.json").read_text() == (tmp_path / "killed" / "scores.json").read_text()
 

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     config = TrainingConfig.load(options.config)
     if options.seed is not None:
         config = replace(config, run=replace(config.run, seed=options.seed))
-    for module in ("torch", "lightning", "monai"):
+    for module in ("torch", "lightning"):
         optional(module, "train", "Training")
     from lesioncount.learning.own_data import OwnData
     from lesioncount.learning.sources import data_of

@@ -9,11 +9,10 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from monai.inferers import SlidingWindowInferer
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -24,6 +23,9 @@ from lesioncount.learning.expected import Expected, prepared
 from lesioncount.learning.images_to_predict import ImageToPredict, images_to_predict, write_map
 from lesioncount.learning.networks import CountingNetwork, counting_network
 from lesioncount.learning.pictures import resized
+
+if TYPE_CHECKING:
+    from monai.inferers import SlidingWindowInferer
 
 # Windows overlap by half. Their middle counts more than their border, where a network sees less context.
 _OVERLAP = 0.5
@@ -161,12 +163,19 @@ def probability_maps(
     batch_size : int, default 8
         Images that the network sees at once. More need more memory and, without a GPU, save no time.
     """
-    windows = SlidingWindowInferer(trained.shape, sw_batch_size=batch_size, overlap=_OVERLAP, mode="gaussian")
+    windows = _sliding_windows(trained.shape, batch_size)
     remaining = iter(images)
     while batch := list(islice(remaining, batch_size)):
         with torch.inference_mode():
             logits = cast("Tensor", windows(torch.from_numpy(np.stack(batch)), trained.network.segment))
         yield from np.asarray(torch.sigmoid(logits)[:, 0].numpy(), dtype=np.float32)
+
+
+def _sliding_windows(shape: tuple[int, ...], batch_size: int) -> SlidingWindowInferer:
+    # Imported here: it takes seconds, and a network is also loaded to train it on, in many processes.
+    from monai.inferers import SlidingWindowInferer
+
+    return SlidingWindowInferer(shape, sw_batch_size=batch_size, overlap=_OVERLAP, mode="gaussian")
 
 
 def _check_options(mc_dropout: int, tta: bool) -> None:
@@ -227,7 +236,7 @@ class _Member:
 def _members(
     network: CountingNetwork, shape: tuple[int, ...], mc_dropout: int, tta: bool, seed: int
 ) -> Sequence[_Member]:
-    windows = SlidingWindowInferer(shape, overlap=_OVERLAP, mode="gaussian")
+    windows = _sliding_windows(shape, 1)
     if mc_dropout:
         return [_Member(network, windows, dropout_seed=seed + i) for i in range(mc_dropout)]
     if tta:

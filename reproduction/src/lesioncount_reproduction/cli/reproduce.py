@@ -12,7 +12,7 @@ _SEEDS = {"smoke": 1}
 _USUAL_SEEDS = 3
 
 # Modules, and the extras of lesioncount that they come with.
-_NEEDED = (("torch", "train"), ("lightning", "train"), ("monai", "train"), ("matplotlib", "report"))
+_NEEDED = (("torch", "train"), ("lightning", "train"), ("matplotlib", "report"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

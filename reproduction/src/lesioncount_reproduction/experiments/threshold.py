@@ -16,10 +16,10 @@ from lesioncount_reproduction.experiments import published
 from lesioncount_reproduction.experiments.arms import SEGMENTATION
 from lesioncount_reproduction.experiments.claims import EQUAL, Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of
-from lesioncount_reproduction.experiments.jobs import Job
 from lesioncount_reproduction.experiments.look import LOOKS, SHORT, percent_up, with_band
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Cell, Column, Result, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.scored import Counted
 from lesioncount_reproduction.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount_reproduction.experiments.study import Study
