@@ -35,7 +35,6 @@ _LISTS = ("run.json", "evaluation.json", "summary.json")
 _EMPTY = hashlib.sha256().hexdigest()
 
 _CERTIFIED = (".json", ".html", ".svg", ".js")
-_HASHED_AT_ONCE = 1 << 20
 
 
 class OutputFolder:
@@ -318,8 +317,5 @@ def _in_use(path: Path, lock: IO[str]) -> str:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(_HASHED_AT_ONCE):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -22,7 +22,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from lesioncount.cohort.courses import Course
 from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.files.hashed import hashes_of_files_read
 from lesioncount.files.zarr_listing import listed_once
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import write_tsv
@@ -66,8 +67,13 @@ class Kind(ABC):
         """What is recorded of the settings."""
 
     @abstractmethod
-    def work(self, item: Any, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any) -> tuple[Record, Any]:
-        """The record of an item, and what was found: for the outputs of it, while maps are at hand."""
+    def work(
+        self, item: Any, files: Callable[[], list[FileFacts]], *, keep: Keep, jobs: int, client: Any
+    ) -> tuple[Record, Any]:
+        """The record of an item, and what was found: for the outputs of it, while maps are at hand.
+
+        What is recorded of its files is asked for when they have been read: then most are hashed.
+        """
 
     @abstractmethod
     def failed(self, item: Any, why: str, files: Sequence[FileFacts] = ()) -> Record:
@@ -398,19 +404,20 @@ def _work_on(
     client: Any,
 ) -> Entry:
     """Work on an item and write its record; what goes wrong with it is part of the record, not an exception."""
-    files: list[FileFacts] = []
     record, found, is_ok = None, None, False
     wanted = [output for output in outputs if output.is_wanted]
-    try:
-        files, states = [FileFacts.of(scan) for scan in item.scans], [file_states(scan) for scan in item.scans]
-        record, found = kind.work(item, files, keep=Keep.for_all(wanted), jobs=jobs, client=client)
-        for scan, state in zip(item.scans, states, strict=True):
-            check_states(scan, state)
-        for output in wanted:
-            output.write(folder, item, record, found)
-        is_ok = True
-    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
-        record = kind.failed(item, error_in_words(error), files)
+    with hashes_of_files_read() as hashes:
+        files = partial(_facts_of, item, hashes)
+        try:
+            states = [file_states(scan) for scan in item.scans]
+            record, found = kind.work(item, files, keep=Keep.for_all(wanted), jobs=jobs, client=client)
+            for scan, state in zip(item.scans, states, strict=True):
+                check_states(scan, state)
+            for output in wanted:
+                output.write(folder, item, record, found)
+            is_ok = True
+        except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
+            record = kind.failed(item, error_in_words(error), _facts_if_readable(files))
     if item.was_known or not is_ok:
         made = set(_expected(wanted, item, record)) if is_ok else set()
         for output in outputs:
@@ -419,7 +426,20 @@ def _work_on(
     try:
         write(record_in(folder.path, item.name), record.to_json(), though_changed=item.was_known)
     except (MapFileError, OSError) as error:
-        return (kind.failed(item, error_in_words(error), files) if is_ok else record).summary
+        return (kind.failed(item, error_in_words(error), _facts_if_readable(files)) if is_ok else record).summary
     for output in wanted if is_ok else ():
         output.show(folder, item, record, found)
     return record.summary
+
+
+def _facts_of(item: AnyItem, hashes: Mapping[Path, str]) -> list[FileFacts]:
+    """What is recorded of the files of an item; those that were read to be counted are not read again."""
+    return [FileFacts.of(scan, hashes) for scan in item.scans]
+
+
+def _facts_if_readable(files: Callable[[], list[FileFacts]]) -> list[FileFacts]:
+    """The same of an item that failed; nothing if that is because its files cannot be read."""
+    try:
+        return files()
+    except (LesionCountError, OSError):
+        return []
