@@ -39,8 +39,10 @@ def counted_again(
 
 
 def existing_map(scan: Entry, purpose: str = "to show its candidates") -> Path:
-    """The file of the map; of an ensemble, that of its first member."""
+    """The file of the map, which must hold what was counted; of an ensemble, that of its first member."""
     path = scan.grid.path
     if not path.exists():
         raise MapFileError(f"The map {path} of {scan.name} {why_gone(path)}, but is needed {purpose}.")
+    if scan.files is not None:
+        scan.files.check_unchanged()
     return path

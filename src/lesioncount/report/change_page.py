@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts
-from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.sum_of_counts import SumOfCounts
-from lesioncount.outputs.course_labels import SECTIONS
-from lesioncount.report.backgrounds import Slices
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.change_slices import Pictured, cut_changes
 from lesioncount.report.figures import distribution
 from lesioncount.report.lineages import LineageChange, changes_of, courses_of, pictured
 from lesioncount.report.page_kind import Image, PageKind, SectionText
-from lesioncount.report.pictures import Plane
 from lesioncount.results.count_warnings import in_general
 from lesioncount.results.record import Record
 from lesioncount.results.record_parts import Pair
@@ -34,8 +30,6 @@ LEAST = 0.1
 
 # Further lesions change next to nothing, and make a section slow to open.
 ROWS_PER_PAIR = 300
-
-Card = tuple[Pictured, tuple[tuple[Plane, ...], ...]]
 
 
 def _images(results: Results, where: Path, suffix: str) -> dict[str, tuple[Path | None, ...]]:
@@ -55,15 +49,19 @@ def _to_tell(course: Record) -> float:
 
 def _content(results: Results, courses: Sequence[Record], anchors: Mapping[str, str]) -> dict[str, Any]:
     """All pairs together."""
+    pairs = [pair for course in results.compared for pair in course.pairs]
+    guaranteed = {kind for pair in pairs for kind in KINDS if pair.counts[kind].numbers.guaranteed is not None}
+    tolerances = sorted({pair.tolerance_mm for pair in pairs})
+    distributions = {kind: list(results.distributions(kind).values()) for kind in KINDS}
     return {
         "first": anchors[courses[0].name] if courses else None,
         "kinds": KINDS,
         "with_": results.run.settings,
-        "n_pairs": sum(len(course.pairs) for course in courses),
+        "n_pairs": len(pairs),
         "warnings": _about(results.compared, lambda course: course.notes) | _about(results.compared, _warnings),
-        "guaranteed": {kind for kind in KINDS if _is_guaranteed(results, kind)},
-        "tolerances": _tolerances(results),
-        "totals": _totals(results),
+        "guaranteed": guaranteed,
+        "tolerances": list(dict.fromkeys(f"{one:.3g}" for one in tolerances)),  # as far as a reader tells them apart
+        "totals": {kind: SumOfCounts(members) for kind, members in distributions.items() if members},
     }
 
 
@@ -78,56 +76,6 @@ def _about(courses: Sequence[Record], texts_of: Callable[[Record], Iterable[str]
 
 def _warnings(course: Record) -> Iterable[str]:
     return (in_general(warning) for session in course.sessions for warning in session.warnings)
-
-
-def _is_guaranteed(results: Results, kind: Counted) -> bool:
-    counts = (pair.counts[kind] for course in results.compared for pair in course.pairs)
-    return any(count.numbers.guaranteed is not None for count in counts)
-
-
-def _tolerances(results: Results) -> list[str]:
-    """The tolerances of all pairs, as far as a reader tells them apart."""
-    found = sorted({pair.tolerance_mm for course in results.compared for pair in course.pairs})
-    return list(dict.fromkeys(f"{one:.3g}" for one in found))
-
-
-def _totals(results: Results) -> dict[Counted, CountDistribution]:
-    """The number of new, gone and persisting lesions of all pairs together; none without pairs."""
-    found = {kind: list(results.distributions(kind).values()) for kind in KINDS}
-    return {kind: SumOfCounts(members) for kind, members in found.items() if members}
-
-
-@dataclass(frozen=True, eq=False)
-class PairSection:
-    """What is shown of one session and the next.
-
-    Attributes
-    ----------
-    pair : Pair
-    before, after : str
-        What the two sessions are called.
-    charts : list of str
-        The distributions of new, gone and persisting lesions, as SVG.
-    cards : list of Pictured, and tuple of tuple of Plane
-        Lesions with their pictures: both times of each plane.
-    changes : list of LineageChange
-        All lesions, the most probable changes first.
-    on_image : tuple of bool
-        Whether the pictures of each of the two show its image; empty without pictures.
-    """
-
-    pair: Pair
-    before: str
-    after: str
-    charts: list[str]
-    cards: list[Card]
-    changes: list[LineageChange]
-    on_image: tuple[bool, ...]
-
-    @property
-    def n_unchanged(self) -> int:
-        """Lesions that most probably are neither new nor gone."""
-        return sum(max(one.p["new"], one.p["gone"]) < LEAST for one in self.changes)
 
 
 def _section(record: Record, images: Sequence[Image] = (), maps: CourseMaps | None = None) -> SectionText:
@@ -148,13 +96,14 @@ def _section(record: Record, images: Sequence[Image] = (), maps: CourseMaps | No
     # Of each plane, both times.
     planes = (tuple(zip(*both, strict=True)) for both in slices.planes)
     cards = [list(zip(part, planes, strict=False)) for part in chosen]
+    charts = [[_chart(kind, pair) for kind in KINDS] for pair in record.pairs]
     return SectionText.rendered(
         "change_summary.html.j2",
         "change_section.html.j2",
         slices,
         record=record,
         called=called(record),
-        pairs=[_pair(record, *one, slices) for one in zip(record.pairs, changes, cards, strict=True)],
+        pairs=list(zip(record.pairs, charts, cards, changes, strict=True)),
         lesions=courses_of(record) if len(record.sessions) > 2 else [],
         kinds=KINDS,
         most=MOST,
@@ -171,14 +120,9 @@ def called(record: Record) -> tuple[str, ...]:
     return ("before", "after") if len(names) == 2 else tuple(f"time {name}" for name in names)
 
 
-def _pair(record: Record, pair: Pair, changes: list[LineageChange], cards: list[Card], slices: Slices) -> PairSection:
-    before, after = called(record)[pair.before : pair.after + 1]
-    counts = {kind: pair.counts[kind] for kind in KINDS}
-    charts = [
-        distribution(count.numbers, count.pmf, count.pmf_calibrated, f"number of {kind} lesions")
-        for kind, count in counts.items()
-    ]
-    return PairSection(pair, before, after, charts, cards, changes, slices.on_image[pair.before : pair.after + 1])
+def _chart(kind: Counted, pair: Pair) -> str:
+    count = pair.counts[kind]
+    return distribution(count.numbers, count.pmf, count.pmf_calibrated, f"number of {kind} lesions")
 
 
 def _chosen(before: int, changes: Sequence[LineageChange]) -> list[Pictured]:
@@ -192,7 +136,7 @@ def _chosen(before: int, changes: Sequence[LineageChange]) -> list[Pictured]:
 
 # The page of ``lesioncount compare``.
 CHANGES = PageKind(
-    folder=SECTIONS,
+    folder=PAGES["compare"],
     template="change_page.html.j2",
     section_templates=("change_section.html.j2", "change_summary.html.j2", "numbers.html.j2"),
     what="patient",

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lesioncount.changes.resampling import resampled
-from lesioncount.cohort.item import FileFacts, ScanFiles
-from lesioncount.errors import MapFileError, ShapeError
+from lesioncount.cohort.item import ScanFiles
+from lesioncount.errors import ShapeError
 from lesioncount.files import open_map
 from lesioncount.report.backgrounds import (
     Background,
@@ -133,8 +133,7 @@ def _read_again(record: Record) -> CourseMaps:
     for session in record.sessions:
         files = session.files
         scan = ScanFiles(record.name, Path(files.path), None if files.mask is None else Path(files.mask))
-        if not FileFacts.of(scan).is_same_content(files):
-            raise MapFileError(f"{files.path} or its mask has changed. Compare again.")
+        files.check_unchanged()
         scans.append(scan)
     return read_maps(scans, _settings(record), [session.session for session in record.sessions])
 

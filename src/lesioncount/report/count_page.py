@@ -8,12 +8,12 @@ from typing import Any
 
 from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
-from lesioncount.outputs.label_maps import REPORT
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.figures import distribution, histogram, overview
 from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort, regions_of_scan
+from lesioncount.report.section_folder import ROWS_AT_ONCE, n_parts
 from lesioncount.report.slices import cut_slices
-from lesioncount.report.table_parts import ROWS_AT_ONCE, n_parts
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import Entry, Record
 from lesioncount.results.results import Results
@@ -57,7 +57,8 @@ def _content(results: Results, scans: Sequence[Entry], anchors: Mapping[str, str
         "questions": questions_of_cohort(scans),
         "totals": [results.total()] + ([] if calibration is None else [results.total(calibration)]),
         "min_between_variance": MIN_BETWEEN_VARIANCE,
-        "calibration_words": None if calibration is None else _in_plain_words(calibration),
+        "corrected": [] if calibration is None else _corrected(calibration),
+        "next_to_none": _NEXT_TO_NONE,
     }
 
 
@@ -68,25 +69,11 @@ def _disagreeing(scans: Sequence[Entry]) -> list[Entry]:
     return [scan for _, scan in sorted(found, key=lambda one: -one[0])]
 
 
-def _in_plain_words(calibration: Calibration) -> str:
-    """What a calibration does to a count."""
-    typical = calibration.of_typical_candidates
-    opened, settled = typical.existence([_OPEN, _SETTLED], among=calibration.typical_count)
-    of = f" and typical {' and '.join(calibration.weights)}" if calibration.weights else ""
-    changed = f"a candidate with a probability of {_OPEN} in the map{of} exists with probability {opened:.2f}"
-    return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
-
-
-def _extra_in_words(calibration: Calibration) -> str:
-    """How many lesions are expected to have no candidate of their own."""
-    rate, share = calibration.extra_rate, calibration.extra_share
-    of_each = f"{share:.2g} for each lesion that has one"
-    if not calibration.has_extra:
-        return "every lesion is assumed to have a candidate of its own"
-    if rate < _NEXT_TO_NONE and share > 0:
-        return f"lesions without a candidate of their own are expected: {of_each}"
-    also = f", and {of_each}" if share > 0 else ""
-    return f"{rate:.2g} lesions per scan are expected to have no candidate of their own{also}"
+def _corrected(calibration: Calibration) -> list[tuple[float, float]]:
+    """Probabilities in a map, and what a calibration makes of them."""
+    in_map = (_OPEN, _SETTLED)
+    corrected = calibration.of_typical_candidates.existence(in_map, among=calibration.typical_count)
+    return list(zip(in_map, corrected.tolist(), strict=True))
 
 
 def _section(record: Record, images: Sequence[Image] = (), count: ScanCount | None = None) -> SectionText:
@@ -133,7 +120,7 @@ def _pictured(lesions: list[LesionRow]) -> list[LesionRow]:
 
 # The page of ``lesioncount count``.
 COUNTS = PageKind(
-    folder=REPORT,
+    folder=PAGES["count"],
     template="count_page.html.j2",
     section_templates=("section.html.j2", "summary.html.j2", "numbers.html.j2", "regions.html.j2"),
     what="scan",

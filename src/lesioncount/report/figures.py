@@ -20,24 +20,6 @@ _VISIBLE = 0.004
 _LONGEST_NAME = 26
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A line of the overview: the method whose numbers it shows; of the guaranteed line, an interval only."""
-
-    name: str
-
-    def numbers(self, scan: Entry) -> CountNumbers | None:
-        return scan.counted.raw if self.name == "raw" else scan.counted.calibrated
-
-    def interval(self, scan: Entry) -> tuple[int, int] | None:
-        if self.name == "guaranteed":
-            return scan.counted.guaranteed
-        numbers = self.numbers(scan)
-        return None if numbers is None else (numbers.interval90_low, numbers.interval90_high)
-
-
-_LINES = (_Line("raw"), _Line("calibrated"), _Line("guaranteed"))
-
 # Distance of the lines of one scan, where the next scan is at 1.
 _LINE = 0.27
 
@@ -60,12 +42,13 @@ class _Series:
 
 def overview(scans: Sequence[Entry], anchors: Mapping[str, str]) -> str:
     """The count of each scan: 90 % interval, most likely count, mean, and the usual count beside it."""
-    lines = [line for line in _LINES if all(line.interval(scan) is not None for scan in scans)]
+    found = {name: [getattr(scan.counted, name) for scan in scans] for name in ("raw", "calibrated", "guaranteed")}
+    lines = {name: numbers for name, numbers in found.items() if None not in numbers}
     places = (np.arange(len(lines)) - (len(lines) - 1) / 2) * _LINE
 
     def draw(axes: Any) -> None:
-        for line, place in zip(lines, places, strict=True):
-            _draw_line(axes, scans, line, place, is_alone=len(lines) == 1)
+        for (name, numbers), place in zip(lines.items(), places, strict=True):
+            _draw_line(axes, name, numbers, place, is_alone=len(lines) == 1)
         _draw_members(axes, scans, places[0])
         usual = [scan.counted.candidates.cc_count for scan in scans]
         axes.plot(
@@ -76,7 +59,7 @@ def overview(scans: Sequence[Entry], anchors: Mapping[str, str]) -> str:
         name_rows(axes, [_shortened(scan.name) + " ≠" * scan.disagrees for scan in scans])
         for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
             text.set_url(f"#{anchors[scan.name]}")
-        longest = max(1, *usual, *((line.interval(scan) or (0, 0))[1] for line in lines for scan in scans))
+        longest = max(1, *usual, *(int(_ends(numbers)[1].max()) for numbers in lines.values()))
         axes.set_xlim(-0.04 * longest, 1.04 * longest)
         whole_numbers(axes.xaxis)
         axes.grid(axis="y", color=USUAL, alpha=0.25, linewidth=0.5)
@@ -145,20 +128,25 @@ def _bars(one: _Series, first: int, last: int, *, is_alone: bool) -> list[Bars]:
     ]
 
 
-def _draw_line(axes: Any, scans: Sequence[Entry], line: _Line, place: float, *, is_alone: bool) -> None:
-    rows = np.arange(len(scans)) + place
-    ends = np.array([line.interval(scan) for scan in scans]).T
-    if line.name == "guaranteed":
-        axes.hlines(rows, *ends, color=INK, linewidth=1, label=line.name)
+def _ends(numbers: Sequence[CountNumbers | tuple[int, int]]) -> NDArray[np.int64]:
+    """The 90 % intervals of all scans; a guaranteed one is nothing else."""
+    ends = [one if isinstance(one, tuple) else (one.interval90_low, one.interval90_high) for one in numbers]
+    return np.array(ends).T
+
+
+def _draw_line(axes: Any, name: str, numbers: Sequence[Any], place: float, *, is_alone: bool) -> None:
+    """A line of each scan: the numbers of one method; of the guaranteed line, an interval only."""
+    rows, ends = np.arange(len(numbers)) + place, _ends(numbers)
+    if name == "guaranteed":
+        axes.hlines(rows, *ends, color=INK, linewidth=1, label=name)
         axes.plot(ends, [rows, rows], "|", color=INK, markersize=5, markeredgewidth=1)
         return
-    numbers = [one for scan in scans if (one := line.numbers(scan)) is not None]
-    colour = COLOURS[line.name]
-    names = ("90 % interval", "most likely", "mean") if is_alone else (line.name, None, None)
+    colour = COLOURS[name]
+    names = ("90 % interval", "most likely", "mean") if is_alone else (name, None, None)
     axes.hlines(rows, *ends, color=colour, linewidth=4, alpha=0.4, label=names[0])
     size = 6 if is_alone else 5
     modes, means = [one.count_mode for one in numbers], [one.count_mean for one in numbers]
-    axes.plot(modes, rows, MARKERS[line.name], color=colour, markersize=size, label=names[1])
+    axes.plot(modes, rows, MARKERS[name], color=colour, markersize=size, label=names[1])
     tick = {"color": MARK if is_alone else colour, "markersize": 2 * size, "markeredgewidth": 2}
     axes.plot(means, rows, "|", **tick, label=names[2])
 

@@ -29,9 +29,6 @@ class SeenLesion:
 
     candidates: tuple[LesionRow, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.candidates)
-
     def __len__(self) -> int:
         return len(self.candidates)
 
@@ -89,11 +86,6 @@ class LineageChange:
             "persisting": self.after.probability("p_persisting"),
         }
 
-    @property
-    def likeliest(self) -> float:
-        """The probability of what has most probably become of it."""
-        return max(self.p.values())
-
     def peak(self, kind: Counted) -> LesionRow:
         """The candidate whose peak shows best what has become of it."""
         seen = self.before if kind == "gone" or not self.after else self.after
@@ -125,22 +117,22 @@ class LesionCourse:
             yield change_in_words(len(before), len(after))
 
     @property
-    def most(self) -> tuple[float, float]:
-        """The largest probability that it came or went, and its largest existence: those with most to tell first."""
+    def order(self) -> tuple[float, float, int]:
+        """Those first that have probably come or gone; of others, those that probably exist."""
         moved = [one.probability(name) for one in self.sessions for name in ("p_new", "p_gone")]
-        return max(moved), max(one.existence for one in self.sessions)
+        return -max(moved), -max(one.existence for one in self.sessions), self.lineage
 
 
 def changes_of(record: Record, pair: Pair) -> list[LineageChange]:
     """What has become of all lesions from one session to the next, the most probable changes first."""
     courses = ((one.lineage, one.sessions[pair.before], one.sessions[pair.after]) for one in _courses(record))
     found = [LineageChange(*one) for one in courses if one[1] or one[2]]
-    return sorted(found, key=lambda one: (-max(one.p["new"], one.p["gone"]), -one.likeliest, one.lineage))
+    return sorted(found, key=lambda one: (-max(one.p["new"], one.p["gone"]), -max(one.p.values()), one.lineage))
 
 
 def courses_of(record: Record) -> list[LesionCourse]:
     """All lesions of a course, those first that have probably come or gone."""
-    return sorted(_courses(record), key=lambda one: (*(-value for value in one.most), one.lineage))
+    return sorted(_courses(record), key=lambda one: one.order)
 
 
 def pictured(changes: Sequence[LineageChange], kind: Counted, most: int, least: float) -> list[LineageChange]:

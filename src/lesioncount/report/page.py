@@ -18,8 +18,14 @@ from lesioncount.folder.output import OutputFolder
 from lesioncount.report.change_page import CHANGES
 from lesioncount.report.count_page import COUNTS
 from lesioncount.report.page_kind import Image, PageKind, SectionText
-from lesioncount.report.section_folder import SectionFolder, fingerprint_of, is_written
-from lesioncount.report.table_parts import ROWS_AT_ONCE, has_rows, write_rows
+from lesioncount.report.section_folder import (
+    ROWS_AT_ONCE,
+    SectionFolder,
+    fingerprint_of,
+    has_rows,
+    is_written,
+    write_rows,
+)
 from lesioncount.report.templates import check_can_report, rendered
 from lesioncount.results.record import Record, read_record
 from lesioncount.results.record_files import is_sharded, no_record, shard_of
@@ -187,8 +193,9 @@ class _Page:
     @property
     def is_right(self) -> bool:
         """Whether it is there, with its sections, and shows just this."""
-        is_whole = not self.in_folder or (len(self.noted) == len(self.keys) and self._has_rows)
-        return is_whole and is_written(self.folder, self.name, self.fingerprint)
+        if self.in_folder and (len(self.noted) < len(self.keys) or not self._has_rows):
+            return False
+        return is_written(self.folder, self.name, self.fingerprint)
 
     @property
     def _has_rows(self) -> bool:

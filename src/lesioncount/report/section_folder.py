@@ -1,14 +1,15 @@
-"""Sections of a page as files in a folder beside it: kept as long as they are right, loaded when asked for.
+"""Sections of a page, and the rows of a very long table, as files in a folder beside it.
 
-Each is a script that hands its section to the page, because that is the only kind of file that a page which was opened
-from disk may load. Its first line says what it was made from.
+Sections are kept as long as they are right, and loaded when asked for; rows are read after the first screen is shown.
+Each file is a script that hands its content to the page, because that is the only kind of file that a page which was
+opened from disk may load. The first line of a section says what it was made from.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.formats import version_of
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.page_kind import Image, PageKind, SectionText
-from lesioncount.report.templates import looks
+from lesioncount.report.templates import looks, template
 from lesioncount.results.record_files import SHARDS, is_sharded, record_in, shard_of
+from lesioncount.results.results import Results
 from lesioncount.version import __version__
 
 # Opens a file; with its key, and with whether there is a note in it.
@@ -30,6 +33,15 @@ _CALL, _END = "lesioncountSection(", ");\n"
 _TOGETHER = 50
 
 _LONGEST_HEAD = 200
+
+# Rows of the table that are laid out at first: a few screens. The others are there, to be searched and sorted.
+ROWS_AT_ONCE = 100
+
+# Up to so many scans, all rows are part of the page: some megabytes, which a browser shows within a second.
+PAGED_FROM = 2000
+
+# Rows of a part: a megabyte of text.
+_ROWS_OF_PART = 2000
 
 
 @dataclass(frozen=True)
@@ -147,3 +159,46 @@ def is_written(folder: OutputFolder, page: str, fingerprint: str) -> bool:
     except OSError:
         return False
     return f'<meta name="fingerprint" content="{fingerprint}">' in head and folder.is_ours(page)
+
+
+def n_parts(n_scans: int) -> int:
+    """In how many parts the rows come; 0 if they are part of the page."""
+    return -(-n_scans // _ROWS_OF_PART) if n_scans > PAGED_FROM else 0
+
+
+def has_rows(out: Path, n_scans: int) -> bool:
+    """Whether all parts are there that the page of so many scans reads."""
+    return all((out / part_name(part)).is_file() for part in range(n_parts(n_scans)))
+
+
+def part_name(part: int) -> str:
+    """The file of a part of the table."""
+    return f"{PAGES['count']}/table/{part}.js"
+
+
+def write_rows(folder: OutputFolder, results: Results, anchors: Mapping[str, str]) -> None:
+    """Write the rows of the table, if they are not part of the page, and remove those of an earlier page."""
+    names = set()
+    if n_parts(len(results.scans)):
+        for part, script in enumerate(_scripts(results, anchors)):
+            folder.write_together({part_name(part): script})
+            names.add(part_name(part))
+    for path in (folder.path / PAGES["count"] / "table").glob("*.js"):
+        name = path.relative_to(folder.path).as_posix()
+        if name not in names:
+            folder.remove(name)
+
+
+def _scripts(results: Results, anchors: Mapping[str, str]) -> Iterator[bytes]:
+    """The parts as scripts."""
+    row = template("scan_row.html.j2").module.scan_row
+    kinds = ["raw"] if results.calibration is None else ["raw", "calibrated"]
+    has_shards, is_guaranteed = is_sharded(results.out), results.is_guaranteed
+    for begin in range(0, len(results.scans), _ROWS_OF_PART):
+        scans = results.scans[begin : begin + _ROWS_OF_PART]
+        shards = [shard_of(one.name) if has_shards else "" for one in scans]
+        rows = (
+            row(one, anchors[one.name], shard, kinds, is_guaranteed) for one, shard in zip(scans, shards, strict=True)
+        )
+        texts = [str(one).strip() for one in rows]
+        yield f"lesioncountRows({json.dumps(texts)});\n".encode()

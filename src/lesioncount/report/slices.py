@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.recount import counted_again, existing_map
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import MapFileError
 from lesioncount.files import MapSource, open_map, open_mask
@@ -35,10 +36,7 @@ from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import Entry
 from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.runs.file_counts import MOST_SHADES, count_file
-
-# A peak of another probability than the record has is a sign of another map; files round to about this.
-_SAME_PROBABILITY = 1e-3
+from lesioncount.runs.file_counts import MOST_SHADES
 
 
 def cut_slices(
@@ -78,14 +76,11 @@ def _cut_whole(
     image: Path | str | None,
 ) -> Slices:
     """Whole slices, from a map that is held."""
-    count = _counted_again(scan, counted_with) if count is None else count
+    if count is None or count.shades is None:
+        count = counted_again(scan, counted_with, keep_runs=True, keep_shades=True)
     source, candidates, shades = count.source, count.result.candidates, count.shades
-    if source.shape != scan.grid.shape or len(candidates) != len(scan.tables[0]) or shades is None:
-        raise MapFileError(f"{source.path} has changed: it has shape {source.shape}, {len(candidates)} candidates.")
-    for lesion in lesions:
-        row = lesion.label - 1
-        if tuple(candidates.peak_index[row]) != lesion.peak or not _is_height(candidates.peak_probability[row], lesion):
-            raise MapFileError(f"{source.path} has changed: another probability at {lesion.peak}.")
+    if shades is None:
+        raise MapFileError(f"{source.path} is too large.")
     shown, note = behind(image, partial(in_grey, source.grid), Background(shades, is_image=False))
     layer = Layer(shown, candidates.label_map(), source.grid, candidates.bbox)
     planes = [
@@ -100,27 +95,11 @@ def _slices(planes: Iterable[tuple[Plane, ...]], shown: Background, source: MapS
     return Slices(tuple((one,) for one in planes), (shown.is_image,), why, () if note is None else (note,))
 
 
-def _counted_again(scan: Entry, counted_with: Recorded) -> ScanCount:
-    how = counted_with.reading
-    return count_file(
-        scan.grid.path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, keep_shades=True, **how
-    )
-
-
-def _is_height(probability: float, lesion: LesionRow) -> bool:
-    return bool(abs(probability - lesion.height) <= _SAME_PROBABILITY)
-
-
 def _cut_windows(scan: Entry, counted_with: Recorded, lesions: Sequence[LesionRow], image: Path | str | None) -> Slices:
     """Close-ups only, from a map that is too large to be held."""
-    source = open_map(scan.grid.path, **counted_with.reading)
-    if source.shape != scan.grid.shape:
-        raise MapFileError(f"{source.path} now has shape {source.shape}.")
+    source = open_map(existing_map(scan), **counted_with.reading)
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
     maps = [source.to_probabilities(stored) for stored in read_windows(source, windows)]
-    for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
-        if not _is_height(probabilities[window.peak_inside], lesion):
-            raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
     labels = _labels(source, scan.within, counted_with.protocol, windows, maps)
     shown, note = behind(image, partial(_windows_in_grey, source, windows), [in_colours(one) for one in maps])
     planes = [

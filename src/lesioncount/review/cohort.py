@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.assess.recount import counted_again, existing_map
+from lesioncount.cohort.item import states_of
 from lesioncount.cohort.pairing import pair, paired_scan
-from lesioncount.errors import MapFileError
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.nifti import nifti_bytes
+from lesioncount.files.remote_path import RemotePath, to_path
 from lesioncount.results.record import Entry, Record
 from lesioncount.results.results import Results, read_counted
 
@@ -48,6 +49,7 @@ class ReviewCohort:
         self.images = {} if images is None else self._paired(images, images_suffix)
         self.record: Callable[[int], Record] = lru_cache(_RECORDS)(self._record)
         self.volume: Callable[[int, str], bytes] = lru_cache(_VOLUMES)(self._volume)
+        self._seen: dict[int, object] = {}
 
     @property
     def out(self) -> Path:
@@ -57,6 +59,20 @@ class ReviewCohort:
     def has_image(self, number: int) -> bool:
         """Whether there is an image of a scan."""
         return self.scans[number].name in self.images
+
+    def check_unchanged(self, number: int) -> None:
+        """Raise if the map of a scan, or its mask, is another than was counted: decisions are about no other.
+
+        Files are read only if they were touched since the last look. Those that are gone, or live elsewhere, are not.
+        """
+        files = self.scans[number].files
+        paths = [] if files is None else [to_path(path) for path in (files.path, files.mask) if path is not None]
+        if files is None or any(isinstance(path, RemotePath) or not path.exists() for path in paths):
+            return
+        states = [states_of(path) for path in paths]
+        if self._seen.get(number) != states:
+            files.check_unchanged()
+            self._seen[number] = states
 
     def _paired(self, images: Path, suffix: str) -> dict[str, Path]:
         scans = [paired_scan(scan.name, scan.files) for scan in self.scans if scan.files is not None]
@@ -81,8 +97,6 @@ class ReviewCohort:
     def _map(self, number: int) -> NDArray[Any]:
         scan = self.scans[number]
         source = open_map(existing_map(scan), **self.results.run.settings.reading)
-        if source.shape != scan.grid.shape:
-            raise MapFileError(f"The map {source.path} of {scan.name} has changed since it was counted. Count again.")
         return np.round(source.probabilities().clip(0, 1) * _SHADES).astype(np.uint8)
 
     def _labels(self, number: int) -> NDArray[Any]:

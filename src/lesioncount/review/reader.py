@@ -127,6 +127,7 @@ class Reader:
 
     def _take(self, number: int, **what: Any) -> dict[str, Any]:
         scan = self.cohort.scans[number]
+        self.cohort.check_unchanged(number)
         event = ReviewEvent(
             reader=self.journal.reader, scan=scan.name, map_sha256=sha256_of(scan), counting=self._counting, **what
         )

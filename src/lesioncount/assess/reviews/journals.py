@@ -127,8 +127,15 @@ def notes_on_journals(out: Path) -> list[str]:
 def _first_reader(path: Path) -> str | None:
     if path.is_symlink() or not path.is_file():
         return None
-    events = (event_of(line) for line in Journal(path).news())
-    return next((event.reader for event in events if event is not None), None)
+    for number, line in enumerate(Journal(path).news(), start=1):
+        event = event_of(line)
+        if event is not None:
+            try:
+                checked_reader(event.reader)
+            except ReviewError as error:
+                raise ReviewError(f"{path}, line {number}: {str(error)[0].lower()}{str(error)[1:]}") from None
+            return event.reader
+    return None
 
 
 Action = Literal["decide", "add", "undo", "done"]
