@@ -137,6 +137,7 @@ $(VENV)-napari/.ready: pyproject.toml setup.py $(KERNELS)
 	@touch $@
 
 napari: $(VENV)-napari/.ready
+	$(VENV)-napari/bin/python tests/qt_libraries.py
 	$(if $(DISPLAY),,xvfb-run --auto-servernum --server-args='-screen 0 1280x1024x24') \
 	  $(VENV)-napari/bin/pytest -W ignore -rs tests/integrations/test_napari.py
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun
 from lesioncount.cli.truth import add_results, add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
+from lesioncount.results.scan_numbers import CONFIDENCE
 from lesioncount.trust.candidate_table import FEATURES
 
 if TYPE_CHECKING:
@@ -133,10 +134,12 @@ def _print(fit: CalibrationFit, path: Path) -> None:
     elif fit.conformal is not None:
         print("There are too few scans to test the calibration on held-out scans.")
     if fit.conformal is not None:
-        sizes = [len(scores) for scores in fit.conformal.conformal.scores]
-        few = "" if min(sizes) >= _SCANS_FOR_90 else f", too few for 90 %, which needs {_SCANS_FOR_90}"
-        command = "count" if fit.calibration.counted == "lesions" else "compare"
-        use = few or f", for {command} --interval conformal"
+        sizes = fit.conformal.n_scans
         groups = f" in {len(sizes)} groups ({', '.join(map(str, sizes))})" if len(sizes) > 1 else ""
-        print(f"Guaranteed intervals (with a calibration of their own): from {sum(sizes)} scans{groups}{use}.")
+        command = "count" if fit.calibration.counted == "lesions" else "compare"
+        begin = f"Guaranteed intervals: from {sum(sizes)} scans{groups}"
+        if min(sizes) < _SCANS_FOR_90:
+            print(f"{begin}, too few for 90 %, which needs {_SCANS_FOR_90}.")
+        else:
+            print(f"{begin}, for {command} --interval conformal. {fit.conformal.promise(CONFIDENCE)}")
     print(f"Written: {path}")

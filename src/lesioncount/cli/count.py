@@ -58,13 +58,11 @@ def _settings(options: argparse.Namespace) -> Settings:
         from lesioncount.trust.fitting import CalibrationFit
 
         fit = CalibrationFit.load(options.calibration)
-    shared = settings_of(options) | {"save_labels": options.save_labels or options.save_colours}
+    wanted = settings_of(options) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
     return Settings(
         calibration=fit,
-        dicom=_dicom(options),
         regions=region_settings(options.regions, options.region_names, options.within),
-        **given(options, "level", "save_existence", "save_colours", "bids"),
-        **shared,
+        **wanted | {"save_labels": options.save_labels or options.save_colours},
     )
 
 

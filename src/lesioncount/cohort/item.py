@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from msgspec.structs import replace
 from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
-from lesioncount.files.formats import files_of, is_large_volume, version_of
+from lesioncount.files.formats import files_of, is_large_volume, map_ending, version_of
 from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
+from lesioncount.files.zarr_listing import Listing, listing_of
 from lesioncount.folder.plain import present
 
 _HASHED_AT_ONCE = 1 << 20
@@ -180,6 +182,8 @@ def file_states(scan: ScanFiles) -> FileStates:
 
 def states_of(path: Path) -> FileStates:
     """The same of one map; of one that lives elsewhere, what the server tells."""
+    if map_ending(path) == ".zarr":
+        return {path: listing_of(path)}
     if isinstance(path, RemotePath):
         return {path: version_of(path)}
     return {file: _state(file) for file in files_of(path)}
@@ -192,7 +196,8 @@ def _state(file: Path) -> tuple[int, int, int]:
 
 def check_states(scan: ScanFiles, before: FileStates) -> None:
     """Raise if a file of a scan was changed: its record would tell of what was not counted."""
-    if file_states(scan) != before:
+    stores = [state for state in before.values() if isinstance(state, Listing)]
+    if file_states(scan) != before or not all(store.is_unchanged() for store in stores):
         raise MapFileError(f"{scan.path} was changed while it was counted. Count it again.")
 
 
@@ -206,7 +211,7 @@ def fingerprint(path: Path) -> str:
         return version_of(path) or f"{_UNVERSIONED} {time.time_ns()}"  # the same as nothing else
     files = files_of(path)
     if files != (path,) and is_large_volume(path):
-        states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files)
+        states = (f"{file.relative_to(path)}\t{state[:2]}\n" for file, state in listing_of(path).files.items())
         return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
     return _fingerprint_of(files, path)
 
@@ -224,9 +229,10 @@ def _fingerprint_in_state(path: Path, _states: object) -> str:
 def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
-        if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
-            digest.update(f"{file.relative_to(path)}\t{file.stat().st_size}\n".encode("utf-8", "surrogateescape"))
         with file.open("rb") as stream:
+            if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
+                size = os.fstat(stream.fileno()).st_size
+                digest.update(f"{file.relative_to(path)}\t{size}\n".encode("utf-8", "surrogateescape"))
             while block := stream.read(_HASHED_AT_ONCE):
                 digest.update(block)
     return digest.hexdigest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -9,10 +11,12 @@ from msgspec import Struct
 
 from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
+from lesioncount.outputs.output import Output
 from lesioncount.results.answers import Answer
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.recorded import KINDS
 from lesioncount.results.region_numbers import RegionalNumbers
+from lesioncount.results.results import Results
 from lesioncount.results.scan_numbers import CandidateNumbers, CountNumbers, EnsembleNumbers
 
 # Bytes of text that are read at once, from which a block of rows is made.
@@ -39,9 +43,38 @@ _FURTHER = {
 }  # fmt: skip
 
 
-def check_can_write_parquet() -> None:
-    """Raise a `MissingExtraError` unless tables can be written as Parquet: before anything is counted."""
-    optional("pyarrow", "parquet", "Writing Parquet")
+@dataclass(frozen=True)
+class Parquet(Output):
+    """Each table as Parquet beside it.
+
+    Attributes
+    ----------
+    setting : bool
+    tables : tuple of str
+        All that a run may have.
+    """
+
+    tables: tuple[str, ...] = ()
+
+    @property
+    def of_run(self) -> tuple[str, ...]:
+        """The files beside the tables."""
+        return tuple(map(parquet_name, self.tables))
+
+    def checked(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Raise a `MissingExtraError` unless tables can be written as Parquet: before anything is counted."""
+        optional("pyarrow", "parquet", "Writing Parquet")
+        return items
+
+    def finish(self, folder: OutputFolder, results: Results, written: Collection[str]) -> None:
+        """Write tables that are new or not there as Parquet; remove what is no longer that of its table."""
+        del results  # tables are read back, a block of rows after the other
+        for table, name in zip(self.tables, self.of_run, strict=True):
+            is_there = (folder.path / table).exists()
+            if not is_there or (table in written and not self.is_wanted):
+                folder.remove(name)
+            elif self.is_wanted and (table in written or not (folder.path / name).exists()):
+                write_parquet(folder, table)
 
 
 def parquet_name(table: str) -> str:

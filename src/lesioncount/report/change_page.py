@@ -9,7 +9,7 @@ from typing import Any
 from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.sum_of_counts import SumOfCounts
-from lesioncount.outputs.course_labels import SECTIONS
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.figures import distribution
 from lesioncount.report.lineages import LineageChange, Pictured, changes_of, courses_of, pictured
 from lesioncount.report.page_kind import Image, PageKind, SectionText
@@ -136,7 +136,7 @@ def _chosen(before: int, changes: Sequence[LineageChange]) -> list[Pictured]:
 
 # The page of ``lesioncount compare``.
 CHANGES = PageKind(
-    folder=SECTIONS,
+    folder=PAGES["compare"],
     template="change_page.html.j2",
     section_templates=("change_section.html.j2", "change_summary.html.j2", "numbers.html.j2"),
     what="patient",

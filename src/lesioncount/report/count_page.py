@@ -8,7 +8,7 @@ from typing import Any
 
 from lesioncount.cohort.pairing import pair, paired_scan
 from lesioncount.errors import MapFileError
-from lesioncount.outputs.label_maps import REPORT
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.figures import distribution, histogram, overview
 from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort, regions_of_scan
@@ -120,7 +120,7 @@ def _pictured(lesions: list[LesionRow]) -> list[LesionRow]:
 
 # The page of ``lesioncount count``.
 COUNTS = PageKind(
-    folder=REPORT,
+    folder=PAGES["count"],
     template="count_page.html.j2",
     section_templates=("section.html.j2", "summary.html.j2", "numbers.html.j2", "regions.html.j2"),
     what="scan",

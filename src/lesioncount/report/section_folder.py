@@ -17,7 +17,7 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.formats import version_of
 from lesioncount.files.remote_path import RemotePath
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.label_maps import REPORT
+from lesioncount.outputs.page import PAGES
 from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.templates import looks, template
 from lesioncount.results.record_files import SHARDS, is_sharded, record_in, shard_of
@@ -173,7 +173,7 @@ def has_rows(out: Path, n_scans: int) -> bool:
 
 def part_name(part: int) -> str:
     """The file of a part of the table."""
-    return f"{REPORT}/table/{part}.js"
+    return f"{PAGES['count']}/table/{part}.js"
 
 
 def write_rows(folder: OutputFolder, results: Results, anchors: Mapping[str, str]) -> None:
@@ -183,7 +183,7 @@ def write_rows(folder: OutputFolder, results: Results, anchors: Mapping[str, str
         for part, script in enumerate(_scripts(results, anchors)):
             folder.write_together({part_name(part): script})
             names.add(part_name(part))
-    for path in (folder.path / REPORT / "table").glob("*.js"):
+    for path in (folder.path / PAGES["count"] / "table").glob("*.js"):
         name = path.relative_to(folder.path).as_posix()
         if name not in names:
             folder.remove(name)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
 from lesioncount.distributions.count_distribution import is_between
 from lesioncount.errors import CalibrationError, MapError
-from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.questions import Question
 from lesioncount.questions.over_time import asked_over_time
@@ -134,10 +133,15 @@ class Settings(MapSettings):
     regions: RegionSettings | None = None
     level: int | None = None
 
-    @property
-    def has_outputs(self) -> bool:
-        """Whether anything is written of a scan beside its record."""
-        return any((self.save_labels, self.save_existence, self.save_colours, self.bids, self.dicom is not None))
+    # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
+    # first: of a large volume they fail before anything is written.
+    outputs: ClassVar[Mapping[str, str]] = {
+        "save_existence": "label_maps:ExistenceMap",
+        "bids": "bids:Bids",
+        "dicom": "dicom:Dicom",
+        "save_labels": "label_maps:LabelMaps",
+        "save_colours": "colours:Colours",
+    }
 
     @cached_property
     def recorded(self) -> Recorded:
@@ -154,9 +158,7 @@ class Settings(MapSettings):
         )
 
     def check(self, *, members: bool) -> None:
-        """Raise unless what is asked for can be done: formats, a calibration of this protocol, its intervals."""
-        if self.dicom is not None:
-            optional("highdicom", "dicom", "Writing DICOM")  # said before anything is counted
+        """Raise unless what is asked for can be done: a calibration of this protocol, its intervals."""
         self._check_fits(
             {} if self.calibration is None else {"lesions": self.calibration},
             "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount "
@@ -196,6 +198,8 @@ class ChangeSettings(MapSettings):
     tolerance_mm: float | None = None
     coupling: float = DEFAULT_COUPLING
     calibrations: tuple[CalibrationFit, ...] = ()
+
+    outputs: ClassVar[Mapping[str, str]] = {"save_labels": "label_maps:CourseLabels"}  # as in `Settings`
 
     def fit(self, kind: Counted) -> CalibrationFit | None:
         """The calibration of what is counted."""

@@ -2,6 +2,7 @@
 
 from lesioncount.cohort.courses import CourseSelection
 from lesioncount.cohort.scans import Selection
+from lesioncount.results.counts_of import CountsOf
 from lesioncount.results.results import Results, read_changes, read_results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.settings import ChangeSettings, DicomOutput, Settings
@@ -14,6 +15,7 @@ from lesioncount.runs.volume_counts import count_volume
 __all__ = [
     "ChangeSettings",
     "CountTable",
+    "CountsOf",
     "CourseSelection",
     "DicomOutput",
     "FileCount",

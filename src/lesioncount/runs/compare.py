@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ from lesioncount.cohort.item import FileFacts
 from lesioncount.cohort.names import check_case
 from lesioncount.files.remote_path import to_path, without_secrets
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.course_labels import LABEL_ENDINGS, SECTIONS, label_names, names_of_record, write_labels
-from lesioncount.results.record import Entry, Record, read_record
+from lesioncount.outputs import outputs_of
+from lesioncount.outputs.output import Keep
+from lesioncount.outputs.page import Show
+from lesioncount.results.record import Entry, Record
 from lesioncount.results.recorded import Recorded
 from lesioncount.results.results import Results
 from lesioncount.results.run_file import Run
@@ -26,9 +28,6 @@ from lesioncount.runs.session_maps import read_maps
 
 Progress = Callable[[Entry, int, int], None]
 
-# Shows a course that has just been compared, while its maps are at hand.
-ShowCourse = Callable[[OutputFolder, Course, Record, CourseMaps], None]
-
 
 @dataclass(frozen=True)
 class Comparing(Kind):
@@ -38,7 +37,6 @@ class Comparing(Kind):
 
     command = "compare"
     done = "compared"
-    page = f"{SECTIONS}.html"
     tables = CHANGE_TABLES
 
     @property
@@ -47,10 +45,10 @@ class Comparing(Kind):
         return self.settings.recorded
 
     def work(
-        self, item: Course, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
+        self, item: Course, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any
     ) -> tuple[Record, CourseMaps]:
         """Compare the maps of a patient."""
-        del is_shown, jobs, client  # maps are in memory as a whole, and so are pictures of them
+        del keep, jobs, client  # maps are in memory as a whole, and so are pictures of them
         maps = read_maps(item.scans, self.settings, item.sessions)
         return compared(item, maps, tuple(files), self.settings), maps
 
@@ -59,34 +57,6 @@ class Comparing(Kind):
         del files
         known: dict[str, Any] = {"participant_id": item.participant, "paths": item.paths}
         return Record.failed(item.name, without_secrets(why), of_changes=True, **known)
-
-    def write_outputs(self, folder: OutputFolder, item: Course, record: Record, found: CourseMaps) -> None:
-        """Write label maps."""
-        if self.settings.save_labels:
-            write_labels(folder, item, found, record)
-
-    def output_names(self, item: Course) -> tuple[str, ...]:
-        """Label maps."""
-        return label_names(item) if self.settings.save_labels else ()
-
-    def remove_outputs(self, folder: OutputFolder, item: Course, *, but: Iterable[str]) -> None:
-        """Remove label maps and the part of the page, also of sessions that are gone."""
-        earlier = read_record(folder.path, item.name, of_changes=True)
-        of_earlier = () if earlier is None else names_of_record(earlier)
-        for name in {*label_names(item), *of_earlier} - set(but):
-            folder.remove(name)
-
-    def shown(self, found: CourseMaps) -> CourseMaps:
-        """All maps."""
-        return found
-
-    def remove_stale(self, folder: OutputFolder, items: Sequence[Course], gone: Iterable[str]) -> None:
-        """Remove label maps of patients and sessions that are gone."""
-        del gone  # known by their endings
-        made = {name for item in items for name in self.output_names(item)}
-        for name in folder.names():
-            if name.endswith(LABEL_ENDINGS) and name not in made:
-                folder.remove(name)
 
 
 def compare_batch(  # noqa: PLR0913 - as many as a run has options
@@ -101,7 +71,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
-    show: ShowCourse | None = None,
+    show: Show | None = None,
     cluster: str | None = None,
     parquet: bool = False,
     command: str | None = None,
@@ -141,7 +111,8 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
-    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, parquet, progress, show)
+    outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, show=show)
+    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     settings.check()
     found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))

@@ -101,9 +101,7 @@ def _count(
     fit = settings.fit(kind)
     of, table = step.before if kind == "gone" else step.after, table_of(step, kind, *(fit.features if fit else ()))
     corrected = None if fit is None else fit.calibration.distribution(table)
-    guaranteed = None
-    if settings.conformal and fit is not None and fit.conformal is not None:
-        guaranteed = fit.conformal.interval(table, CONFIDENCE)
+    guaranteed = fit.guaranteed(table, CONFIDENCE) if settings.conformal and fit is not None else None
     volume = float(of.candidates.volume_mm3.sum())
     numbers = ScanNumbers.of(
         CandidateNumbers(

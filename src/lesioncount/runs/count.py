@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -14,9 +14,9 @@ from lesioncount.cohort.scans import Selection
 from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.remote_path import to_path, without_secrets
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.bids import DATASET_FILES, check_places, remove_scan, scan_files_in, write_dataset
-from lesioncount.outputs.dicom.writing import with_series
-from lesioncount.outputs.label_maps import REPORT, expected_names, output_names, remove_outputs, write_outputs
+from lesioncount.outputs import outputs_of
+from lesioncount.outputs.output import Keep
+from lesioncount.outputs.page import Show
 from lesioncount.results.answers import check_questions
 from lesioncount.results.record import Entry, Record
 from lesioncount.results.recorded import Recorded
@@ -32,10 +32,6 @@ from lesioncount.runs.file_counts import count_file
 
 Progress = Callable[[Entry, int, int], None]
 
-# Shows a scan that has just been counted, while its map is at hand; given its files, its record, and the count of its
-# map (of an ensemble, that of its first member), with shades and runs. What goes wrong with it is its own affair.
-Show = Callable[[OutputFolder, ScanFiles, Record, ScanCount], None]
-
 
 @dataclass(frozen=True)
 class Counting(Kind):
@@ -45,7 +41,6 @@ class Counting(Kind):
 
     command = "count"
     done = "counted"
-    page = f"{REPORT}.html"
     tables = COUNT_TABLES
 
     @property
@@ -58,9 +53,9 @@ class Counting(Kind):
         return is_large_volume(item.path, self.settings.level) or (is_alone and map_ending(item.path) == ".zarr")
 
     def work(
-        self, item: ScanFiles, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
-    ) -> tuple[Record, list[ScanCount]]:
-        """Count the maps of a scan."""
+        self, item: ScanFiles, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any
+    ) -> tuple[Record, ScanCount]:
+        """Count the maps of a scan; of an ensemble, give what was found in the first."""
         how = self.settings
         counts = [
             count_file(
@@ -70,62 +65,19 @@ class Counting(Kind):
                 regions=item.regions,
                 region_names=how.regions,
                 **how.reading,
-                keep_runs=how.has_outputs or (is_shown and path == item.path),
-                keep_shades=is_shown and path == item.path,
+                keep_runs=keep.runs and path == item.path,
+                keep_shades=keep.shades and path == item.path,
                 jobs=jobs,
                 client=client,
             )
             for path in item.maps
         ]
-        return counted(item.name, counts, files[0], how), counts
+        return counted(item.name, counts, files[0], how), counts[0]
 
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""
         known = files[0] if files else FileFacts.unread(item)
         return Record.failed(item.name, without_secrets(why), input=known, settings=self.recorded)
-
-    def write_outputs(self, folder: OutputFolder, item: ScanFiles, record: Record, found: list[ScanCount]) -> None:
-        """Write label maps and the like, of the first member."""
-        if self.settings.has_outputs:
-            write_outputs(folder, item, record, found[0], self.settings)
-
-    def output_names(self, item: ScanFiles) -> tuple[str, ...]:
-        """Label maps and the like."""
-        return output_names(item, self.recorded)
-
-    def expected_names(self, item: ScanFiles, record: Record) -> tuple[str, ...]:
-        """Those of them that must be there."""
-        n_candidates = sum(lesion.is_of_first_member for lesion in record.lesions)
-        return expected_names(item, self.recorded, n_candidates)
-
-    def remove_outputs(self, folder: OutputFolder, item: ScanFiles, *, but: Iterable[str]) -> None:
-        """Remove label maps and the like."""
-        kept = set(but)
-        remove_outputs(folder, item.name, but=kept)
-        if not (self.settings.bids and kept):
-            remove_scan(folder, item)
-
-    def shown(self, found: list[ScanCount]) -> ScanCount:
-        """The count of the first member."""
-        return found[0]
-
-    def remove_stale(self, folder: OutputFolder, items: Sequence[ScanFiles], gone: Iterable[str]) -> None:
-        """Remove label maps of scans that are gone, and what is left of a BIDS derivative."""
-        for name in gone:
-            remove_outputs(folder, name)
-        made = {name for item in items for name in self.output_names(item)}
-        dataset = () if self.settings.bids else DATASET_FILES
-        for name in (*(scan_files_in(folder) - made), *dataset):
-            folder.remove(name)
-
-    def finish(self, folder: OutputFolder, results: Results) -> None:
-        """Describe the BIDS derivative."""
-        if self.settings.bids:
-            write_dataset(folder, results)
-
-    def further_files(self) -> tuple[str, ...]:
-        """What describes the BIDS derivative."""
-        return DATASET_FILES if self.settings.bids else ()
 
 
 def count_batch(  # noqa: PLR0913 - as many as a run has options
@@ -188,7 +140,8 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     """
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
-    engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, parquet, progress, show)
+    outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, show=show)
+    engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     scans = (selection or Selection()).find(
         inputs,
@@ -201,9 +154,6 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     check_case([scan.name for scan in scans], folder.path)
     settings.check(members=members)
     check_questions(settings.questions, settings.regions)
-    scans = with_series(scans, settings.dicom)
-    if settings.bids:
-        check_places(scans)
     given = tuple(compress(("mask", "members"), (mask is not None, members)))
     run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given)
     return engine.run(scans, run, before)

@@ -22,6 +22,7 @@ from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import LesionCountError, WorkerDiedError
 from lesioncount.files.remote_path import to_path
 from lesioncount.folder.plain import to_json
+from lesioncount.outputs.output import Keep
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import RegionCounts, Within
 from lesioncount.results.lesion_rows import LesionRow
@@ -311,7 +312,7 @@ def _record(scan: ScanFiles, kind: Counting) -> Record:
     if scan.problem is not None:
         return kind.failed(scan, scan.problem, files)
     try:
-        return kind.work(scan, files, is_shown=False, jobs=1, client=None)[0]
+        return kind.work(scan, files, keep=Keep(), jobs=1, client=None)[0]
     except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
         return kind.failed(scan, error_in_words(error), files)
 

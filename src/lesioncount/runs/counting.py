@@ -32,13 +32,12 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
     features = () if fit is None else fit.features
     tables = [CandidateTable.of_candidates(count.result.candidates, *features) for count in counts]
     corrected = None if calibration is None else combined([calibration.distribution(table) for table in tables])
-    conformal = fit.conformal if fit is not None and settings.conformal else None
     numbers = ScanNumbers.of(
         CandidateNumbers.of(counts),
         CountNumbers.of(together),
         None if corrected is None else CountNumbers.of(corrected),
         None if fit is None else fit.fingerprint,
-        None if conformal is None else conformal.interval(tables[0], CONFIDENCE),
+        fit.guaranteed(tables[0], CONFIDENCE) if fit is not None and settings.conformal else None,
         EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
     )
     return Record(

@@ -23,9 +23,10 @@ from typing import Any, ClassVar, NamedTuple
 from lesioncount.cohort.courses import Course
 from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
 from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.files.zarr_listing import listed_once
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import write_tsv
-from lesioncount.outputs.parquet import check_can_write_parquet, parquet_name, write_parquet
+from lesioncount.outputs.output import Keep, Output
 from lesioncount.results.earlier import earlier_run, names_before
 from lesioncount.results.history import History
 from lesioncount.results.record import Entry, Record, read_record
@@ -57,7 +58,6 @@ class Kind(ABC):
 
     command: ClassVar[str]  # "count"
     done: ClassVar[str]  # "counted"
-    page: ClassVar[str]  # the page that shows a run, whose parts are in a folder of the same name
     tables: ClassVar[tuple[RunTable, ...]]  # all that there may be
 
     @property
@@ -66,49 +66,16 @@ class Kind(ABC):
         """What is recorded of the settings."""
 
     @abstractmethod
-    def work(
-        self, item: Any, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
-    ) -> tuple[Record, Any]:
-        """The record of an item, and what was found while maps are at hand."""
+    def work(self, item: Any, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any) -> tuple[Record, Any]:
+        """The record of an item, and what was found: for the outputs of it, while maps are at hand."""
 
     @abstractmethod
     def failed(self, item: Any, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of an item that could not be worked on."""
 
-    @abstractmethod
-    def write_outputs(self, folder: OutputFolder, item: Any, record: Record, found: Any) -> None:
-        """Write what is wanted beside the record."""
-
-    @abstractmethod
-    def output_names(self, item: Any) -> Iterable[str]:
-        """All files that are wanted beside the record."""
-
-    def expected_names(self, item: Any, record: Record) -> Iterable[str]:  # noqa: ARG002 - for kinds that need not have all
-        """Those that must be there, given the record."""
-        return self.output_names(item)
-
-    @abstractmethod
-    def remove_outputs(self, folder: OutputFolder, item: Any, *, but: Iterable[str]) -> None:
-        """Remove what was made of an item at another time, and not again now."""
-
-    @abstractmethod
-    def shown(self, found: Any) -> Any:
-        """What pictures are made of."""
-
-    @abstractmethod
-    def remove_stale(self, folder: OutputFolder, items: Sequence[Any], gone: Iterable[str]) -> None:
-        """Remove what an earlier run has left beside the records of items that are gone now."""
-
     def is_spread(self, item: Any, *, is_alone: bool) -> bool:  # noqa: ARG002 - for kinds that can
         """Whether all processes or workers together work on this one item."""
         return False
-
-    def finish(self, folder: OutputFolder, results: Results) -> None:  # noqa: B027 - most kinds have nothing
-        """Write what a run has once."""
-
-    def further_files(self) -> tuple[str, ...]:
-        """What `finish` writes."""
-        return ()
 
 
 class WorkedLot(NamedTuple):
@@ -132,12 +99,10 @@ class Engine:
         Address of a Dask scheduler that does the work instead.
     resume, overwrite : bool
         Go on with the run that is there, or replace it.
-    parquet : bool
-        Write each table as Parquet, too.
     progress : callable, optional
         Called with what is known of an item, the number of items done, and of all.
-    show : callable, optional
-        Makes pictures of an item while its maps are at hand, in the process that works on it.
+    outputs : tuple of Output
+        All that there may be beside records and tables, wanted or not.
     """
 
     kind: Kind
@@ -146,14 +111,11 @@ class Engine:
     cluster: str | None = None
     resume: bool = False
     overwrite: bool = False
-    parquet: bool = False
     progress: Callable[[Entry, int, int], None] | None = None
-    show: Callable[..., None] | None = None
+    outputs: tuple[Output, ...] = ()
 
     def earlier(self) -> Run | None:
         """The run that is in the folder; raise if it is in the way."""
-        if self.parquet:
-            check_can_write_parquet()
         of_changes, may_be = self.kind.recorded.is_of_changes, self.resume or self.overwrite
         return earlier_run(self.out, self.kind.command, of_changes=of_changes, may_be=may_be)
 
@@ -172,6 +134,8 @@ class Engine:
         maps = [(item.name, [scan.path for scan in item.scans]) for item in items]
         known = names_before(self.out, maps, before, run, resume=self.resume, overwrite=self.overwrite)
         items = [replace(item, was_known=item.name in known) for item in items]
+        for output in self._wanted:
+            items = output.checked(items)
         self._check(items)
         check_reachable(self.cluster)
         with self.out.alone(listed_in=RUN_FILE):
@@ -180,7 +144,7 @@ class Engine:
             # From here on the folder holds a run, and whose its names are, also if it is killed.
             self.out.write_text(RUN_FILE, run.with_items(waiting=items, files=listed).to_json())
             if self.overwrite:  # also if this run is stopped, a page shows what is no longer there
-                self._remove_page()
+                self._withdraw(all_parts=True)
             make_shards(self.out, len(items))
             done: dict[str, Entry] = {}
             n_new, status = self._work_on_all(items, done)
@@ -188,15 +152,17 @@ class Engine:
             ordered = tuple(done[item.name] for item in items if item.name in done)
             results = Results(self.out.path, run, ordered)
             is_changed = bool(n_new) or not _is_as_before(run, [one.name for one in ordered], before)
-            if is_changed or not self._are_there(results, listed):
-                self._write_tables(results)
+            is_new = is_changed or not self._are_there(results, listed)
+            written = self._write_tables(results) if is_new else ()
             if is_changed:
-                self.out.remove(self.kind.page)  # it shows what is no longer so; whoever wants one writes it next
-            self.kind.finish(self.out, results)
+                self._withdraw()  # whoever wants a page writes it next
+            for output in self.outputs:
+                output.finish(self.out, results, written)
             if self.overwrite and not self.resume and status == "finished":
                 self._remove_stale(items)
             seconds, listed = time.monotonic() - began, self.out.listed()
-            tables = {name: listed[name] for name in self._table_names() if name in listed}
+            stems = {table.name.rpartition(".")[0] for table in self.kind.tables}  # in whatever format
+            tables = {name: sha256 for name, sha256 in listed.items() if name.rpartition(".")[0] in stems}
             history.add(run, {one.name: one.hashes for one in ordered}, tables, seconds=seconds)
             waiting = [item for item in items if item.name not in done]
             run = run.with_items(ordered, waiting, seconds=seconds, files=listed)
@@ -205,10 +171,24 @@ class Engine:
 
     def _check(self, items: Sequence[AnyItem]) -> None:
         """Raise if something would be replaced that is not ours, or was changed since."""
-        self.out.check([RUN_FILE, *self._table_names(), *self.kind.further_files()])
+        self.out.check([RUN_FILE, *(table.name for table in self.kind.tables)])
+        self.out.check(name for output in self._wanted for name in output.of_run)
         self.out.check(record_in(self.out.path, item.name) for item in items if not item.was_known)
         if not self.resume:  # a label map that need not be painted again may have been corrected
-            self.out.check(name for item in items for name in self.kind.output_names(item))
+            self.out.check(self._names(items))
+
+    @property
+    def _wanted(self) -> list[Output]:
+        return [output for output in self.outputs if output.is_wanted]
+
+    def _names(self, items: Sequence[AnyItem]) -> Iterator[str]:
+        """All files that outputs may write of items."""
+        return (name for output in self._wanted for item in items for name in output.names(item))
+
+    def _withdraw(self, *, all_parts: bool = False) -> None:
+        """Remove what shows results that are no longer so."""
+        for output in self.outputs:
+            output.withdraw(self.out, all_parts=all_parts)
 
     def _work_on_all(self, items: Sequence[AnyItem], done: dict[str, Entry]) -> tuple[int, Status]:
         """Work on all items; give how many were not known before, and whether somebody has stopped it."""
@@ -217,7 +197,7 @@ class Engine:
             with closing(self._lots(items)) as lots:
                 for lot in lots:
                     if lot.n_new and not n_new:
-                        self.out.remove(self.kind.page)
+                        self._withdraw()
                     n_new += lot.n_new
                     for one in lot.done:
                         done[one.name] = one
@@ -232,7 +212,7 @@ class Engine:
 
         Items that all work at together come last.
         """
-        work = partial(work_on_lot, kind=self.kind, out=self.out.path, show=self.show, resume=self.resume)
+        work = partial(work_on_lot, kind=self.kind, out=self.out.path, outputs=self.outputs, resume=self.resume)
         spread = [self.kind.is_spread(item, is_alone=len(items) == 1) for item in items]
         single = list(compress(items, map(not_, spread)))
         alone: list[tuple[AnyItem, ...]] = []
@@ -269,32 +249,24 @@ class Engine:
             return f"the cluster was lost before it was {self.kind.done}: --resume continues the run"
         return f"{type(error).__name__}: {error}"
 
-    def _table_names(self) -> tuple[str, ...]:
-        """The files of all tables that there may be."""
-        names = [table.name for table in self.kind.tables]
-        return (*names, *(map(parquet_name, names) if self.parquet else ()))
-
     def _are_there(self, results: Results, listed: Iterable[str]) -> bool:
         """Whether all tables that a run has are among the files that are there and as we wrote them."""
-        names = {table.name for table in self.kind.tables if table.is_written(results)}
-        return names | {parquet_name(name) for name in names if self.parquet} <= set(listed)
+        return {table.name for table in self.kind.tables if table.is_written(results)} <= set(listed)
 
-    def _write_tables(self, results: Results) -> None:
-        """Write the tables of a run; remove those of an earlier one that this one does not have."""
+    def _write_tables(self, results: Results) -> list[str]:
+        """Write the tables of a run, and give their names; remove those of an earlier one that it does not have."""
+        written = []
         for table in self.kind.tables:
-            is_written = table.is_written(results)
-            if not is_written:
+            if not table.is_written(results):
                 self.out.remove(table.name)
-            else:
-                with (
-                    self.out.replacing(table.name) as temporary,
-                    temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
-                ):
-                    write_tsv(file, table.columns, table.rows(results), optional=table.optional)
-            if self.parquet and is_written:
-                write_parquet(self.out, table.name)
-            else:
-                self.out.remove(parquet_name(table.name))
+                continue
+            written.append(table.name)
+            with (
+                self.out.replacing(table.name) as temporary,
+                temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+            ):
+                write_tsv(file, table.columns, table.rows(results), optional=table.optional)
+        return written
 
     def _remove_stale(self, items: Sequence[AnyItem]) -> None:
         """Remove what an earlier run has left and this one has not made again."""
@@ -308,15 +280,9 @@ class Engine:
         ]
         for name in gone:
             self.out.remove(records[name])
-        self.kind.remove_stale(self.out, items, gone)
-
-    def _remove_page(self) -> None:
-        """Remove the page of an earlier run, and its parts."""
-        parts = self.kind.page.removesuffix(".html")
-        self.out.remove(self.kind.page)
-        for path in (*self.out.path.glob(f"{parts}/*.js"), *self.out.path.glob(f"{parts}/*/*.js")):
-            self.out.remove(path.relative_to(self.out.path).as_posix())
-        self.out.remove_empty(parts)
+        made = set(self._names(items))
+        for output in self.outputs:
+            output.remove_stale(self.out, made)
 
 
 def _is_as_before(run: Run, names: list[str], before: Run | None) -> bool:
@@ -358,7 +324,7 @@ def work_on_lot(
     lot: Sequence[AnyItem],
     kind: Kind,
     out: Path,
-    show: Callable[..., None] | None = None,
+    outputs: tuple[Output, ...] = (),
     *,
     resume: bool = False,
     jobs: int = 1,
@@ -369,25 +335,30 @@ def work_on_lot(
     Of a volume, boxes may be counted by several processes, or by the cluster of a Dask client.
     """
     folder = OutputFolder(out)
-    known = [done_before(item, kind, out) if resume else None for item in lot]
+    known = [done_before(item, kind, out, outputs) if resume else None for item in lot]
     is_announced = len(lot) > 1
     if is_announced:  # nobody waits for the disk after each record
         folder.announce(record_in(out, item.name) for item, one in zip(lot, known, strict=True) if one is None)
     done = [
-        _work_on(item, kind, folder, show, is_announced=is_announced, jobs=jobs, client=client) if one is None else one
+        _work_on(item, kind, folder, outputs, is_announced=is_announced, jobs=jobs, client=client)
+        if one is None
+        else one
         for item, one in zip(lot, known, strict=True)
     ]
     return WorkedLot(done, known.count(None))
 
 
-def done_before(item: AnyItem, kind: Kind, out: Path) -> Entry | None:
-    """What is known of an item whose record is there, without error, and of the same files and settings; else None."""
+def done_before(item: AnyItem, kind: Kind, out: Path, outputs: Sequence[Output] = ()) -> Entry | None:
+    """What is known of an item whose record is there, without error, and of the same files and settings; else None.
+
+    All outputs that are wanted must be there, too.
+    """
     if any(scan.problem is not None for scan in item.scans):
         return None
     record = read_record(out, item.name, of_changes=kind.recorded.is_of_changes, unchanged=True)
     if record is None or not record.is_ok or record.settings is None or not record.settings.counts_as(kind.recorded):
         return None
-    if not all(_is_there(out / name) for name in kind.expected_names(item, record)):
+    if not all(_is_there(out / name) for name in _expected(outputs, item, record)):
         return None
     before = record.all_files()
     try:
@@ -400,16 +371,22 @@ def done_before(item: AnyItem, kind: Kind, out: Path) -> Entry | None:
     return record.summary if is_same else None
 
 
+def _expected(outputs: Iterable[Output], item: AnyItem, record: Record) -> Iterator[str]:
+    """The files of an item that must be there beside its record."""
+    return (name for output in outputs if output.is_wanted for name in output.expected(item, record))
+
+
 def _is_there(path: Path) -> bool:
     """Whether a file is there, and not left empty by a power cut."""
     return path.exists() and path.stat().st_size > 0
 
 
+@listed_once()
 def _work_on(
     item: AnyItem,
     kind: Kind,
     folder: OutputFolder,
-    show: Callable[..., None] | None,
+    outputs: Sequence[Output],
     *,
     is_announced: bool,
     jobs: int,
@@ -418,22 +395,26 @@ def _work_on(
     """Work on an item and write its record; what goes wrong with it is part of the record, not an exception."""
     files: list[FileFacts] = []
     record, found, is_ok = None, None, False
+    wanted = [output for output in outputs if output.is_wanted]
     try:
         files, states = [FileFacts.of(scan) for scan in item.scans], [file_states(scan) for scan in item.scans]
-        record, found = kind.work(item, files, is_shown=show is not None, jobs=jobs, client=client)
+        record, found = kind.work(item, files, keep=Keep.for_all(wanted), jobs=jobs, client=client)
         for scan, state in zip(item.scans, states, strict=True):
             check_states(scan, state)
-        kind.write_outputs(folder, item, record, found)
+        for output in wanted:
+            output.write(folder, item, record, found)
         is_ok = True
     except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
         record = kind.failed(item, error_in_words(error), files)
     if item.was_known or not is_ok:
-        kind.remove_outputs(folder, item, but=kind.output_names(item) if is_ok else ())
+        made = set(_expected(wanted, item, record)) if is_ok else set()
+        for output in outputs:
+            output.remove(folder, item, but=made)
     write = folder.write_announced if is_announced else folder.write_text
     try:
         write(record_in(folder.path, item.name), record.to_json(), though_changed=item.was_known)
     except (MapFileError, OSError) as error:
         return (kind.failed(item, error_in_words(error), files) if is_ok else record).summary
-    if show is not None and is_ok:
-        show(folder, item, record, kind.shown(found))
+    for output in wanted if is_ok else ():
+        output.show(folder, item, record, found)
     return record.summary

@@ -9,6 +9,7 @@ from lesioncount.folder.plain import plain_text
 from lesioncount.optional import optional
 from lesioncount.outputs.dicom.reference import DicomReference
 from lesioncount.outputs.dicom.segments import MAKER, Tracked, ascii_text
+from lesioncount.outputs.output import lesions_of
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import Record
 from lesioncount.version import __version__
@@ -30,13 +31,12 @@ def report_of(record: Record, tracked: Tracked, reference: DicomReference, seg: 
         Of its candidates; None if there are none.
     """
     writer = _Writer(reference, tracked, seg)
-    lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
     uid = optional("pydicom.uid", "dicom", "Writing DICOM").generate_uid
     content = writer.sr.MeasurementReport(
         observation_context=writer.observer(),
         procedure_reported=writer.codes.SCT.ImagingProcedure,
         title=writer.codes.DCM.ImagingMeasurementReport,
-        imaging_measurements=[writer.whole(record), *map(writer.candidate, lesions)],
+        imaging_measurements=[writer.whole(record), *map(writer.candidate, lesions_of(record))],
     )
     made_by = {name: MAKER[name] for name in ("manufacturer", "manufacturer_model_name", "software_versions")}
     return writer.sr.Comprehensive3DSR(
