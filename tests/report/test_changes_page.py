@@ -360,7 +360,7 @@ def test_map_or_mask_that_changed_is_not_shown(maps, out):
 
 
 def test_maps_too_large_for_pictures_say_so(maps, out, monkeypatch):
-    monkeypatch.setattr("lesioncount.report.change_slices.MOST_SHADES", 1000)
+    monkeypatch.setattr("lesioncount.report.slices.MOST_SHADES", 1000)
     page = page_of(maps, out)
     assert page.text.count("No pictures, because the maps have more than 1,000 voxels.") == 2
     assert not page.all("article")

@@ -37,6 +37,23 @@ class Background:
     whole: NDArray[np.uint8]
     is_image: bool
 
+    @classmethod
+    def of_map(cls, probabilities: NDArray[Any]) -> Background:
+        """A map."""
+        return cls(_shaded(probabilities, 0.0, 1.0), is_image=False)
+
+    @classmethod
+    def of_image(cls, values: NDArray[Any]) -> Background:
+        """An image, with the contrast of a sample of its voxels."""
+        sample = values.ravel(order="K")[:: max(1, values.size // _SAMPLED)].astype(np.float32)
+        return cls(_shaded(values, *_contrast(sample[sample != 0])), is_image=True)
+
+    @classmethod
+    def of_windows(cls, windows: Sequence[NDArray[Any]]) -> list[Background]:
+        """Parts of an image, with one contrast."""
+        ends = _contrast(np.concatenate([window.ravel() for window in windows]).astype(np.float32))
+        return [cls(_shaded(window, *ends), is_image=True) for window in windows]
+
     @property
     def palette(self) -> bytes | None:
         """The colours of shades; None for grey."""
@@ -132,30 +149,14 @@ def image_on(grid: VoxelGrid, path: Path) -> MapSource:
     return image
 
 
-def in_grey(grid: VoxelGrid, path: Path) -> Background:
-    """An image on this grid, as shades."""
-    return shades_of(image_on(grid, path).values())
-
-
-def shades_of(values: NDArray[Any]) -> Background:
-    """The values of an image as shades."""
-    sample = values.ravel(order="K")[:: max(1, values.size // _SAMPLED)].astype(np.float32)
-    return Background(shaded(values, *contrast(sample[sample != 0])), is_image=True)
-
-
-def in_colours(probabilities: NDArray[Any]) -> Background:
-    """A map as shades."""
-    return Background(shaded(probabilities, 0.0, 1.0), is_image=False)
-
-
-def shaded(values: NDArray[Any], black: float, white: float) -> NDArray[np.uint8]:
+def _shaded(values: NDArray[Any], black: float, white: float) -> NDArray[np.uint8]:
     """Values as shades, given the two that are black and white."""
     scaled = (values.astype(np.float32) - black) * (255 / (white - black))
     shades: NDArray[np.uint8] = np.nan_to_num(scaled, nan=0.0).clip(0, 255).astype(np.uint8)
     return shades
 
 
-def contrast(values: NDArray[np.float32]) -> tuple[float, float]:
+def _contrast(values: NDArray[np.float32]) -> tuple[float, float]:
     """The values that are black and white."""
     values = values[np.isfinite(values)]
     black, white = np.percentile(values, (_DARKEST_PERCENT, _BRIGHTEST_PERCENT)) if values.size else (0.0, 1.0)

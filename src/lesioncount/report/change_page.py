@@ -10,10 +10,10 @@ from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.outputs.page import PAGES
-from lesioncount.report.change_slices import Pictured, cut_changes
 from lesioncount.report.figures import distribution
-from lesioncount.report.lineages import LineageChange, changes_of, courses_of, pictured
+from lesioncount.report.lineages import LineageChange, Pictured, changes_of, courses_of, pictured
 from lesioncount.report.page_kind import Image, PageKind, SectionText
+from lesioncount.report.slices import cut_changes
 from lesioncount.results.count_warnings import in_general
 from lesioncount.results.record import Record
 from lesioncount.results.record_parts import Pair

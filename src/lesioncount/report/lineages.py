@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from msgspec.structs import replace
+
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import Record
 from lesioncount.results.record_parts import Pair
@@ -121,6 +124,26 @@ class LesionCourse:
         """Those first that have probably come or gone; of others, those that probably exist."""
         moved = [one.probability(name) for one in self.sessions for name in ("p_new", "p_gone")]
         return -max(moved), -max(one.existence for one in self.sessions), self.lineage
+
+
+@dataclass(frozen=True, eq=False)
+class Pictured:
+    """A lesion to be shown: from which session to the next, what has become of it, and why it was chosen."""
+
+    before: int
+    change: LineageChange
+    kind: Counted
+
+    @property
+    def lesion(self) -> LesionRow:
+        """What a window is laid around: where it is new or gone, in a box around all candidates of both times."""
+        boxes = [one.bbox.split() for seen in (self.change.before, self.change.after) for one in seen.candidates]
+        corners = np.array(boxes, dtype=int).reshape(len(boxes), 2, -1)
+        around = [*corners[:, 0].min(axis=0), *corners[:, 1].max(axis=0)]
+        lesion = self.change.peak(self.kind)
+        at = {"new": lesion.new_at, "gone": lesion.gone_at}.get(self.kind)
+        i, j, *k = lesion.peak if at is None else map(int, at.split())
+        return replace(lesion, peak_i=i, peak_j=j, peak_k=k[0] if k else None, bbox=" ".join(map(str, around)))
 
 
 def changes_of(record: Record, pair: Pair) -> list[LineageChange]:

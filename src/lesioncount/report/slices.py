@@ -1,4 +1,4 @@
-"""One scan → the pictures of its candidates, on the image if there is one, else on the map."""
+"""The maps of a scan or a course → pictures of its candidates, on the image if there is one, else on the map."""
 
 from __future__ import annotations
 
@@ -7,36 +7,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.assess.recount import counted_again, existing_map
 from lesioncount.candidates import find_candidates
-from lesioncount.errors import MapFileError
+from lesioncount.changes.resampling import resampled
+from lesioncount.cohort.item import ScanFiles
+from lesioncount.errors import MapFileError, ShapeError
 from lesioncount.files import MapSource, open_map, open_mask
+from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.masks import mask_on
 from lesioncount.protocol import CountingProtocol
-from lesioncount.report.backgrounds import (
-    Background,
-    Layer,
-    Slices,
-    behind,
-    contrast,
-    cut_or_why,
-    image_on,
-    in_colours,
-    in_grey,
-    shaded,
-)
+from lesioncount.report.backgrounds import Background, Layer, Slices, behind, cut_or_why, image_on
+from lesioncount.report.lineages import Pictured
 from lesioncount.report.pictures import Plane
 from lesioncount.report.planes import Window, window_of
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import Entry
+from lesioncount.results.record import Entry, Record
 from lesioncount.results.recorded import Recorded
-from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.scan_count import CourseMaps, ScanCount
+from lesioncount.results.settings import ChangeSettings
 from lesioncount.runs.file_counts import MOST_SHADES
+from lesioncount.runs.session_maps import read_maps
 
 
 def cut_slices(
@@ -81,7 +76,7 @@ def _cut_whole(
     source, candidates, shades = count.source, count.result.candidates, count.shades
     if shades is None:
         raise MapFileError(f"{source.path} is too large.")
-    shown, note = behind(image, partial(in_grey, source.grid), Background(shades, is_image=False))
+    shown, note = behind(image, partial(_on_image, source.grid), Background(shades, is_image=False))
     layer = Layer(shown, candidates.label_map(), source.grid, candidates.bbox)
     planes = [
         layer.planes(window_of(lesion, source.shape, source.spacing_mm), lesion.label, lesion.saddle)
@@ -101,7 +96,7 @@ def _cut_windows(scan: Entry, counted_with: Recorded, lesions: Sequence[LesionRo
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
     maps = [source.to_probabilities(stored) for stored in read_windows(source, windows)]
     labels = _labels(source, scan.within, counted_with.protocol, windows, maps)
-    shown, note = behind(image, partial(_windows_in_grey, source, windows), [in_colours(one) for one in maps])
+    shown, note = behind(image, partial(_windows_on_image, source, windows), [Background.of_map(one) for one in maps])
     planes = [
         Layer(background, label_map, source.grid).planes(window.alone, bridge=window.inside(lesion.saddle))
         for background, label_map, window, lesion in zip(shown, labels, windows, lesions, strict=True)
@@ -152,12 +147,13 @@ def _labelled(
     return find_candidates(probabilities, protocol=any_size, mask=inside, warn=False).label_map()
 
 
-def _windows_in_grey(source: MapSource, windows: Sequence[Window], path: Path) -> list[Background]:
-    """Windows of an image, with one contrast."""
+def _windows_on_image(source: MapSource, windows: Sequence[Window], path: Path) -> list[Background]:
     image = image_on(source.grid, path)
-    voxels = [image.to_values(stored) for stored in read_windows(image, windows)]
-    ends = contrast(np.concatenate([window.ravel() for window in voxels]).astype(np.float32))
-    return [Background(shaded(window, *ends), is_image=True) for window in voxels]
+    return Background.of_windows([image.to_values(stored) for stored in read_windows(image, windows)])
+
+
+def _on_image(grid: VoxelGrid, path: Path) -> Background:
+    return Background.of_image(image_on(grid, path).values())
 
 
 def read_windows(source: MapSource, windows: Sequence[Window]) -> list[NDArray[Any]]:
@@ -174,3 +170,88 @@ def read_windows(source: MapSource, windows: Sequence[Window]) -> list[NDArray[A
                 part.append(piece[along].copy())
         begin = end
     return [np.concatenate(part, axis=axis) for part in parts]
+
+
+def cut_changes(
+    record: Record,
+    lesions: Sequence[Pictured],
+    images: Sequence[Path | str | None],
+    maps: CourseMaps | None = None,
+) -> Slices:
+    """Cut the planes through lesions of a course at both times; what is wrong with its files ends up as a note.
+
+    Parameters
+    ----------
+    record : Record
+    lesions : sequence of Pictured
+    images : sequence of path, text or None
+        What to show of each session; a text says why there is none, though images were asked for.
+    maps : CourseMaps, optional
+        What was just compared. Default: the maps are read again, and must be the same.
+    """
+    if not lesions:
+        return Slices()
+    if math.prod(record.sessions[-1].map.shape) > MOST_SHADES:
+        return Slices(notes=(f"No pictures, because the maps have more than {MOST_SHADES:,} voxels.",))
+    cut = partial(_cut_course, record, lesions, images, maps)
+    return cut_or_why(cut, "the maps can no longer be read as they were compared")
+
+
+def _cut_course(
+    record: Record, lesions: Sequence[Pictured], images: Sequence[Path | str | None], maps: CourseMaps | None
+) -> Slices:
+    maps = _read_again(record) if maps is None else maps
+    grid = maps.grid
+    windows = [window_of(one.lesion, grid.shape, grid.spacing_mm) for one in lesions]
+    cut: list[list[tuple[Plane, ...]]] = [[] for _ in lesions]
+    on_image, notes = [], []
+    # Session by session: only the shades and labels of one are held.
+    for place, session in enumerate(maps.sessions):
+        shown, note = behind(
+            images[place], partial(_image_of, record, place, maps), Background.of_map(session.counted.voxels)
+        )
+        on_image.append(shown.is_image)
+        notes += [] if note is None else [f"Session {record.sessions[place].session}: {note}"]
+        layer = Layer(shown, _painted(record, place, maps), grid, session.count.result.candidates.bbox)
+        for lesion, window, planes in zip(lesions, windows, cut, strict=True):
+            if place in (lesion.before, lesion.before + 1):
+                planes.append(layer.planes(window, lesion.change.lineage))
+    why = grid.why_unplaced if grid.affine is None else None
+    return Slices(tuple(map(tuple, cut)), tuple(on_image), why, tuple(dict.fromkeys(notes)))
+
+
+def _painted(record: Record, place: int, maps: CourseMaps) -> NDArray[np.int32]:
+    """The candidates of a session, each with the number of its lineage."""
+    numbers = np.array([0, *(one.lineage for one in record.sessions[place].lesions)], dtype=np.int32)
+    painted: NDArray[np.int32] = numbers[maps.sessions[place].count.result.candidates.label_map()]
+    return painted
+
+
+def _image_of(record: Record, place: int, maps: CourseMaps, path: Path) -> Background:
+    """An image, which lies on the grid of all sessions or on that of its map, if that was resampled."""
+    try:
+        return _on_image(maps.grid, path)
+    except ShapeError:
+        if not maps.sessions[place].is_resampled:
+            raise
+    own = open_map(record.sessions[place].files.path, **_settings(record).reading).grid
+    # Only maps whose place is known are resampled.
+    affines = cast("tuple[NDArray[np.float64], NDArray[np.float64]]", (own.affine, maps.grid.affine))
+    return Background.of_image(resampled(image_on(own, path).values(), affines[0], maps.grid.shape, affines[1])[0])
+
+
+def _read_again(record: Record) -> CourseMaps:
+    """The maps of a course, which must not have changed."""
+    scans = []
+    for session in record.sessions:
+        files = session.files
+        scan = ScanFiles(record.name, Path(files.path), None if files.mask is None else Path(files.mask))
+        files.check_unchanged()
+        scans.append(scan)
+    return read_maps(scans, _settings(record), [session.session for session in record.sessions])
+
+
+def _settings(record: Record) -> ChangeSettings:
+    """As far as the reading of maps depends on them."""
+    how = record.settings or Recorded()
+    return ChangeSettings(how.protocol, how.channel, how.scale, how.logits)

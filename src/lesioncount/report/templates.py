@@ -59,8 +59,7 @@ def _environment(package: str) -> Any:
     safe = environment.filters["safe"]
     environment.filters |= {"size": size, "mm": _mm, "probability": _probability, "percent": percent, "s": plural}
     environment.filters |= {"headline": headline, "in_general": in_general, "in_short": in_short}
-    environment.filters["picture"] = lambda plane, number, planes: safe(picture(plane, f"Candidate {number}", planes))
-    environment.filters["picture_of"] = lambda plane, what, planes: safe(picture(plane, what, planes))
+    environment.filters["picture"] = lambda plane, what, planes: safe(picture(plane, what, planes))
     environment.globals["zip"] = zip
     environment.globals["content_policy"] = lambda *scripts, may_load=False: safe(
         _content_policy([environment.get_template(script).render() for script in scripts], may_load=may_load)
