@@ -28,7 +28,7 @@ def test_a_folder_becomes_tables(cohort, tmp_path, capsys):
     assert main(["count", str(cohort), "-o", str(out), "--save-labels"]) == 0
     counts, lesions = rows(out / "counts.tsv"), rows(out / "lesions.tsv")
     assert list(counts[0]) == [name for name in COUNT_COLUMNS if name not in OPTIONAL_COUNT_COLUMNS]
-    assert list(lesions[0]) == [name for name in LESION_COLUMNS if name not in OPTIONAL_LESION_COLUMNS]
+    assert list(lesions[0]) == ["scan", *(name for name in LESION_COLUMNS if name not in OPTIONAL_LESION_COLUMNS)]
     assert [row["scan"] for row in counts] == [f"scan{i}" for i in range(6)]
     for row in counts:
         image = nibabel.load(cohort / f"{row['scan']}.nii.gz")
@@ -72,7 +72,7 @@ def test_peaks_are_rows_with_their_saddles(cohort, tmp_path):
     protocol = lc.CountingProtocol(candidates="peaks", min_persistence=0.05)
     lesions = rows(out / "lesions.tsv")
     absent = ("member", "existence_calibrated", "region", "within", "within_mm")
-    assert list(lesions[0]) == [name for name in LESION_COLUMNS if name not in absent]
+    assert list(lesions[0]) == ["scan", *(name for name in LESION_COLUMNS if name not in absent)]
     for scan in (f"scan{i}" for i in range(6)):
         image = nibabel.load(cohort / f"{scan}.nii.gz")
         expected = lc.count_lesions(np.asarray(image.dataobj), spacing_mm=(1, 1, 3), protocol=protocol)

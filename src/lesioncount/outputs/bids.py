@@ -31,7 +31,7 @@ from lesioncount.version import __version__
 _KEPT = ("acq", "ce", "rec", "run", "space")
 
 # Of candidates in look-up tables, beside their number and name.
-_COLUMNS = tuple(name for name in LESION_COLUMNS[1:] if name not in ("label", "member"))
+_COLUMNS = tuple(name for name in LESION_COLUMNS if name not in ("label", "member"))
 
 # What the columns of look-up tables mean.
 _MEANING = {
