@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from pathlib import Path
@@ -76,6 +77,21 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_signal_while_a_task_is_handed_out_leaves_nothing_to_wait_for(monkeypatch):
+    workers = Workers(2)
+
+    def interrupted(_call):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers._pool, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        workers.submit(len, "abc")
+    ended = threading.Thread(target=workers.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+    ended.start()
+    ended.join(timeout=30)
+    assert not ended.is_alive()
+
+
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])

@@ -186,6 +186,9 @@ class Workers(Executor):
             except BrokenProcessPool as error:  # it broke just now: as if it had broken a moment later
                 under_way = Future()
                 under_way.set_exception(error)
+            except BaseException:  # a signal: nobody would ever say that this task is done
+                self._running.discard(task)
+                raise
             under_way.add_done_callback(partial(self._done, task, self._pool))
 
     def _done(self, task: _Task, pool: ProcessPoolExecutor, under_way: Future[Any]) -> None:
