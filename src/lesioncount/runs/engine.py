@@ -123,7 +123,9 @@ class Engine:
     def earlier(self) -> Run | None:
         """The run that is in the folder; raise if it is in the way."""
         of_changes, may_be = self.kind.recorded.is_of_changes, self.resume or self.overwrite
-        return earlier_run(self.out, self.kind.command, of_changes=of_changes, may_be=may_be)
+        run = earlier_run(self.out, self.kind.command, of_changes=of_changes, may_be=may_be)
+        self.out.take_list(RUN_FILE, {} if run is None else run.files)
+        return run
 
     @few_collections()
     def run(self, items: Sequence[AnyItem], run: Run, before: Run | None) -> Results:
@@ -148,7 +150,7 @@ class Engine:
             began, listed, history = time.monotonic(), self.out.listed(), History(self.out)
             history.add_killed(before)
             # From here on the folder holds a run, and whose its names are, also if it is killed.
-            self.out.write_text(RUN_FILE, run.with_items(waiting=items, files=listed).to_json())
+            self._write_run(run.with_items(waiting=items, files=listed))
             if self.overwrite:  # also if this run is stopped, a page shows what is no longer there
                 self._withdraw(all_parts=True)
             make_shards(self.out, len(items))
@@ -171,13 +173,16 @@ class Engine:
             tables = {name: sha256 for name, sha256 in listed.items() if name.rpartition(".")[0] in stems}
             history.add(run, {one.name: one.hashes for one in ordered}, tables, seconds=seconds)
             waiting = [item for item in items if item.name not in done]
-            run = run.with_items(ordered, waiting, seconds=seconds, files=listed)
-            self.out.write_text(RUN_FILE, run.to_json())
+            self._write_run(run.with_items(ordered, waiting, seconds=seconds, files=listed))
         return results
+
+    def _write_run(self, run: Run) -> None:
+        self.out.write_text(RUN_FILE, run.to_json())
+        self.out.take_list(RUN_FILE, run.files)
 
     def _check(self, items: Sequence[AnyItem]) -> None:
         """Raise if something would be replaced that is not ours, or was changed since."""
-        self.out.check([RUN_FILE, *(table.name for table in self.kind.tables)])
+        self.out.check(table.name for table in self.kind.tables)
         self.out.check(name for output in self._wanted for name in output.of_run)
         self.out.check(record_in(self.out.path, item.name) for item in items if not item.was_known)
         if not self.resume:  # a label map that need not be painted again may have been corrected
