@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
 from lesioncount.cohort.courses import Course
-from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
+from lesioncount.cohort.item import FileFacts, FileStates, ScanFiles, check_states, file_states
 from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
 from lesioncount.files.hashed import hashes_of_files_read
 from lesioncount.files.zarr_listing import listed_once
@@ -407,12 +407,12 @@ def _work_on(
     record, found, is_ok = None, None, False
     wanted = [output for output in outputs if output.is_wanted]
     with hashes_of_files_read() as hashes:
-        files = partial(_facts_of, item, hashes)
+        states: list[FileStates] = []
+        files = partial(_facts_of, item, hashes, states)
         try:
-            states = [file_states(scan) for scan in item.scans]
+            states += [file_states(scan) for scan in item.scans]
             record, found = kind.work(item, files, keep=Keep.for_all(wanted), jobs=jobs, client=client)
-            for scan, state in zip(item.scans, states, strict=True):
-                check_states(scan, state)
+            _check_unchanged(item, states)
             for output in wanted:
                 output.write(folder, item, record, found)
             is_ok = True
@@ -432,9 +432,18 @@ def _work_on(
     return record.summary
 
 
-def _facts_of(item: AnyItem, hashes: Mapping[Path, str]) -> list[FileFacts]:
+def _facts_of(item: AnyItem, hashes: Mapping[Path, str], states: Sequence[FileStates]) -> list[FileFacts]:
     """What is recorded of the files of an item; those that were read to be counted are not read again."""
-    return [FileFacts.of(scan, hashes) for scan in item.scans]
+    try:
+        return [FileFacts.of(scan, hashes) for scan in item.scans]
+    except OSError:
+        _check_unchanged(item, states)  # that says more than that a file is gone
+        raise
+
+
+def _check_unchanged(item: AnyItem, states: Sequence[FileStates]) -> None:
+    for scan, state in zip(item.scans, states, strict=False):  # there are none if they could not be looked at
+        check_states(scan, state)
 
 
 def _facts_if_readable(files: Callable[[], list[FileFacts]]) -> list[FileFacts]:
