@@ -16,7 +16,7 @@ from runs.dying import deadly, deadly_once, twice, wrong
 
 from lesioncount.cli import main
 from lesioncount.errors import LesionCountError, WorkerDiedError
-from lesioncount.runs.workers import Workers, few_collections, results_of
+from lesioncount.runs.workers import Workers, results_of
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -177,23 +177,3 @@ def test_few_items_are_handed_out_before_their_results_are_taken():
     assert items.n_asked < 40
     taken += results
     assert sorted(place for place, _ in taken) == list(range(200))
-
-
-def test_garbage_is_looked_for_as_before_afterwards():
-    before = gc.get_threshold()
-    with few_collections():
-        assert gc.get_threshold()[0] > before[0]
-    assert gc.get_threshold() == before
-    with pytest.raises(ValueError, match="bad"), few_collections():
-        raise ValueError("bad")
-    assert gc.get_threshold() == before
-
-
-def test_whoever_never_looks_for_garbage_is_left_alone():
-    before = gc.get_threshold()
-    try:
-        gc.set_threshold(0)
-        with few_collections():
-            assert gc.get_threshold()[0] == 0
-    finally:
-        gc.set_threshold(*before)

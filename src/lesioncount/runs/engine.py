@@ -37,7 +37,7 @@ from lesioncount.results.results import Results
 from lesioncount.results.run_file import RUN_FILE, Run, Status
 from lesioncount.results.tables import RunTable
 from lesioncount.runs.file_counts import error_in_words
-from lesioncount.runs.workers import check_reachable, connected, few_collections, results_of
+from lesioncount.runs.workers import check_reachable, connected, results_of
 
 # Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
 _WORKERS_OF_CLUSTER = 64
@@ -127,7 +127,6 @@ class Engine:
         self.out.take_list(RUN_FILE, {} if run is None else run.files)
         return run
 
-    @few_collections()
     def run(self, items: Sequence[AnyItem], run: Run, before: Run | None) -> Results:
         """Work on items, and write everything.
 

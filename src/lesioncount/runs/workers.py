@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import threading
 from collections import deque
@@ -27,9 +26,6 @@ _SECONDS_TO_CONNECT = 10
 
 # Items that wait for each process here, so that none ever waits for an item.
 _AHEAD_PER_JOB = 8
-
-# Python looks at the youngest ones after 700 (2000 since 3.14).
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
 def results_of(
@@ -77,21 +73,6 @@ def _handed_out(
     while places:
         future = finished.get()
         yield places.pop(future), future
-
-
-@contextmanager
-def few_collections() -> Iterator[None]:
-    """Look for garbage rarely.
-
-    Where very many small objects stay to the end, to look at all of them again and again takes a tenth of the time.
-    """
-    before = gc.get_threshold()
-    if before[0]:  # 0 is never
-        gc.set_threshold(max(before[0], _OBJECTS_BETWEEN_COLLECTIONS), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _called(function: Callable[[Item], Result], item: Item) -> Future[Result]:
