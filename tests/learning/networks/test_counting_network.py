@@ -221,6 +221,7 @@ def test_double_precision_is_kept():
     assert logits.dtype == log_probs.dtype == torch.float64
 
 
+@pytest.mark.no_cover  # the compiler is written in Python, and would take twice as long
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # the compiler hides it, and meets our "error"
 def test_graph_is_captured_by_the_compiler(method):
