@@ -46,10 +46,8 @@ settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-# Not followed line by line for coverage, which takes two thirds more time: they run lines that tests of single rooms
-# run as well, thousands of times.
+# Besides tests with hypothesis.
 _MANY_TIMES = (
-    "tests/properties/",
     "tests/changes/test_changes_of_real_maps.py",
     "tests/questions/test_calibrated_answers.py",
     "tests/trust/fitting/test_real_maps.py",
@@ -57,9 +55,13 @@ _MANY_TIMES = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that coverage does not follow."""
+    """Have coverage not follow what runs the same lines hundreds of times: it would take two thirds more time.
+
+    The bar is for the other tests to reach.
+    """
     for item in items:
-        if item.nodeid.startswith(_MANY_TIMES):
+        is_hypothesis_test = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_hypothesis_test or item.nodeid.startswith(_MANY_TIMES):
             item.add_marker("no_cover")
 
 

@@ -22,7 +22,7 @@ from lesioncount.errors import ConfigError, MapFileError  # noqa: E402
 from lesioncount.learning.batches import EpochSampler, ScanDataset, loader  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.module import BestVoxelF1, CountingModule  # noqa: E402
-from lesioncount.learning.prediction import load_network  # noqa: E402
+from lesioncount.learning.prediction import load_checkpoint  # noqa: E402
 from lesioncount.learning.scans import Kept, LearningScan, Memory  # noqa: E402
 from lesioncount.learning.training import train as train_on  # noqa: E402
 from lesioncount_reproduction.sources import data_of, sources_of  # noqa: E402
@@ -80,9 +80,9 @@ def test_every_method_trains(method, tmp_path):
     assert {"test_accuracy", "test_voxel_f1", "test_rps", "test_voxel_ece"} <= set(scores)
     written = json.loads((tmp_path / "t" / "scores.json").read_text())
     assert {name: written[name] for name in scores} == pytest.approx(scores)
-    network, shape = load_network(tmp_path / "t" / "best.ckpt")
-    assert shape == (8, 16, 16)
-    assert network(torch.zeros(1, 5, 8, 16, 16)).log_probs.shape == (1, 5)
+    trained = load_checkpoint(tmp_path / "t" / "best.ckpt")
+    assert trained.shape == (8, 16, 16)
+    assert trained.network(torch.zeros(1, 5, 8, 16, 16)).log_probs.shape == (1, 5)
 
 
 def test_the_same_seed_gives_the_same_network(tmp_path):
@@ -266,7 +266,7 @@ def test_best_voxel_f1_is_the_maximum_over_thresholds():
 def test_files_that_are_no_checkpoints_are_refused(tmp_path):
     (tmp_path / "x.ckpt").write_bytes(b"no checkpoint")
     with pytest.raises(MapFileError, match="no checkpoint of lesioncount train"):
-        load_network(tmp_path / "x.ckpt")
+        load_checkpoint(tmp_path / "x.ckpt")
 
 
 @pytest.mark.usefixtures("installed_reproduction")

@@ -41,7 +41,11 @@ ADDED = {
 NEEDS = {"--parquet": "pyarrow", "--report": "matplotlib"}
 
 # Each option alone, and all together.
-WAYS = [(kind, one) for kind in (COUNT, COMPARE) for one in (*((name,) for name in ADDED[kind.name]), ADDED[kind.name])]
+WAYS = [
+    (kind, one)
+    for kind in (COUNT, COMPARE)
+    for one in (*((name,) for name in ADDED[kind.name]), tuple(ADDED[kind.name]))
+]
 ways = pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
 
 

@@ -205,6 +205,17 @@ def test_systematic_error_is_said_before_anything_else(page_of, evaluation, bias
     assert page.source.index('class="alarm"') < page.source.index('class="lead"')
 
 
+@pytest.mark.parametrize(("n_groups", "is_judged"), [(2, False), (9, False), (10, True)])
+def test_a_few_scans_bear_no_verdict(page_of, evaluation, n_groups, is_judged):
+    evaluation["n_groups"] = n_groups
+    evaluation["methods"]["calibrated"]["scores"] |= {"bias": around(1.0), "relative_bias": around(0.5, 0.1)}
+    text = page_of(evaluation).text
+    assert ("systematically too high" in text) == is_judged
+    assert (f"{n_groups} scans are too few to tell whether counts are too high or too low" in text) != is_judged
+    assert ("too few scans to tell" in text) != is_judged
+    assert ("By RPS, it is" in text) == is_judged
+
+
 @pytest.mark.parametrize(("bias", "share"), [(around(0.04), 0.5), (around(-1.0), -0.09), (around(1.0), float("nan"))])
 def test_small_or_unclear_bias_is_no_alarm(page_of, evaluation, bias, share):
     evaluation["methods"]["calibrated"]["scores"] |= {"bias": bias, "relative_bias": around(share)}

@@ -15,7 +15,7 @@ from lesioncount.assess.reviews.reviews import ReviewedTruth
 from lesioncount.assess.truth import Instances, TruthTable, check_none_missing, read_truth_table, true_lesions
 from lesioncount.candidates import Candidates
 from lesioncount.cohort.inputs import maps_in
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.patterns import is_pattern
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
@@ -251,9 +251,8 @@ def _masks(options: TruthOptions, scans: Sequence[Entry]) -> dict[str, Path] | N
     """The mask of each scan that has one, by its name; None without masks."""
     if options.masks is None:
         return None
-    asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
-    found = pair(asked, options.masks, role="truth", suffix=options.suffix, none_is_error=False)
-    return {scan.name: mask for scan, mask in zip(asked, found, strict=True) if mask is not None}
+    files = {scan.name: scan.files for scan in scans}
+    return pair(files, options.masks, role="truth", suffix=options.suffix, none_is_error=False)
 
 
 def _names_in(folder: Path) -> Iterator[str]:

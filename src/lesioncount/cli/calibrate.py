@@ -60,7 +60,6 @@ _FIT: dict[str, Option] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "A calibration needs at least 20 scans and 10 lesions, and 25 scans to test it. Do not use scans that the "
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."

@@ -5,11 +5,29 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.batch_arguments import add_compare_arguments
+from lesioncount.changes.coupling import DEFAULT_COUPLING
 from lesioncount.cli.batch_runs import ended, n_shown, run_arguments, write_page
-from lesioncount.cli.map_arguments import selection_of, settings_of
-from lesioncount.cli.options import given
-from lesioncount.cli.printing import Summary, named, some
+from lesioncount.cli.map_arguments import (
+    IMAGES_SUFFIX,
+    INTERVAL,
+    add_definition,
+    add_maps,
+    add_run,
+    selection_of,
+    settings_of,
+)
+from lesioncount.cli.options import (
+    NUMBER,
+    REPEATED,
+    Option,
+    add_group,
+    add_options,
+    add_output,
+    add_quiet_and_debug,
+    given,
+)
+from lesioncount.cli.printing import Summary, some
+from lesioncount.errors import listed
 
 if TYPE_CHECKING:
     from lesioncount.results.record_parts import Pair
@@ -18,11 +36,70 @@ if TYPE_CHECKING:
 # Columns of a terminal that the numbers take.
 _NUMBERS = 66
 
+_PAIRING: dict[str, Option] = {
+    "--pairs TABLE": "a table (.tsv, .csv) with the columns baseline and followup, paths of maps, and perhaps "
+    "participant_id",
+    "--sessions SESSION": (
+        "compare these sessions of one folder, in this order (default: all, in the order of their numbers)",
+        {"nargs": "+"},
+    ),
+}
+
+_CHANGES: dict[str, Option] = {
+    "--tolerance-mm D": (
+        "search the other map this far around each voxel of a candidate (default: 2, or a voxel if that is more)",
+        NUMBER,
+    ),
+    "--coupling C": (
+        "how the doubts about a place at both times go together: 0 independent, 1 the same, above 1 a faint sign at "
+        f"the other time counts for more (default: {DEFAULT_COUPLING:g}; a calibration brings its own)",
+        {"type": float, "default": DEFAULT_COUPLING},
+    ),
+    "--calibration FILE": (
+        "correct the numbers with this calibration of new, gone or persisting lesions, made by lesioncount calibrate; "
+        "repeat the option for each of them",
+        {"action": "append"},
+    ),
+    "--interval {distribution,conformal}": (INTERVAL.format("pairs"), {"default": "distribution"}),
+    "--ask QUESTION": (
+        "the probability that this is so, such as 'new >= 1' or 'new > gone': about new, gone and persisting lesions, "
+        "and count, those of the later map. May be repeated",
+        REPEATED,
+    ),
+}
+
+_CHANGE_OUTPUTS: dict[str, Option] = {
+    "--save-labels": "also write label maps: PATIENT__SESSION_lineages.nii.gz, in which a lesion has the same number "
+    "in all sessions, and PAIR_changes.nii.gz (1 new, 2 persisting, 3 gone)",
+    "--report": "also write changes.html, with both scans side by side: one page, or of more than 40 patients a page "
+    "with the folder changes/ beside it",
+    "--images FOLDER|PATTERN": "show candidates on these images: a folder, in which they have the names or BIDS "
+    "entities of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz' or "
+    "'flair/{folder}/{name}.nii.gz'",
+    "--images-suffix TEXT": IMAGES_SUFFIX,
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
-    add_compare_arguments(parser)
+    parser.epilog = (
+        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient, answers.tsv where something is "
+        "asked, and a line of runs.jsonl. Maps must be registered to each other. Exit code: 0 if all patients were "
+        "compared, 1 if some failed, 2 if nothing could be done, 130 if interrupted. Research software: no diagnosis."
+    )
+    maps = (
+        "BASELINE FOLLOWUP, folders or files, and more for later times; or one folder with sessions of participants, "
+        "as BIDS has them"
+    )
+    parser.add_argument("inputs", nargs="*", metavar="MAPS", help=maps)
+    add_output(parser, "FOLDER", "folder for the results")
+    add_group(parser, "which maps belong together", _PAIRING)
+    add_group(parser, "what is new", _CHANGES)
+    add_definition(parser)
+    add_maps(parser)
+    work = add_run(parser, "compare", workers="a patient each")
+    add_options(work, _CHANGE_OUTPUTS)
+    add_quiet_and_debug(work)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -90,7 +167,7 @@ def _notes(results: Results) -> list[str]:
     notes = _uncalibrated(results)
     if alone:
         have = "has" if len(alone) == 1 else "have"
-        notes.append(f"{some(len(alone), 'patient')} {have} one map only: {named(alone)}")
+        notes.append(f"{some(len(alone), 'patient')} {have} one map only: {listed(alone)}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
         for note in course.notes:

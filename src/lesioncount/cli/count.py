@@ -6,11 +6,29 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.batch_arguments import add_count_arguments
 from lesioncount.cli.batch_runs import ended, n_shown, run_arguments, write_page
-from lesioncount.cli.map_arguments import selection_of, settings_of
-from lesioncount.cli.options import given
-from lesioncount.cli.printing import Summary, named, some
+from lesioncount.cli.map_arguments import (
+    IMAGES_SUFFIX,
+    INTERVAL,
+    LEVEL,
+    add_definition,
+    add_maps,
+    add_run,
+    selection_of,
+    settings_of,
+)
+from lesioncount.cli.options import (
+    REPEATED,
+    SUFFIX,
+    Option,
+    add_group,
+    add_options,
+    add_output,
+    add_quiet_and_debug,
+    given,
+)
+from lesioncount.cli.printing import Summary, some
+from lesioncount.errors import listed
 
 if TYPE_CHECKING:
     from lesioncount.results.record import Entry
@@ -19,11 +37,75 @@ if TYPE_CHECKING:
 # Columns of a terminal that the numbers take.
 _NUMBERS = 61
 
+_REGIONS: dict[str, Option] = {
+    "--regions FILE|FOLDER|PATTERN": "count in each region of this label map, too, on the grid of the maps; in a "
+    "folder, that of the same name or BIDS entities as the map, or of the same participant; a pattern is such as "
+    "'regions/{participant}_{session}_dseg.nii.gz'",
+    "--region-names TABLE": "what labels are called: a table with the columns index and name, as dseg.tsv in BIDS "
+    "(default: by their numbers)",
+    "--regions-suffix TEXT": (SUFFIX.format("a label map", "_dseg"), {"default": ""}),
+    "--within DISTANCE": (
+        "a region of its own by distance: 'periventricular = ventricles <= 3mm' holds candidates of which any voxel "
+        "comes so near. May be repeated",
+        REPEATED,
+    ),
+    "--ask QUESTION": (
+        "the probability that this is so, such as 'count >= 9' or 'periventricular >= 1 and juxtacortical >= 1', or "
+        "the name of a criterion (lesioncount questions lists them). May be repeated",
+        REPEATED,
+    ),
+}
+
+_TRUST: dict[str, Option] = {
+    "--calibration FILE": "correct the counts with this calibration, made by lesioncount calibrate",
+    "--interval {distribution,conformal}": (INTERVAL.format("scans"), {"default": "distribution"}),
+    "--reviews FOLDER": "results that were reviewed (lesioncount review): candidates that were decided there count as "
+    "decided, in reviewed_counts.tsv",
+    "--reader NAME": "whose reviews (default: the only reader there is)",
+    "--members": "treat each input folder as one member of an ensemble (folds, MC dropout, test-time augmentation) and "
+    "combine the counts of maps in the same place, or with the same BIDS entities",
+}
+
+_COUNT_OUTPUTS: dict[str, Option] = {
+    "--save-labels": "also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes "
+    "SCAN_lesions.zarr, of OME-Zarr images also SCAN_lesions.ome.zarr)",
+    "--save-existence": "also write maps in which each candidate has its existence, SCAN_existence.nii.gz",
+    "--save-colours": "also write label maps with colour tables for ITK-SNAP, 3D Slicer and FSLeyes, SCAN_lesions.*",
+    "--bids": "also write the candidates as a BIDS derivative: sub-…/anat/…_dseg.nii.gz, …_probseg.nii.gz and tables",
+    "--report": "also write report.html: one page, or of more than 40 scans a page with the folder report/ beside it",
+    "--images FOLDER|PATTERN": "show candidates in the report on these images: a folder, in which they have the names "
+    "or BIDS entities of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz'",
+    "--images-suffix TEXT": IMAGES_SUFFIX,
+}
+
+_DICOM: dict[str, Option] = {
+    "--dicom": "also write the candidates as a segmentation, SCAN_seg.dcm, and the count as a report, SCAN_sr.dcm",
+    "--dicom-series FOLDER|PATTERN": "the images that the map was made from; for several maps, a folder with a folder "
+    "of the name of each, or a pattern such as 'dicom/{participant}/{session}'. Not needed for DICOM maps. Turns "
+    "--dicom on",
+    "--dicom-type {labelmap,binary}": "of the segmentation; binary is for older viewers (default: labelmap). Turns "
+    "--dicom on",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
-    add_count_arguments(parser)
+    parser.epilog = (
+        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan, regions.tsv and answers.tsv where "
+        "these are asked for, and a line of runs.jsonl. Exit code: 0 if all scans were counted, 1 if some failed, 2 if "
+        "nothing could be done, 130 if interrupted."
+    )
+    maps = "probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)"
+    parser.add_argument("inputs", nargs="+", metavar="MAP", help=maps)
+    add_output(parser, "FOLDER", "folder for the results")
+    add_definition(parser)
+    add_group(parser, "where lesions are, and what that means", _REGIONS)
+    add_group(parser, "how far to trust the maps", _TRUST)
+    add_maps(parser, {"--level N": LEVEL})
+    work = add_run(parser, "count", workers="a scan each, or parts of one large zarr volume")
+    add_options(work, _COUNT_OUTPUTS)
+    add_group(parser, "results as DICOM (needs lesioncount[dicom])", _DICOM)
+    add_quiet_and_debug(work)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,18 +175,19 @@ def _dicom(options: argparse.Namespace) -> DicomOutput | None:
 
 def _say_missing(result: Results, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
-    from lesioncount.cohort.pairing import without_partner
+    from lesioncount.cohort.pairing import pair
 
     missing: dict[str, list[str]] = {}
     if options.name_pattern is not None:
         nobody = [scan.name for scan in result.scans if not scan.whose]
         missing["are not matched by the name pattern"] = nobody
     if options.images is not None:
-        without = without_partner(result.counted, options.images, role="image", suffix=options.images_suffix)
-        missing[f"have no image in {options.images}"] = without
+        files = {scan.name: scan.files for scan in result.counted}
+        found = pair(files, options.images, role="image", suffix=options.images_suffix, none_is_error=False)
+        missing[f"have no image in {options.images}"] = [name for name in files if name not in found]
     for what, names in missing.items():
         if names:
-            print(f"note: {len(names)} of {len(result.scans)} scans {what}: {named(names)}")
+            print(f"note: {len(names)} of {len(result.scans)} scans {what}: {listed(names)}")
 
 
 def summary_of(result: Results, *, shown: int) -> Summary:

@@ -27,7 +27,6 @@ _NOT_CLASSES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = "Writes evaluation.json, scores.tsv, scans.tsv and, with lesioncount[report], evaluation.html."
     add_results(parser)
     add_output(parser, "FOLDER", "folder for the evaluation")

@@ -11,7 +11,6 @@ from lesioncount.protocol import PROTOCOLS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Exit code: 0 if the file can be counted, 1 if it cannot be counted as it is, 2 if it cannot be read."
     )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lesioncount.runs import Selection
 
 LEVEL = "which resolution of OME-Zarr images, where 0 is the finest (default: 0)"
+INTERVAL = "conformal: add a 90 %% interval that is guaranteed for {} like those used for the calibration"
+IMAGES_SUFFIX: Option = (SUFFIX.format("an image", "_FLAIR"), {"default": ""})
 
 # More digits than any number has that is meant.
 _LONGEST_NUMBER = 100

@@ -9,7 +9,6 @@ from lesioncount.cli.options import Option, add_options, add_output, add_paths, 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = "Next: lesioncount count FOLDER -o COUNTS, or use --count. Needs lesioncount[train]."
     add_paths(parser, "checkpoint", "best.ckpt of a training")
     images = (

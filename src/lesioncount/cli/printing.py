@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from lesioncount.results.answers import Answer
 
-# How many names a note lists.
-_NAMED = 5
-
 # The least of a terminal's columns that is left to names.
 _SHORTEST = 12
 
@@ -147,12 +144,6 @@ def _head(answer: Answer, number: int) -> str:
 def some(n: int, what: str) -> str:
     """So many of something: ``1 pair``, ``2 pairs``."""
     return f"{n} {what}{'' if n == 1 else 's'}"
-
-
-def named(names: Sequence[str]) -> str:
-    """The first of some names."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -6,7 +6,8 @@ import argparse
 import sys
 from contextlib import suppress
 
-from lesioncount.cli.options import SUFFIX, Option, add_group, add_options, given
+from lesioncount.cli.map_arguments import IMAGES_SUFFIX
+from lesioncount.cli.options import Option, add_group, add_options, given
 from lesioncount.cli.printing import some
 from lesioncount.cli.truth import add_results
 from lesioncount.optional import optional
@@ -25,7 +26,7 @@ _SHOWN: dict[str, Option] = {
     "--images FOLDER|PATTERN": "the images that the maps were made from: a folder, in which they have the names or "
     "BIDS entities of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz' (default: the maps "
     "alone)",
-    "--images-suffix TEXT": (SUFFIX.format("an image", "_FLAIR"), {"default": ""}),
+    "--images-suffix TEXT": IMAGES_SUFFIX,
     "--blinded": "hide what the network says: probabilities, outlines and counts",
     "--show-others": "show readers each other's decisions",
     "--order {telling,random,run}": (
@@ -50,7 +51,6 @@ _DECIDED: dict[str, Option] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Each decision is written at once to RESULTS/reviews/READER.jsonl. The page is for this machine only. Needs "
         "lesioncount[review]."

@@ -35,7 +35,6 @@ _GROUPS: dict[str, Option] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Writes summary.json, groups.tsv, ratios.tsv, imputations.tsv and, with lesioncount[report], summary.html. "
         "Rate ratios need lesioncount[stats]."

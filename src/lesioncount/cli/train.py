@@ -9,7 +9,6 @@ from lesioncount.cli.options import Option, add_options, add_output, add_quiet_a
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "For pictures or scans of your own, write a TOML file with images, and counts or masks, in [data]: see "
         "docs/networks.md. Writes best.ckpt, last.ckpt, config.json, scores.json, logs, and lists of your pictures in "

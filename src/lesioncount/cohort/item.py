@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -21,8 +21,6 @@ from lesioncount.files.formats import files_of, is_large_volume, map_ending, ver
 from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
 from lesioncount.files.zarr_listing import Listing, listing_of
 from lesioncount.folder.plain import present
-
-_HASHED_AT_ONCE = 1 << 20
 
 # Of files whose server does not tell a version: nobody knows whether they are the same.
 _UNVERSIONED = "unversioned"
@@ -81,6 +79,11 @@ class ScanFiles:
         """All maps of the scan."""
         return self.members or (self.path,)
 
+    def check(self) -> None:
+        """Raise if it is known that it cannot be counted."""
+        if self.problem is not None:
+            raise MapFileError(self.problem)
+
 
 class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
@@ -122,19 +125,18 @@ class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
         )
 
     @classmethod
-    def of(cls, scan: ScanFiles) -> Self:
-        """Read the files of a scan, and give them fingerprints."""
-        if scan.problem is not None:
-            raise MapFileError(scan.problem)
+    def of(cls, scan: ScanFiles, hashes: Mapping[Path, str] | None = None) -> Self:
+        """Read the files of a scan, but for those whose SHA-256 is known, and give them fingerprints."""
+        scan.check()
         series, regions = scan.series, scan.regions
         try:
             return replace(
                 cls.unread(scan),
-                sha256=fingerprint(scan.path),
+                sha256=fingerprint(scan.path, hashes),
                 mask=None if scan.mask is None else str(scan.mask.absolute()),
-                mask_sha256=None if scan.mask is None else fingerprint(scan.mask),
+                mask_sha256=None if scan.mask is None else fingerprint(scan.mask, hashes),
                 members=tuple(str(path.absolute()) for path in scan.members),
-                members_sha256=tuple(fingerprint(path) for path in scan.members),
+                members_sha256=tuple(fingerprint(path, hashes) for path in scan.members),
                 series=None if series is None else str(series.absolute()),
                 series_sha256=None if series is None else _fingerprint_of(series_files(series), series),
                 regions=None if regions is None else str(regions.absolute()),
@@ -176,6 +178,7 @@ FileStates = dict[Path, object]
 
 def file_states(scan: ScanFiles) -> FileStates:
     """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
+    scan.check()
     others = (one for one in (scan.mask, scan.regions) if one is not None)
     return {file: state for path in (*scan.maps, *others) for file, state in states_of(path).items()}
 
@@ -201,7 +204,7 @@ def check_states(scan: ScanFiles, before: FileStates) -> None:
         raise MapFileError(f"{scan.path} was changed while it was counted. Count it again.")
 
 
-def fingerprint(path: Path) -> str:
+def fingerprint(path: Path, hashes: Mapping[Path, str] | None = None) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too.
 
     What lives elsewhere would have to be fetched for it. It is known by what the server calls its version. Of a large
@@ -210,6 +213,8 @@ def fingerprint(path: Path) -> str:
     if isinstance(path, RemotePath):
         return version_of(path) or f"{_UNVERSIONED} {time.time_ns()}"  # the same as nothing else
     files = files_of(path)
+    if hashes and path in hashes and files == (path,):  # it was read to be counted
+        return hashes[path]
     if files != (path,) and is_large_volume(path):
         states = (f"{file.relative_to(path)}\t{state[:2]}\n" for file, state in listing_of(path).files.items())
         return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
@@ -233,8 +238,7 @@ def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
             if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
                 size = os.fstat(stream.fileno()).st_size
                 digest.update(f"{file.relative_to(path)}\t{size}\n".encode("utf-8", "surrogateescape"))
-            while block := stream.read(_HASHED_AT_ONCE):
-                digest.update(block)
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()
 
 

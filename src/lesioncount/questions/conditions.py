@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ COMPARISONS: dict[str, Callable[..., Any]] = {
     "!=": np.not_equal,
 }
 _TURNED = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "==", "!=": "!="}
+
+# Where the answer to each changes: at the number itself, at the next one, or at both.
+_EDGES = {">=": (0,), "<=": (1,), ">": (1,), "<": (0,), "==": (0, 1), "!=": (0, 1)}
 
 # Names and how often each is counted, sorted by name: what is compared with a number.
 Form = tuple[tuple[str, int], ...]
@@ -76,9 +79,9 @@ class Link:
         return cls(form, operator, number)
 
     @property
-    def enough(self) -> int:
-        """The value from which on a larger one changes nothing."""
-        return self.number + (self.operator not in (">=", "<"))
+    def edges(self) -> tuple[int, ...]:
+        """The values from which on the answer may be another."""
+        return tuple(self.number + by for by in _EDGES[self.operator])
 
 
 @dataclass(frozen=True)
@@ -128,16 +131,16 @@ class _Joined:
         for part in self.parts:
             yield from part.links()
 
+    def without(self, missing: frozenset[str]) -> Self:
+        """The same with some counts taken as 0."""
+        return replace(self, parts=tuple(part.without(missing) for part in self.parts))
+
 
 class Not(_Joined):
     """What holds where another does not."""
 
     def __str__(self) -> str:
         return f"not {_within(self.parts[0], AllOf, AnyOf)}"
-
-    def without(self, missing: frozenset[str]) -> Condition:
-        """The same with some counts taken as 0."""
-        return Not((self.parts[0].without(missing),))
 
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""
@@ -150,10 +153,6 @@ class AllOf(_Joined):
     def __str__(self) -> str:
         return " and ".join(_within(part, AnyOf) for part in self.parts)
 
-    def without(self, missing: frozenset[str]) -> Condition:
-        """The same with some counts taken as 0."""
-        return AllOf(tuple(part.without(missing) for part in self.parts))
-
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""
         return reduce(np.logical_and, (part.holds(values) for part in self.parts))
@@ -164,10 +163,6 @@ class AnyOf(_Joined):
 
     def __str__(self) -> str:
         return " or ".join(_within(part, AllOf) for part in self.parts)
-
-    def without(self, missing: frozenset[str]) -> Condition:
-        """The same with some counts taken as 0."""
-        return AnyOf(tuple(part.without(missing) for part in self.parts))
 
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""
@@ -183,10 +178,6 @@ class NumberOf(_Joined):
 
     def __str__(self) -> str:
         return f"{_NUMBERS[self.operator]} {self.number} of ({', '.join(map(str, self.parts))})"
-
-    def without(self, missing: frozenset[str]) -> Condition:
-        """The same with some counts taken as 0."""
-        return NumberOf(tuple(part.without(missing) for part in self.parts), self.operator, self.number)
 
     def holds(self, values: Mapping[Form, NDArray[np.int64]]) -> Any:
         """Whether it holds, for all values of the sums."""

@@ -16,6 +16,7 @@ functions, and what needs a condition checks that it got one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 from lesioncount.questions.conditions import (
@@ -64,22 +65,19 @@ class _Parser:
         return condition
 
     def _any(self) -> Condition | Sum:
-        first = self._all()
-        if not self._is_word("or"):
-            return first
-        parts = [self._checked(first)]
-        while self._took_word("or"):
-            parts.append(self._checked(self._all()))
-        return joined(AnyOf, parts)
+        return self._joined("or", AnyOf, self._all)
 
     def _all(self) -> Condition | Sum:
-        first = self._one()
-        if not self._is_word("and"):
+        return self._joined("and", AllOf, self._one)
+
+    def _joined(self, word: str, kind: type[AllOf | AnyOf], rule: Callable[[], Condition | Sum]) -> Condition | Sum:
+        first = rule()
+        if not self._is_word(word):
             return first
         parts = [self._checked(first)]
-        while self._took_word("and"):
-            parts.append(self._checked(self._one()))
-        return joined(AllOf, parts)
+        while self._took_word(word):
+            parts.append(self._checked(rule()))
+        return joined(kind, parts)
 
     def _one(self) -> Condition | Sum:
         if self._is_word("not"):

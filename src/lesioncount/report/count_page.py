@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.errors import MapFileError
 from lesioncount.outputs.page import PAGES
 from lesioncount.report.figures import distribution, histogram, overview
@@ -36,10 +36,10 @@ _NEXT_TO_NONE = 0.05
 
 def _images(results: Results, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
     """The image of each scan that was counted."""
-    scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
+    files = {scan.name: scan.files for scan in results.counted}
     # Scans that failed may have images: then it was looked at before that there are some.
-    found = pair(scans, where, role="image", suffix=suffix, none_is_error=not results.failed)
-    return {scan.name: (image,) for scan, image in zip(scans, found, strict=True)}
+    found = pair(files, where, role="image", suffix=suffix, none_is_error=not results.failed)
+    return {name: (found.get(name),) for name in files}
 
 
 def _content(results: Results, scans: Sequence[Entry], anchors: Mapping[str, str]) -> dict[str, Any]:

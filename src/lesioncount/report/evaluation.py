@@ -76,7 +76,7 @@ def _most_wrong(scans: Sequence[ScanRow]) -> list[ScanRow]:
     return sorted(scored, key=lambda scan: -scan.rps)[:_MOST_WRONG]
 
 
-Verdict = Literal["better", "no clear difference", "worse"]
+Verdict = Literal["better", "no clear difference", "worse", "too few scans to tell"]
 
 # What else methods are compared by: the error in lesions or, with bins, how often the class is right.
 _BY_ERROR, _BY_ACCURACY = ("mae", "mean error", -1), ("accuracy", "count accuracy", 1)
@@ -90,7 +90,7 @@ def headline(evaluation: Evaluation) -> tuple[str, ...]:
     together = f" (counts from {evaluation.bins} on as one class)" if evaluation.bins is not None else ""
     return (
         f"The count of {ours.name} is off by {_said(ours, 'mae', unit=f' {lesions}')} on average{mean}.",
-        f"Its bias is {_said(ours, 'bias', unit=' lesions')}: {_direction(ours.score('bias'))}.",
+        f"Its bias is {_said(ours, 'bias', unit=' lesions')}: {_direction(evaluation)}.",
         f"The most probable count is right in {_said(ours, 'accuracy')} of {scan}s{together}.",
         f"The median is within 10{PERCENT} of the truth in {_said(ours, 'within_10_percent')} and within 1 lesion in "
         f"{_said(ours, 'within_1')}.",
@@ -98,7 +98,10 @@ def headline(evaluation: Evaluation) -> tuple[str, ...]:
     )
 
 
-def _direction(bias: Estimate) -> str:
+def _direction(evaluation: Evaluation) -> str:
+    bias = evaluation.ours.score("bias")
+    if not evaluation.can_judge:
+        return f"{evaluation.n_groups} scans are too few to tell whether counts are too high or too low"
     if not bias.has_interval or bias.low <= 0 <= bias.high:
         return "neither clearly too high nor too low"
     return "too low" if bias.value < 0 else "too high"
@@ -154,9 +157,9 @@ def _by_score(
     if gain is None:
         # Whether two intervals are disjoint is less sharp than a paired difference, but never too hopeful.
         apart = Estimate(low=mine.low - yours.high, high=mine.high - yours.low)
-        verdict = _verdict(apart, sign)
+        verdict = _verdict(evaluation, apart, sign)
         return verdict, f"{values}; the two were compared by their intervals, not scan by scan."
-    verdict = _verdict(gain, sign)
+    verdict = _verdict(evaluation, gain, sign)
     unit = " percentage points" if score.is_share else ""
     difference = f"difference {score.text(gain.value, signed=True)}{unit}"
     if not gain.has_interval:
@@ -166,8 +169,10 @@ def _by_score(
     return verdict, f"{values}: {difference}, {level} {score.interval(gain, signed=True)}{includes}."
 
 
-def _verdict(difference: Estimate, sign: int) -> Verdict:
+def _verdict(evaluation: Evaluation, difference: Estimate, sign: int) -> Verdict:
     """By the interval of a difference; larger is better with a sign of 1."""
+    if not evaluation.can_judge:
+        return "too few scans to tell"
     gain = difference if sign > 0 else -difference
     if not gain.has_interval or gain.low <= 0 <= gain.high:
         return "no clear difference"

@@ -176,7 +176,8 @@ class _Page:
     def keys(self) -> dict[str, str]:
         """What each section depends on."""
         done = (one.name for one in self.entries if one.status == "ok")
-        return self.sections.keys({name: self.images.get(name, ()) for name in done})
+        checksums = {one.name: getattr(one, "checksum", "") for one in self.entries}  # of those that were read
+        return self.sections.keys({name: self.images.get(name, ()) for name in done}, checksums)
 
     @cached_property
     def noted(self) -> dict[str, bool]:

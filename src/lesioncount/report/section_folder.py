@@ -16,6 +16,7 @@ from pathlib import Path
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import version_of
 from lesioncount.files.remote_path import RemotePath
+from lesioncount.folder.atomic import checksum_in
 from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.page import PAGES
 from lesioncount.report.page_kind import Image, PageKind, SectionText
@@ -64,8 +65,10 @@ class SectionFolder:
         shard = f"{shard_of(record)}/" if is_sharded(self.out.path) else ""
         return f"{self.kind.folder}/{shard}{record}.js"
 
-    def key(self, record: str, images: Sequence[Image]) -> str:
+    def key(self, record: str, images: Sequence[Image], checksum: str = "") -> str:
         """What a section depends on: the record, which knows maps by their hashes, images, and how we draw.
+
+        The record is read, unless its check sum is known.
 
         Of an image, only its size and the time of its last change are looked at: a cohort has gigabytes of them.
         """
@@ -77,11 +80,17 @@ class SectionFolder:
             elif isinstance(image, Path):
                 state = image.stat()
                 digest.update(f"{state.st_size} {state.st_mtime_ns}\n".encode())
-        digest.update((self.out.path / record_in(self.out.path, record)).read_bytes())
+        digest.update((checksum or self._checksum(record)).encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
-    def keys(self, images: Mapping[str, Sequence[Image]]) -> dict[str, str]:
-        """The keys of all sections, given the images of each."""
+    def _checksum(self, record: str) -> str:
+        """That of a record; all of it, if it is not as we wrote it."""
+        path = self.out.path / record_in(self.out.path, record)
+        text = path.read_text("utf-8")
+        return checksum_in(path.name, text) or text
+
+    def keys(self, images: Mapping[str, Sequence[Image]], checksums: Mapping[str, str]) -> dict[str, str]:
+        """The keys of all sections, given the images of each, and the check sums of records where they are known."""
         keys = {}
         for record, own in images.items():
             if Path(record).name != record or "\\" in record:  # a run that somebody else wrote may name anything
@@ -89,7 +98,7 @@ class SectionFolder:
                     f"{record[:80]!r} is not the name of a record: it leads out of {self.out.path}. {self.kind.again}"
                 )
             try:
-                keys[record] = self.key(record, own)
+                keys[record] = self.key(record, own, checksums.get(record, ""))
             except (OSError, ValueError):
                 file = self.out.path / record_in(self.out.path, record)
                 raise MapFileError(f"The record {file} is not there, or its image is gone. {self.kind.again}") from None

@@ -43,7 +43,7 @@ def earlier_run(folder: OutputFolder, command: str, *, of_changes: bool, may_be:
     may_be : bool
     """
     folder.check([RUN_FILE])
-    if not folder.is_ours(RUN_FILE):
+    if not (folder.path / RUN_FILE).exists():
         return None
     run = find_run(folder.path)
     if run is None or run.is_of_changes != of_changes:

@@ -18,7 +18,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import combined
 from lesioncount.errors import LesionCountError
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.folder.atomic import is_certified_text
+from lesioncount.folder.atomic import checksum_in
 from lesioncount.folder.plain import UNKNOWN, decoded, to_json
 from lesioncount.results.answers import Answer
 from lesioncount.results.lesion_rows import LesionRow
@@ -100,6 +100,8 @@ class Record(Struct, frozen=True):
         Of each session and the next.
     sessions : tuple of SessionRecord
         In the order of time; none if it could not be compared.
+    checksum : str
+        Of its file, if that is as we wrote it.
     """
 
     format: int = 0
@@ -125,6 +127,7 @@ class Record(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
     sessions: tuple[SessionRecord, ...] = ()
+    checksum: str = ""
 
     @property
     def name(self) -> str:
@@ -233,7 +236,7 @@ class Record(Struct, frozen=True):
     def to_json(self) -> str:
         """As text."""
         always = _OF_COURSES if self.is_of_changes else _OF_SCANS | (_OF_COUNTS if self.is_ok else frozenset())
-        values = {name: getattr(self, name) for name in Record.__struct_fields__}
+        values = {name: getattr(self, name) for name in Record.__struct_fields__ if name != "checksum"}
         values["settings"] = None if self.settings is None else self.settings.plain
         return to_json({name: value for name, value in values.items() if name in always or value})
 
@@ -331,10 +334,10 @@ def read_record(out: Path, name: str, *, of_changes: bool | None = None, unchang
     path = out / record_in(out, name)
     try:
         text = path.read_text("utf-8")
-        is_ours = is_certified_text(path.name, text)
-        if unchanged and not is_ours:
+        checksum = checksum_in(path.name, text)
+        if unchanged and not checksum:
             return None
-        record = decoded(text, Record, is_ours=is_ours).checked()
+        record = replace(decoded(text, Record, is_ours=bool(checksum)).checked(), checksum=checksum)
     except (OSError, ValueError, TypeError, OverflowError):
         return None
     return record if record.name == name and of_changes in (None, record.is_of_changes) else None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lesioncount.assess.recount import counted_again, existing_map
 from lesioncount.cohort.item import states_of
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.nifti import nifti_bytes
@@ -46,7 +46,8 @@ class ReviewCohort:
     def __init__(self, out: Path, *, images: Path | None = None, images_suffix: str = "") -> None:
         self.results: Results = read_counted(out)
         self.scans: tuple[Entry, ...] = self.results.counted
-        self.images = {} if images is None else self._paired(images, images_suffix)
+        files = {scan.name: scan.files for scan in self.scans}
+        self.images = {} if images is None else pair(files, images, role="image", suffix=images_suffix)
         self.record: Callable[[int], Record] = lru_cache(_RECORDS)(self._record)
         self.volume: Callable[[int, str], bytes] = lru_cache(_VOLUMES)(self._volume)
         self._seen: dict[int, object] = {}
@@ -73,11 +74,6 @@ class ReviewCohort:
         if self._seen.get(number) != states:
             files.check_unchanged()
             self._seen[number] = states
-
-    def _paired(self, images: Path, suffix: str) -> dict[str, Path]:
-        scans = [paired_scan(scan.name, scan.files) for scan in self.scans if scan.files is not None]
-        found = pair(scans, images, role="image", suffix=suffix)
-        return {scan.name: path for scan, path in zip(scans, found, strict=True) if path is not None}
 
     def _record(self, number: int) -> Record:
         return self.results.record(self.scans[number].name)

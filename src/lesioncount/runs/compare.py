@@ -45,12 +45,12 @@ class Comparing(Kind):
         return self.settings.recorded
 
     def work(
-        self, item: Course, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any
+        self, item: Course, files: Callable[[], list[FileFacts]], *, keep: Keep, jobs: int, client: Any
     ) -> tuple[Record, CourseMaps]:
         """Compare the maps of a patient."""
         del keep, jobs, client  # maps are in memory as a whole, and so are pictures of them
         maps = read_maps(item.scans, self.settings, item.sessions)
-        return compared(item, maps, tuple(files), self.settings), maps
+        return compared(item, maps, tuple(files()), self.settings), maps
 
     def failed(self, item: Course, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a patient that could not be compared."""

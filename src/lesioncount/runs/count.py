@@ -53,7 +53,7 @@ class Counting(Kind):
         return is_large_volume(item.path, self.settings.level) or (is_alone and map_ending(item.path) == ".zarr")
 
     def work(
-        self, item: ScanFiles, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any
+        self, item: ScanFiles, files: Callable[[], list[FileFacts]], *, keep: Keep, jobs: int, client: Any
     ) -> tuple[Record, ScanCount]:
         """Count the maps of a scan; of an ensemble, give what was found in the first."""
         how = self.settings
@@ -72,7 +72,7 @@ class Counting(Kind):
             )
             for path in item.maps
         ]
-        return counted(item.name, counts, files[0], how), counts[0]
+        return counted(item.name, counts, files()[0], how), counts[0]
 
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""

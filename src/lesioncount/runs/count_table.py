@@ -312,7 +312,7 @@ def _record(scan: ScanFiles, kind: Counting) -> Record:
     if scan.problem is not None:
         return kind.failed(scan, scan.problem, files)
     try:
-        return kind.work(scan, files, keep=Keep(), jobs=1, client=None)[0]
+        return kind.work(scan, lambda: files, keep=Keep(), jobs=1, client=None)[0]
     except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
         return kind.failed(scan, error_in_words(error), files)
 

@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -22,7 +22,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from lesioncount.cohort.courses import Course
 from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.files.hashed import hashes_of_files_read
 from lesioncount.files.zarr_listing import listed_once
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import write_tsv
@@ -66,8 +67,13 @@ class Kind(ABC):
         """What is recorded of the settings."""
 
     @abstractmethod
-    def work(self, item: Any, files: Sequence[FileFacts], *, keep: Keep, jobs: int, client: Any) -> tuple[Record, Any]:
-        """The record of an item, and what was found: for the outputs of it, while maps are at hand."""
+    def work(
+        self, item: Any, files: Callable[[], list[FileFacts]], *, keep: Keep, jobs: int, client: Any
+    ) -> tuple[Record, Any]:
+        """The record of an item, and what was found: for the outputs of it, while maps are at hand.
+
+        What is recorded of its files is asked for when they have been read: then most are hashed.
+        """
 
     @abstractmethod
     def failed(self, item: Any, why: str, files: Sequence[FileFacts] = ()) -> Record:
@@ -117,7 +123,9 @@ class Engine:
     def earlier(self) -> Run | None:
         """The run that is in the folder; raise if it is in the way."""
         of_changes, may_be = self.kind.recorded.is_of_changes, self.resume or self.overwrite
-        return earlier_run(self.out, self.kind.command, of_changes=of_changes, may_be=may_be)
+        run = earlier_run(self.out, self.kind.command, of_changes=of_changes, may_be=may_be)
+        self.out.take_list(RUN_FILE, {} if run is None else run.files)
+        return run
 
     @few_collections()
     def run(self, items: Sequence[AnyItem], run: Run, before: Run | None) -> Results:
@@ -142,7 +150,7 @@ class Engine:
             began, listed, history = time.monotonic(), self.out.listed(), History(self.out)
             history.add_killed(before)
             # From here on the folder holds a run, and whose its names are, also if it is killed.
-            self.out.write_text(RUN_FILE, run.with_items(waiting=items, files=listed).to_json())
+            self._write_run(run.with_items(waiting=items, files=listed))
             if self.overwrite:  # also if this run is stopped, a page shows what is no longer there
                 self._withdraw(all_parts=True)
             make_shards(self.out, len(items))
@@ -165,13 +173,16 @@ class Engine:
             tables = {name: sha256 for name, sha256 in listed.items() if name.rpartition(".")[0] in stems}
             history.add(run, {one.name: one.hashes for one in ordered}, tables, seconds=seconds)
             waiting = [item for item in items if item.name not in done]
-            run = run.with_items(ordered, waiting, seconds=seconds, files=listed)
-            self.out.write_text(RUN_FILE, run.to_json())
+            self._write_run(run.with_items(ordered, waiting, seconds=seconds, files=listed))
         return results
+
+    def _write_run(self, run: Run) -> None:
+        self.out.write_text(RUN_FILE, run.to_json())
+        self.out.take_list(RUN_FILE, run.files)
 
     def _check(self, items: Sequence[AnyItem]) -> None:
         """Raise if something would be replaced that is not ours, or was changed since."""
-        self.out.check([RUN_FILE, *(table.name for table in self.kind.tables)])
+        self.out.check(table.name for table in self.kind.tables)
         self.out.check(name for output in self._wanted for name in output.of_run)
         self.out.check(record_in(self.out.path, item.name) for item in items if not item.was_known)
         if not self.resume:  # a label map that need not be painted again may have been corrected
@@ -393,19 +404,20 @@ def _work_on(
     client: Any,
 ) -> Entry:
     """Work on an item and write its record; what goes wrong with it is part of the record, not an exception."""
-    files: list[FileFacts] = []
     record, found, is_ok = None, None, False
     wanted = [output for output in outputs if output.is_wanted]
-    try:
-        files, states = [FileFacts.of(scan) for scan in item.scans], [file_states(scan) for scan in item.scans]
-        record, found = kind.work(item, files, keep=Keep.for_all(wanted), jobs=jobs, client=client)
-        for scan, state in zip(item.scans, states, strict=True):
-            check_states(scan, state)
-        for output in wanted:
-            output.write(folder, item, record, found)
-        is_ok = True
-    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
-        record = kind.failed(item, error_in_words(error), files)
+    with hashes_of_files_read() as hashes:
+        files = partial(_facts_of, item, hashes)
+        try:
+            states = [file_states(scan) for scan in item.scans]
+            record, found = kind.work(item, files, keep=Keep.for_all(wanted), jobs=jobs, client=client)
+            for scan, state in zip(item.scans, states, strict=True):
+                check_states(scan, state)
+            for output in wanted:
+                output.write(folder, item, record, found)
+            is_ok = True
+        except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
+            record = kind.failed(item, error_in_words(error), _facts_if_readable(files))
     if item.was_known or not is_ok:
         made = set(_expected(wanted, item, record)) if is_ok else set()
         for output in outputs:
@@ -414,7 +426,20 @@ def _work_on(
     try:
         write(record_in(folder.path, item.name), record.to_json(), though_changed=item.was_known)
     except (MapFileError, OSError) as error:
-        return (kind.failed(item, error_in_words(error), files) if is_ok else record).summary
+        return (kind.failed(item, error_in_words(error), _facts_if_readable(files)) if is_ok else record).summary
     for output in wanted if is_ok else ():
         output.show(folder, item, record, found)
     return record.summary
+
+
+def _facts_of(item: AnyItem, hashes: Mapping[Path, str]) -> list[FileFacts]:
+    """What is recorded of the files of an item; those that were read to be counted are not read again."""
+    return [FileFacts.of(scan, hashes) for scan in item.scans]
+
+
+def _facts_if_readable(files: Callable[[], list[FileFacts]]) -> list[FileFacts]:
+    """The same of an item that failed; nothing if that is because its files cannot be read."""
+    try:
+        return files()
+    except (LesionCountError, OSError):
+        return []

@@ -17,7 +17,6 @@ _NEEDED = (("torch", "train"), ("lightning", "train"), ("matplotlib", "report"))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial, which. Trained networks "
         "are kept in FOLDER/cache, so that the same command resumes a run that was stopped. "

@@ -18,7 +18,6 @@ _LINES = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Each patient has one to three scans, each with five sequences, masks of the brain and of enhancing lesions, "
         "areas of the brain, and a count. With --ageing, lesions stay, grow, shrink, vanish or are new at the next "

@@ -19,7 +19,7 @@ from lesioncount.folder.plain import read_json
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16
-from lesioncount.learning.prediction import load_network
+from lesioncount.learning.prediction import load_checkpoint
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
 from lesioncount.learning.training_folder import kept_config
@@ -106,9 +106,9 @@ class Trained(Job):
 
     def network(self, cache: Path, epoch: str) -> CountingNetwork:
         """The network of the "best" or the "last" epoch, frozen."""
-        network, shape = load_network(self.folder(cache) / f"{epoch}.ckpt")
-        network.requires_grad_(False)
-        network.to(memory_format=LAYOUTS[len(shape)])  # type: ignore[call-overload]  # a module takes it too
+        trained = load_checkpoint(self.folder(cache) / f"{epoch}.ckpt")
+        network = trained.network.requires_grad_(False)
+        network.to(memory_format=LAYOUTS[len(trained.shape)])  # type: ignore[call-overload]  # a module takes it too
         return network
 
 

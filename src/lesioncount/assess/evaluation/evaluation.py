@@ -143,6 +143,11 @@ class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
         """The method that is judged: the calibrated counts if there are any, else the raw ones."""
         return self.methods.get("calibrated", self.methods["raw"])
 
+    @property
+    def can_judge(self) -> bool:
+        """Whether there are scans enough for a verdict."""
+        return self.n_groups >= FEWEST_TO_JUDGE
+
     def difference(self, one: EvaluatedMethod, other: EvaluatedMethod, score: str) -> Estimate | None:
         """The paired difference of a score, one minus other; None if it was not computed."""
         pairs = ((one, other), (other, one))
@@ -221,10 +226,16 @@ def _finite(text: str) -> float | None:
 # A bias of less than this share of the lesions is not what a reader must know first.
 _NOTABLE = 0.1
 
+# Scans, or groups of them, that can bear a verdict. The rule: the fewest of which a bootstrap interval that should hold
+# a mean in 95 % does so in 90 %, for normal numbers. From two that err alike, it never holds 0.
+FEWEST_TO_JUDGE = 10
+
 
 def systematically_off(evaluation: Evaluation) -> str | None:
     """In words, if the interval of the bias excludes 0 and the bias is more than 10 % of the lesions; else None."""
     bias, relative = evaluation.ours.score("bias"), evaluation.ours.score("relative_bias")
+    if not evaluation.can_judge:
+        return None
     if not bias.has_interval or bias.low <= 0 <= bias.high or not abs(relative.value) > _NOTABLE:
         return None
     is_low = bias.value < 0

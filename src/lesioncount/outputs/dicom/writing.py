@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lesioncount.cohort.item import FileFacts, ScanFiles
-from lesioncount.cohort.pairing import paired_scan
+from lesioncount.cohort.pairing import PairedFile
 from lesioncount.cohort.patterns import PathPattern, is_pattern
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom import ENDINGS
@@ -85,7 +85,7 @@ class Dicom(Output):
 def _folders(scan: ScanFiles, where: Path, *, is_only: bool) -> list[Path]:
     """The folders that may be that of a scan; of several places below a folder, the one that says most."""
     if is_pattern(where):
-        fields = paired_scan(scan.name, FileFacts.unread(scan)).fields
+        fields = PairedFile.of_scan(scan.name, FileFacts.unread(scan)).fields
         return [path for path in PathPattern(str(where)).matches(fields) if path.is_dir()]
     place = scan.relative
     own, parent = ("", "") if place is None else (str(place.with_name(scan_name(place))), str(place.parent))
