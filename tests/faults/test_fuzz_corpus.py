@@ -20,7 +20,8 @@ CORPUS = TESTS / "fuzz_corpus"
 SECONDS, BYTES = 20, 2 << 30
 
 # Imports come with the first command of a process, and are not what is measured. Those of torch take long.
-WARM_UP, WARM_UP_TORCH = ["protocols"], ["predict", "nowhere.ckpt", "nowhere", "-o", "nowhere"]
+WARM_UP = ["protocols"]
+WARM_UP_TORCH = ["predict", str(CORPUS / "checkpoints" / "empty.ckpt"), str(CORPUS / "checkpoints"), "-o", "nowhere"]
 
 needs_training = pytest.mark.skipif(find_spec("lightning") is None, reason="needs the extra [train]")
 
