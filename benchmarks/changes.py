@@ -22,13 +22,13 @@ from scipy import ndimage
 from lesioncount import compare, connected_component_count, count_lesions
 from lesioncount.changes.coupling import DEFAULT_COUPLING
 from lesioncount.changes.lesion_changes import LesionChanges
-from lesioncount.results.course_answers import table_of
+from lesioncount.results.answers import table_of
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
+from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.pit import randomised_pit
 from lesioncount.trust.scores.predictions import Predictions
-from lesioncount.trust.scores.summary import score_all
 
 N_TEST = 300
 PROTOCOL = "paper"

@@ -16,6 +16,20 @@ def make_nifti(path: Path, shape: tuple[int, int, int], n: int) -> None:
     nibabel.save(nibabel.Nifti1Image(p, np.eye(4)), path)
 
 
+def make_network_maps(folder: Path, n: int) -> None:
+    """Maps as networks give them, 25 MB each: smooth lesions on a background of noise that does not compress."""
+    shape = (182, 218, 182)
+    grid = np.ogrid[tuple(slice(n) for n in shape)]
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        p = rng.random(shape, np.float32) * np.float32(0.05)
+        for _ in range(20):
+            centre, radius, height = rng.uniform(10, 170, 3), rng.uniform(2, 6), rng.uniform(0.3, 1)
+            distance = sum(((along - at) / radius) ** 2 for along, at in zip(grid, centre, strict=True))
+            np.maximum(p, height * np.exp(-distance / 2), out=p, casting="same_kind")
+        nibabel.save(nibabel.Nifti1Image(p, np.eye(4)), folder / f"scan{seed:02}.nii.gz")
+
+
 def make_zarr(path: Path, side: int) -> None:
     """A cube of bytes, chunk by chunk."""
     import zarr

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lesioncount.assess.beside_truth import TruthOptions, compare
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import CalibrationError
-from lesioncount.results.results import read_counted
+from lesioncount.results.results import read_countable
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit
@@ -50,7 +50,7 @@ class Scan:
 
 
 def scans_in_results(results: Path, truth: Path, suffix: str) -> list[Scan]:
-    compared = compare(read_counted(results), TruthOptions(masks=truth, suffix=suffix), read_maps=True)
+    compared = compare(read_countable(results), TruthOptions(masks=truth, suffix=suffix), read_maps=True)
     return [
         _scan(summary.name, summary.tables[0], truth.match)
         for summary, truth in zip(compared.scans, compared.truths, strict=True)

@@ -410,6 +410,28 @@ def many_files() -> list[Line]:
     return [Line("200 scans", "one job / two jobs", t["one"] / t["two"], "≥1.6")]
 
 
+def files_of_real_size() -> list[Line]:
+    """The whole command, from its start: nearly all of its time, files are decompressed."""
+    with tempfile.TemporaryDirectory() as folder:
+        cohort = Path(folder) / "cohort"
+        cohort.mkdir()
+        files.make_network_maps(cohort, 24)
+        count = ["-m", "lesioncount", "count", str(cohort), "-o", f"{folder}/out", "--overwrite", "--quiet", "--jobs"]
+        t = fastest(
+            {
+                "isal": lambda: run_python(["decompress.py", str(cohort)]),
+                "one": lambda: run_python([*count, "1"]),
+                "two": lambda: run_python([*count, "2"]),
+            },
+            8,
+        )
+    case = "24 .nii.gz of 182×218×182"
+    return [
+        Line(case, "count / decompressing with isal alone", t["one"] / t["isal"], "≤1.25"),
+        Line(case, "one job / two jobs", t["one"] / t["two"], "≥1.65"),
+    ]
+
+
 def counts_by_region() -> list[Line]:
     """With 130 regions, one of which is by distance, and three questions: arrays, and a cohort with one atlas."""
     shape, case = (182, 218, 182), "182×218×182, 100 hills, 130 regions"
@@ -533,6 +555,7 @@ def main() -> None:
         learning,
         one_file,
         many_files,
+        files_of_real_size,
         counts_by_region,
         bids_derivative,
         large_report,

@@ -39,7 +39,7 @@ class SimulatedReader:
 
     def _write(self, scan, **what):
         sha256 = self.results.record(scan).summary.files.sha256
-        counting = counting_of(self.results.run.counted_with)
+        counting = counting_of(self.results.run.settings)
         event = ReviewEvent(reader=self.journal.reader, scan=scan, map_sha256=sha256, counting=counting, **what)
         self.journal.append(event)
         return event

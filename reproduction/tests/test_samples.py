@@ -16,7 +16,7 @@ from learning.test_training import tiny, train  # noqa: E402 - after the checks
 
 import lesioncount  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
-from lesioncount.learning.prediction import load_network, predict  # noqa: E402
+from lesioncount.learning.prediction import load_checkpoint, predict  # noqa: E402
 from lesioncount_reproduction import samples  # noqa: E402
 from lesioncount_reproduction.cohort_files import write_cohort  # noqa: E402
 from lesioncount_reproduction.sources import synthetic_cohorts  # noqa: E402
@@ -37,13 +37,13 @@ def test_there_are_enough_to_calibrate_on():
 
 
 def test_the_maps_are_those_of_the_network():
-    network, shape = load_network(SAMPLES / "network.ckpt")
+    trained = load_checkpoint(SAMPLES / "network.ckpt")
     cohort = synthetic_cohorts(TrainingConfig.load("laptop").data)["test"]
     path = min((SAMPLES / "probs").iterdir())
     scan = next(scan for scan in cohort if f"{scan.name}.nii.gz" == path.name)
-    assert scan.shape == shape
+    assert scan.shape == trained.shape
     with torch.inference_mode():
-        p = torch.sigmoid(network.segment(torch.from_numpy(scan.images)[None]))[0, 0].numpy()
+        p = torch.sigmoid(trained.network.segment(torch.from_numpy(scan.images)[None]))[0, 0].numpy()
     stored = np.asarray(nibabel.load(path).dataobj).T
     np.testing.assert_allclose(stored, p, atol=0.05)  # bytes, and weights of half precision
     mask = np.asarray(nibabel.load(SAMPLES / "masks" / path.name).dataobj).T
@@ -86,7 +86,7 @@ def test_samples_can_be_made_again(tmp_path, monkeypatch):
         np.asarray(nibabel.load(path).dataobj) for path in sorted(tmp_path.glob("out/member0*/sub-012_*1.nii.gz"))
     ]
     assert not np.array_equal(*members[:2])
-    assert load_network(tmp_path / "out" / "network.ckpt")[1] == (8, 16, 16)
+    assert load_checkpoint(tmp_path / "out" / "network.ckpt").shape == (8, 16, 16)
     over_time = [{path.name[:7] for path in (tmp_path / "out" / name).iterdir()} for name in ("baseline", "followup")]
     assert over_time[0] == over_time[1] == {line[:7] for line in lines_of(tmp_path / "out" / "changes.tsv")}
     atlas = np.asarray(nibabel.load(tmp_path / "out" / "atlas.nii.gz").dataobj)

@@ -147,7 +147,7 @@ def _print_truth(table: Path, out: Path) -> None:
         if name not in counted:
             continue
         record = results.record(name)
-        count, usual = record.summary.counted.raw, record.summary.counted.candidates.cc_count
+        count, usual = record.counted.raw, record.counted.candidates.cc_count
         p = record.pmf[int(truth)] if int(truth) < len(record.pmf) else 0.0
         interval = f"{count.interval90_low} to {count.interval90_high}"
         print(f"{name:<18}{truth:>6}{count.count_mode:>13}{interval:>16}{p:>10.2f}{usual:>10}")

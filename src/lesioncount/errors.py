@@ -36,6 +36,13 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     LowerBoundWarning (UserWarning)       a criterion asks for a region that is not there
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class LesionCountError(Exception):
     """Any error raised on purpose by this package."""
@@ -157,3 +164,16 @@ def reason_of(error: Exception) -> str:
     """Why something failed, to go on with in a sentence: without numbers of the system, and without a stop."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return said.strip().rstrip(".") or type(error).__name__
+
+
+def listed(names: Iterable[object], most: int = 5) -> str:
+    """The first of some names, for a message.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    texts = [str(name) for name in names]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{', '.join(texts[:most])}{more}"

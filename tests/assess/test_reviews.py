@@ -26,7 +26,7 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.results.results import read_counted
 from lesioncount.runs import Settings, count_batch
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.scores.kappa import agreement_of_answers, agreement_on_yes, kappa
+from lesioncount.trust.scores.agreement import agreement_of_answers, agreement_on_yes, kappa
 
 _SCANS = {"a": [0.9, 0.6, 0.3], "b": [0.8, 0.5], "c": []}
 
@@ -149,6 +149,20 @@ def test_torn_lines_and_lines_of_others_are_skipped_and_said(results, capsys):
     assert journal.n_skipped == 5
     assert main(["review", str(results.out), "--export", "--no-label-maps"]) == 0
     assert "In the journal of ann, 5 lines cannot be read and are skipped" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["review {out} --export", "evaluate {out} --reviews -o {new}", "calibrate {out} --reviews -o {new}"]
+)
+@pytest.mark.parametrize("reader", ["\\ud800", "", "a\\nb"])
+def test_a_journal_of_nobody_is_named_with_its_line(results, tmp_path, capsys, command, reader):
+    SimulatedReader(results).decide("a", 1, "lesion")
+    line = (results.out / "reviews" / "ann.jsonl").read_text().replace('"reader": "ann"', f'"reader": "{reader}"')
+    assert '"ann"' not in line
+    (results.out / "reviews" / "bob.jsonl").write_text(f"not an event\n{line}")
+    assert main(command.format(out=results.out, new=tmp_path / "new").split()) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{results.out / 'reviews' / 'bob.jsonl'}, line 2: expected the name of a reader" in said
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", ".hidden", "Ünal Ö", "-rf", "a b", "日本", "CON\u202e"])
@@ -288,7 +302,7 @@ def test_complete_reviews_are_the_truth_and_others_are_left_out(results):
     ann.add("a", (20, 18, 9))
     ann.done("a", rest="none")
     ann.decide("b", 1, "lesion")
-    compared = compare(results, TruthOptions(reviews=results.out), read_maps=True)
+    compared = compare(results.of(), TruthOptions(reviews=results.out), read_maps=True)
     assert [scan.name for scan in compared.scans] == ["a"]
     (truth,) = compared.truths
     assert truth.count == 5
@@ -300,7 +314,7 @@ def test_complete_reviews_are_the_truth_and_others_are_left_out(results):
 def test_reviews_without_a_complete_one_are_no_truth(results):
     SimulatedReader(results).decide("a", 1, "lesion")
     with pytest.raises(ReviewError, match="No review by ann is complete, of 1 begun"):
-        compare(results, TruthOptions(reviews=results.out), read_maps=False)
+        compare(results.of(), TruthOptions(reviews=results.out), read_maps=False)
 
 
 def test_of_an_ensemble_the_first_member_is_reviewed(tmp_path):
@@ -312,7 +326,7 @@ def test_of_an_ensemble_the_first_member_is_reviewed(tmp_path):
     ann.decide("a", 2, "none")
     assert _review(results, "a").count(None).mean() == pytest.approx(0.9, abs=1e-6)
     ann.done("a", rest="none")
-    (truth,) = compare(results, TruthOptions(reviews=results.out), read_maps=True).truths
+    (truth,) = compare(results.of(), TruthOptions(reviews=results.out), read_maps=True).truths
     assert (truth.count, truth.match) == (0, None)
     assert export_reviews(results)[1] == []
 

@@ -13,11 +13,12 @@ from strategies import maps
 
 from lesioncount.candidates import find_candidates
 from lesioncount.changes.counted_map import CountedMap
-from lesioncount.changes.coupling import DEFAULT_COUPLING, only_now
+from lesioncount.changes.coupling import DEFAULT_COUPLING, above_floors, only_now
 from lesioncount.changes.lesion_changes import changes_between, compare, default_tolerance_mm
 from lesioncount.changes.resampling import resampled
 from lesioncount.errors import MapError, NonFiniteError, ProbabilityRangeError, ShapeError, UnknownOptionError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.regions.nearby import Ball, voxel_size_of
 
 COUPLINGS = st.sampled_from([0.0, 0.3, 1.0, 2.0, 5.0])
 STRONG = st.sampled_from([1.0, 2.0, 5.0])
@@ -77,6 +78,7 @@ class TestWhatHoldsForAllMaps:
 
     @given(pairs(), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from([1.0, 1.5, 3.0]), STRONG)
     def test_a_tolerance_that_grows_makes_no_more_new_ones(self, pair, tolerance, more, coupling):
+        pair = [np.where(one > 0.1, one, 0) for one in pair]  # the floor of a background grows with the tolerance
         near = compare(*pair, tolerance_mm=tolerance, coupling=coupling)
         far = compare(*pair, tolerance_mm=tolerance + more, coupling=coupling)
         assert (far.p_new <= near.p_new + 1e-12).all()
@@ -99,8 +101,14 @@ class TestWhatHoldsForAllMaps:
         for this, other, found in ((pair[1], pair[0], changes.p_new), (pair[0], pair[1], changes.p_gone)):
             candidates = find_candidates(this, warn=False)
             near = ndimage.maximum_filter(other, footprint=ball, mode="constant", cval=0).astype(np.float64)
-            new_here = only_now(this.astype(np.float64), 0.0, near, DEFAULT_COUPLING)
+            around = Ball.of(tolerance, voxel_size_of(find_candidates(this, warn=False, spacing_mm=spacing)))
+            floors = [
+                CountedMap.of(one, protocol=CountingProtocol()).floor(candidates, around) for one in (this, other)
+            ]
             labels = candidates.label_map()
+            here, new_here = labels > 0, np.zeros(this.shape)
+            heights = this[here].astype(np.float64)
+            new_here[here] = only_now(heights, 0.0, above_floors(heights, near[here], *floors), DEFAULT_COUPLING)
             expected = ndimage.maximum(new_here, labels, np.arange(1, len(candidates) + 1)) if len(candidates) else []
             np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -167,7 +175,7 @@ class TestHowMapsAreStored:
         inside[3:13, 3:13, 3:13] = True
         odd = [np.where(inside, one, np.nan) for one in pair]
         changes = compare(*odd, mask=inside)
-        assert_same(changes, compare(*(np.where(inside, one, 0) for one in pair)))
+        assert_same(changes, compare(*(np.where(inside, one, 0) for one in pair), mask=inside))
         assert math.isfinite(changes.new.mean())
 
     def test_nan_without_a_mask_is_refused(self, pair):

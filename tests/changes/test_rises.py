@@ -7,10 +7,11 @@ from scipy import ndimage
 from strategies import maps
 
 from lesioncount.changes.counted_map import CountedMap
-from lesioncount.changes.coupling import raised
+from lesioncount.changes.coupling import above_floors, raised
 from lesioncount.changes.lesion_changes import compare
 from lesioncount.changes.rises import Rises
 from lesioncount.protocol import CountingProtocol
+from lesioncount.regions.nearby import Ball, voxel_size_of
 
 
 @given(
@@ -28,8 +29,11 @@ def test_each_candidate_is_looked_at_voxel_by_voxel(now, seed, candidates, withi
     reach = np.meshgrid(*[np.arange(-int(within), int(within) + 1)] * now.ndim)
     ball = sum(one**2 for one in reach) <= within**2
     near = ndimage.maximum_filter(then, footprint=ball, mode="constant", cval=0).astype(np.float64)
+    found = counted[0].count.candidates
+    labels = found.label_map()
+    floors = [one.floor(found, Ball.of(within, voxel_size_of(found))) for one in counted]
+    near[labels > 0] = above_floors(now[labels > 0].astype(np.float64), near[labels > 0], *floors)
     rise = now.astype(np.float64) - raised(near, coupling)
-    labels = counted[0].count.candidates.label_map()
     assert len(rises.heights) == labels.max()
     for row, place in enumerate(map(tuple, rises.index)):
         here = labels == row + 1

@@ -212,7 +212,7 @@ class TestOptions:
         options = ["--tolerance-mm", "3", "--coupling", "0.5", "--threshold", "0.3", "--candidates", "peaks"]
         options += ["--save-labels"]
         assert compare(*times, "-o", out, "--quiet", *options) == 0
-        recorded = read_changes(out).run.compared_with
+        recorded = read_changes(out).run.settings
         assert recorded.protocol == CountingProtocol(0.3, candidates="peaks")
         assert (recorded.tolerance_mm, recorded.coupling, recorded.save_labels) == (3, 0.5, True)
         assert (Path(out) / "p1_changes.nii.gz").exists()

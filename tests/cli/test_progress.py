@@ -4,7 +4,7 @@ import io
 
 from lesioncount import PoissonBinomial
 from lesioncount.cli.progress import progress_on
-from lesioncount.results.record import ScanSummary
+from lesioncount.results.record import Entry
 from lesioncount.results.scan_numbers import CandidateNumbers, CountNumbers, ScanNumbers
 
 
@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 def summary(name, status="ok"):
     count = CountNumbers.of(PoissonBinomial([0.5]))
-    return ScanSummary(name, numbers=ScanNumbers(CandidateNumbers(1, 1, None), count) if status == "ok" else None)
+    return Entry(scan=name, status=status, count=ScanNumbers.of(CandidateNumbers(1, 1, None), count))
 
 
 def test_a_terminal_gets_a_bar():

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from lesioncount import PoissonBinomial
 from lesioncount.cli import main
-from lesioncount.cli.count import _table, shortened
+from lesioncount.cli.count import summary_of
+from lesioncount.cli.printing import shortened
 from lesioncount.errors import MapFileError, reason_of
 from lesioncount.runs import read_results
 from lesioncount.trust.scores import nll
@@ -149,7 +150,7 @@ def test_long_names_do_not_wrap_the_table(binary, tmp_path, width):
     run("count", tmp_path / f"{long}.npy", binary, "-o", tmp_path / "out", "--quiet")
     results = read_results(tmp_path / "out")
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    console.print(_table(results, shown=5, longest=max(width - 61, 12)))
+    console.print(summary_of(results, shown=5).table(width))
     lines = console.file.getvalue().splitlines()
     assert len(lines) == 6
     assert max(map(len, lines)) <= width + 3

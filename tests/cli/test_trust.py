@@ -405,7 +405,10 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
         ),
         ("evaluate out --truth-counts few.csv -o e", "There is no truth for 59 scans"),
         ("evaluate out --truth-counts nocolumn.csv -o e", "Expected a column 'count' .* scan, n. .*--count-column"),
-        ("evaluate out --truth-counts bad.csv -o e --skip-missing", "a count of at least 0 for p00_v0, but got 'many'"),
+        (
+            "evaluate out --truth-counts bad.csv -o e --skip-missing",
+            "line 2: expected a whole number .* as count of p00_v0, but got 'many'",
+        ),
         ("evaluate out --truth-counts twice.csv -o e", "'p00_v0' has more than one row"),
         ("evaluate out --truth-counts ragged.csv -o e", "as many cells as the header"),
         ("evaluate out --truth-counts nowhere.csv -o e", "nowhere.csv does not exist"),

@@ -300,12 +300,12 @@ class TestTableOfPairs:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("baseline,after\na.nii,b.nii\n", r"a column 'followup' in .*, once, but its columns are baseline, after"),
-            ("baseline,baseline,followup\na.nii,a.nii,b.nii\n", "a column 'baseline' in .*, once"),
+            ("baseline,after\na.nii,b.nii\n", r"a column 'followup' in .*, but its columns are baseline, after"),
+            ("baseline,baseline,followup\na.nii,a.nii,b.nii\n", "more than one column 'baseline'"),
             ("", "its columns are none"),
             ("baseline,followup\n", "has no pairs"),
-            ("baseline,followup\na.nii,\n", "a row has no followup"),
-            ("baseline,followup\na.nii\n", "a row has no followup"),
+            ("baseline,followup\na.nii,\n", "line 2: the row has no followup"),
+            ("baseline,followup\na.nii\n", "line 2: the row has no followup"),
             ("baseline,followup\na.nii,z.nii\n", "the followup z.nii does not exist"),
             ("baseline,followup\na.nii,x\n", r"the followup x is a folder.*path of one map"),
         ],

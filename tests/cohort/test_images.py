@@ -77,3 +77,12 @@ def test_selection_keeps_its_own_settings(maps, tmp_path):
     before = replace(selection)
     selection.find(maps)
     assert selection == before
+
+
+def test_map_in_two_pairs_has_one_image(tmp_path):
+    for name in "abc":
+        save(tmp_path / "maps" / f"{name}.nii.gz", MAP)
+    a, b, c = (save(tmp_path / "flair" / f"{name}.nii.gz", MAP) for name in "abc")
+    (tmp_path / "pairs.csv").write_text("baseline,followup\nmaps/a.nii.gz,maps/b.nii.gz\nmaps/b.nii.gz,maps/c.nii.gz\n")
+    selection = CourseSelection(Selection(images=tmp_path / "flair"), pairs=tmp_path / "pairs.csv")
+    assert [[scan.image for scan in course.scans] for course in selection.find([]).courses] == [[a, b], [b, c]]

@@ -7,10 +7,9 @@ import pytest
 from nifti_files import save
 
 from lesioncount.cli import main
-from lesioncount.cohort.item import FileFacts
-from lesioncount.cohort.pairing import PairedScan, pair, paired_scan
+from lesioncount.cohort.item import FileFacts, ScanFiles
+from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.scans import Selection
-from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 
 
@@ -22,17 +21,16 @@ def write(root, paths):
 
 def scans_of(root, maps, **selection):
     write(root, maps)
-    found = Selection(**selection).find([root], root / "out")
-    return [paired_scan(scan.name, FileFacts.unread(scan)) for scan in found]
+    return Selection(**selection).find([root], root / "out")
 
 
 def pairs(scans, where, role="truth", suffix=""):
     """The path below the map's root → that of its partner below the parent of where."""
     base = Path(str(where).partition("{")[0].rpartition("/")[0]) if "{" in str(where) else where
-    found = pair(scans, where, role=role, suffix=suffix)
+    found = pair({scan.name: FileFacts.unread(scan) for scan in scans}, where, role=role, suffix=suffix)
     return {
-        scan.relative.as_posix(): None if one is None else one.relative_to(base).as_posix()
-        for scan, one in zip(scans, found, strict=True)
+        scan.relative.as_posix(): found[scan.name].relative_to(base).as_posix() if scan.name in found else None
+        for scan in scans
     }
 
 
@@ -248,7 +246,7 @@ class TestHospitalFolders:
     def test_one_scan_does_not_take_the_mask_of_another_patient(self, tmp_path):
         write(tmp_path / "in", ["PAT1/prob.nii.gz"])
         path = tmp_path / "in" / "PAT1" / "prob.nii.gz"
-        scan = PairedScan("prob", path, PurePosixPath("prob.nii.gz"), Whose())
+        scan = ScanFiles("prob", path, relative=PurePosixPath("prob.nii.gz"))
         write(tmp_path / "masks", ["PAT2/prob.nii.gz"])
         with pytest.raises(MapFileError, match="no mask of any scan"):
             pairs([scan], tmp_path / "masks", "mask")
@@ -267,9 +265,9 @@ class TestHospitalNames:
         write(tmp_path / "replaced", ["1001_A9_mask.nii.gz", "1001_A91_mask.nii.gz", "2002_A7_mask.nii.gz"])
         found = pairs(scans, tmp_path / "replaced", suffix="_mask")
         assert list(found.values()) == ["1001_A91_mask.nii.gz", "1001_A9_mask.nii.gz", "2002_A7_mask.nii.gz"]
-        write(tmp_path / "appended", [f"{scan.stem}_mask.nii.gz" for scan in scans])
+        write(tmp_path / "appended", [f"{scan.name}_mask.nii.gz" for scan in scans])
         found = pairs(scans, tmp_path / "appended", suffix="_mask")
-        assert list(found.values()) == [f"{scan.stem}_mask.nii.gz" for scan in scans]
+        assert list(found.values()) == [f"{scan.name}_mask.nii.gz" for scan in scans]
 
     def test_a_mask_of_the_patient_is_not_that_of_an_examination(self, scans, tmp_path):
         write(tmp_path / "m", ["1001_mask.nii.gz", "2002_mask.nii.gz"])
@@ -300,7 +298,7 @@ class TestHospitalNames:
 def test_patterns_with_other_fields_are_refused(tmp_path, text):
     scans = scans_of(tmp_path / "in", ["a.nii.gz"])
     with pytest.raises(MapFileError, match=r"a field that is none|is not a pattern|does not exist"):
-        pair(scans, tmp_path / text, role="mask")
+        pairs(scans, tmp_path / text, role="mask")
 
 
 @pytest.mark.parametrize(
@@ -309,9 +307,9 @@ def test_patterns_with_other_fields_are_refused(tmp_path, text):
 def test_fields_that_no_scan_has_are_named(tmp_path, field, why):
     scans = scans_of(tmp_path / "in", ["sub-01.nii.gz"])
     with pytest.raises(MapFileError, match=rf"has the field {{{field}}}, but .*{why}.*--name-pattern"):
-        pair(scans, tmp_path / "m" / f"{{{field}}}.nii.gz", role="image")
+        pairs(scans, tmp_path / "m" / f"{{{field}}}.nii.gz", role="image")
     with pytest.raises(MapFileError, match=r"no file is meant by .*/m/{participant}\.nii\.gz"):
-        pair(scans, tmp_path / "m" / "{participant}.nii.gz", role="image")
+        pairs(scans, tmp_path / "m" / "{participant}.nii.gz", role="image")
 
 
 def test_images_that_match_nothing_end_the_run_before_it_counts(tmp_path, rng, capsys):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from lesioncount.cohort.tables import read_region_names
-from lesioncount.errors import RegionError
+from lesioncount.errors import MapFileError, RegionError
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_several_labels_may_share_a_name_and_order_is_kept(tmp_path):
         ("index\tname\n1.5\ta\n", "a whole number, but got '1.5'"),
         ("index\tname\n²\ta\n", "a whole number, but got '²'"),
         ("index\tname\n99999999999\ta\n", "a whole number, but got '99999999999'"),
-        ("index\tname\n1\n", "the row '1' … does not have as many cells"),
-        ("index\tname\n1\t\n", "PATH, label 1: Expected the name of a region, but got ''"),
+        ("index\tname\n1\n", "line 2: the row has no name: it does not have as many cells as the header"),
+        ("index\tname\n1\t\n", "PATH, line 2: the row has no name"),
         ("index\tname\n1\tNew\n", "label 1: A region cannot be called 'New'"),
         ("index\tname\n", "but it has no rows"),
     ],
@@ -53,8 +53,8 @@ def test_tables_that_are_none_say_why(tmp_path, text, why):
 
 
 def test_files_that_cannot_be_read_say_why(tmp_path):
-    with pytest.raises(RegionError, match="cannot be read: No such file"):
+    with pytest.raises(MapFileError, match="cannot be read: No such file"):
         read_region_names(tmp_path / "none.tsv")
     (tmp_path / "binary.tsv").write_bytes(b"\xff\xfe\x00index")
-    with pytest.raises(RegionError, match="cannot be read"):
+    with pytest.raises(MapFileError, match="cannot be read"):
         read_region_names(tmp_path / "binary.tsv")

@@ -6,8 +6,8 @@ from contract_cohorts import KINDS, NAMES, inputs_of, made, run
 from two_visits import write_visits
 
 import lesioncount as lc
-from lesioncount.assess.as_counts import read_countable
 from lesioncount.errors import CalibrationError
+from lesioncount.results.results import read_countable
 from lesioncount.runs import ChangeSettings, Settings, compare_batch, count_batch
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit

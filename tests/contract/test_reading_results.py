@@ -7,12 +7,12 @@ import pytest
 from contract_cohorts import KINDS, NAMES, inputs_of, made, run
 
 from lesioncount import Calibration, read_changes, read_results
-from lesioncount.assess.as_counts import read_countable
 from lesioncount.assess.beside_truth import TruthOptions
 from lesioncount.assess.evaluation import evaluate, known_truth
 from lesioncount.assess.groups import summarize
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.errors import MapFileError
+from lesioncount.results.results import read_countable
 
 DAMAGES = {
     "missing": lambda path: path.unlink(),

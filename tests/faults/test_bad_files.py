@@ -178,7 +178,7 @@ SEEDS = {
 }
 
 
-@settings(max_examples=2400)
+@settings(max_examples=600)
 @given(
     st.sampled_from(sorted(SEEDS)),
     st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=6),

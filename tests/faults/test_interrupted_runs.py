@@ -133,8 +133,9 @@ def test_a_dask_worker_that_dies_does_not_stop_the_run(cohort, tmp_path):
     assert_same_results(tmp_path / "out", tmp_path / "calm")
 
 
-def test_an_unreachable_cluster_is_explained(cohort, tmp_path, capsys):
+def test_an_unreachable_cluster_is_explained(cohort, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
+    monkeypatch.setattr("lesioncount.runs.workers._SECONDS_TO_CONNECT", 1)
     code = main(["count", str(cohort), "-o", str(tmp_path / "out"), "--cluster", "tcp://127.0.0.1:9", "--quiet"])
     assert code == 2
     assert "no Dask scheduler at tcp://127.0.0.1:9" in capsys.readouterr().err

@@ -156,6 +156,20 @@ def test_archives_that_are_bombs(tmp_path):
         open_map(tmp_path / "map.npz")
 
 
+@pytest.mark.parametrize("n_bytes", [2**32 - 1, 2**31, (1 << 26) + 1])
+def test_archives_that_ask_for_more_room_than_a_map_has(tmp_path, n_bytes):
+    """LZMA says how much of what came before is to be kept, which is made room for, however short that is."""
+    path = tmp_path / "map.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("p.npy", npy_bytes(np.full((5, 6, 7), 0.3, np.float32)))
+    content = path.read_bytes()
+    at = content.index(b"p.npy") + len("p.npy") + 5  # version, length of the properties, the first of them
+    assert content[at : at + 4] == (8 << 20).to_bytes(4, "little")
+    path.write_bytes(content[:at] + n_bytes.to_bytes(4, "little") + content[at + 4 :])
+    with pytest.raises(MapFileError, match=f"LZMA asks for {n_bytes:,} bytes"):
+        open_map(path)
+
+
 def zarr_of_version_2(folder, **changes):
     meta = {"zarr_format": 2, "shape": [4, 5, 5], "chunks": [4, 5, 5], "dtype": "<f4", "compressor": None, "order": "C"}
     folder.mkdir()

@@ -286,5 +286,5 @@ def test_the_level_is_recorded_and_another_one_is_not_resumed(tmp_path, volume):
         count_batch([path], out, settings=Settings(level=1), resume=True)
     again = count_batch([path], out, settings=Settings(level=1), overwrite=True)
     assert again.scans[0].map.shape == (6, 10, 8)
-    assert again.run.counted_with.reading.level == 1
+    assert again.run.settings.level == 1
     assert count_batch([path], out, settings=Settings(level=1), resume=True).scans[0].map.shape == (6, 10, 8)

@@ -10,7 +10,7 @@ from lesioncount.assess.beside_truth import TruthOptions, compare
 from lesioncount.assess.truth import read_truth_table
 from lesioncount.errors import TruthError
 from lesioncount.folder.tables import to_tsv, write_tsv
-from lesioncount.results.results import read_counted
+from lesioncount.results.results import read_countable
 from lesioncount.runs import count_batch
 
 
@@ -46,7 +46,7 @@ def maps(tmp_path, rng):
 
 def compared(maps, text, **options):
     (maps / "truth.csv").write_text(text)
-    return compare(read_counted(maps / "out"), TruthOptions(table=maps / "truth.csv", **options), read_maps=False)
+    return compare(read_countable(maps / "out"), TruthOptions(table=maps / "truth.csv", **options), read_maps=False)
 
 
 def test_json_keeps_the_real_name_of_a_scan(maps):

@@ -6,6 +6,7 @@ from importlib import import_module, resources
 
 import numpy as np
 import pytest
+import qt_libraries
 from nifti_files import save
 
 from lesioncount.integrations.napari import MOST_SCANS, get_reader, read_layers
@@ -128,3 +129,13 @@ def test_a_window_shows_map_candidates_and_peaks(map_path, tmp_path):
             assert (shown != without).any()
     finally:
         viewer.close()
+
+
+def test_what_the_system_lacks_for_a_window_is_named(monkeypatch):
+    monkeypatch.setitem(qt_libraries.PACKAGES, "libnothing1", "libnothing-at-all.so.1")
+    monkeypatch.setenv("DISPLAY", "")
+    monkeypatch.setenv("PATH", "")
+    assert {"libnothing1", "xvfb"} <= set(qt_libraries.missing())
+    monkeypatch.setattr(qt_libraries, "PACKAGES", {})
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert qt_libraries.missing() == []

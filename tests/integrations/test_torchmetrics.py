@@ -101,7 +101,7 @@ def test_other_numbers_of_bins_are_refused():
 @pytest.mark.parametrize("kind", [*COUNT_METRICS, VoxelCalibrationError, BestVoxelF1])
 def test_sums_stay_on_the_cpu_where_a_device_has_no_double_precision(kind, monkeypatch):
     dtypes = {"meta": torch.float32, "cpu": torch.float64}
-    monkeypatch.setattr("lesioncount.integrations.summed_metric.working_dtype", lambda device: dtypes[device.type])
+    monkeypatch.setattr("lesioncount.integrations.torchmetrics.working_dtype", lambda device: dtypes[device.type])
     metric = kind().to("meta")
     assert {getattr(metric, name).device.type for name in metric._defaults} == {"cpu"}
     metric.update(*batch() if kind in COUNT_METRICS else (torch.tensor([1.0, -1.0]), torch.tensor([1, 0])))

@@ -28,7 +28,7 @@ from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.expected import z_scored  # noqa: E402
 from lesioncount.learning.module import BestVoxelF1  # noqa: E402
 from lesioncount.learning.networks import counting_network  # noqa: E402
-from lesioncount.learning.prediction import load_checkpoint, load_network, predict, probability_maps  # noqa: E402
+from lesioncount.learning.prediction import load_checkpoint, predict, probability_maps  # noqa: E402
 from lesioncount.learning.sources import sources_of  # noqa: E402
 from lesioncount_reproduction.cohort import SEQUENCES, Cohort  # noqa: E402
 from lesioncount_reproduction.cohort_files import write_cohort  # noqa: E402
@@ -51,7 +51,7 @@ def trained(tmp_path_factory):
 
 def test_maps_are_those_of_the_network_on_the_grid_of_the_images(trained, tmp_path):
     assert run("predict", trained / "net" / "best.ckpt", trained / "cohort", "-o", tmp_path / "maps", "--quiet") == 0
-    network, _ = load_network(trained / "net" / "best.ckpt")
+    network = load_checkpoint(trained / "net" / "best.ckpt").network
     for scan in GadCohort(2, seed=5, shape=(8, 16, 16)):
         image = nibabel.load(tmp_path / "maps" / f"{scan.name}.nii.gz")
         images = torch.from_numpy(z_scored(scan.images, scan.brain))
@@ -209,7 +209,7 @@ def test_two_processes_with_hardly_any_scans(tmp_path):
     assert len(parts["val"]) == 1
     assert len(parts["test"]) % 2 == 1
     scores = train_in_two_processes(tmp_path, text)
-    network, _ = load_network(tmp_path / "t" / "best.ckpt")
+    network = load_checkpoint(tmp_path / "t" / "best.ckpt").network
     f1, accuracy = BestVoxelF1(), CountAccuracy()
     for scan in (parts["test"][i] for i in range(len(parts["test"]))):
         logits, log_probs = network(torch.from_numpy(scan.images)[None])

@@ -22,7 +22,7 @@ from lesioncount.errors import ConfigError, MapFileError  # noqa: E402
 from lesioncount.learning.batches import EpochSampler, ScanDataset, loader  # noqa: E402
 from lesioncount.learning.config import TrainingConfig  # noqa: E402
 from lesioncount.learning.module import BestVoxelF1, CountingModule  # noqa: E402
-from lesioncount.learning.prediction import load_network  # noqa: E402
+from lesioncount.learning.prediction import load_checkpoint  # noqa: E402
 from lesioncount.learning.scans import Kept, LearningScan, Memory  # noqa: E402
 from lesioncount.learning.training import train as train_on  # noqa: E402
 from lesioncount_reproduction.sources import data_of, sources_of  # noqa: E402
@@ -80,9 +80,9 @@ def test_every_method_trains(method, tmp_path):
     assert {"test_accuracy", "test_voxel_f1", "test_rps", "test_voxel_ece"} <= set(scores)
     written = json.loads((tmp_path / "t" / "scores.json").read_text())
     assert {name: written[name] for name in scores} == pytest.approx(scores)
-    network, shape = load_network(tmp_path / "t" / "best.ckpt")
-    assert shape == (8, 16, 16)
-    assert network(torch.zeros(1, 5, 8, 16, 16)).log_probs.shape == (1, 5)
+    trained = load_checkpoint(tmp_path / "t" / "best.ckpt")
+    assert trained.shape == (8, 16, 16)
+    assert trained.network(torch.zeros(1, 5, 8, 16, 16)).log_probs.shape == (1, 5)
 
 
 def test_the_same_seed_gives_the_same_network(tmp_path):
@@ -98,10 +98,12 @@ def test_the_same_seed_gives_the_same_network(tmp_path):
 @pytest.mark.usefixtures("installed_reproduction")
 def test_a_killed_training_goes_on_as_if_nothing_had_happened(tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY)
-    command = [sys.executable, "-m", "lesioncount", "train", str(tmp_path / "tiny.toml"), "--quiet", "-o"]
-    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    command = ["train", str(tmp_path / "tiny.toml"), "--quiet", "-o"]
+    assert main([*command, str(tmp_path / "whole")]) == 0
     victim = subprocess.Popen(
-        [*command, str(tmp_path / "killed")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "lesioncount", *command, str(tmp_path / "killed")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     last, deadline = tmp_path / "killed" / "last.ckpt", time.monotonic() + 120
     while time.monotonic() < deadline and not (last.exists() and last.stat().st_size):
@@ -109,7 +111,7 @@ def test_a_killed_training_goes_on_as_if_nothing_had_happened(tmp_path):
     os.kill(victim.pid, signal.SIGKILL)  # in the middle of some epoch after the first
     victim.wait()
     assert not (tmp_path / "killed" / "scores.json").exists()
-    subprocess.run([*command, str(tmp_path / "killed"), "--resume"], check=True, capture_output=True)
+    assert main([*command, str(tmp_path / "killed"), "--resume"]) == 0
     assert_same(weights(tmp_path / "whole" / "last.ckpt"), weights(last))
     assert (tmp_path / "whole" / "scores.json").read_text() == (tmp_path / "killed" / "scores.json").read_text()
 
@@ -264,7 +266,7 @@ def test_best_voxel_f1_is_the_maximum_over_thresholds():
 def test_files_that_are_no_checkpoints_are_refused(tmp_path):
     (tmp_path / "x.ckpt").write_bytes(b"no checkpoint")
     with pytest.raises(MapFileError, match="no checkpoint of lesioncount train"):
-        load_network(tmp_path / "x.ckpt")
+        load_checkpoint(tmp_path / "x.ckpt")
 
 
 @pytest.mark.usefixtures("installed_reproduction")

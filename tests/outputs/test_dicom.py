@@ -145,7 +145,7 @@ def test_the_report_has_the_count_and_a_group_for_each_candidate(tmp_path, proba
     assert report.PatientName == "Müller^Jörg"
     assert report.StudyInstanceUID == seg.StudyInstanceUID
     whole, candidates = groups_of(report)
-    count = record.summary.counted.raw
+    count = record.counted.raw
     measured = numbers(whole)
     for how in ("Mode", "Median", "Mean"):
         name = "Number of lesions (observable entity)", how
@@ -204,7 +204,7 @@ def test_counts_are_compared_with_segmentations_without_endings(tmp_path, probab
         segments = [lesion(number, tracking=True) for number in (1, 2)]
         save_segmentation(tmp_path / "truth" / name, slices, drawn, kind, segments)
     results = counted([tmp_path / "maps"], tmp_path / "out")
-    compared = compare(results, TruthOptions(masks=tmp_path / "truth"), read_maps=True)
+    compared = compare(results.of(), TruthOptions(masks=tmp_path / "truth"), read_maps=True)
     assert [truth.count for truth in compared.truths] == [2, 2]
     assert [truth.match.n_own for truth in compared.truths] == [2, 2]
     assert [truth.match.touches.sum() for truth in compared.truths] == [2, 2]  # of three candidates

@@ -26,7 +26,7 @@ def assert_equal_to_oracle(candidates, probabilities, threshold, neighbours, mas
                 np.testing.assert_array_equal(getattr(candidates, name), column, err_msg=name)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(maps(), st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 3]))
 def test_candidates_equal_labelled_regions(probabilities, neighbours, threads):
     protocol = lc.CountingProtocol(connectivity=NAMES[neighbours])
@@ -34,7 +34,7 @@ def test_candidates_equal_labelled_regions(probabilities, neighbours, threads):
     assert_equal_to_oracle(candidates, probabilities, 0.1, min(neighbours, probabilities.ndim))
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(maps(), st.sampled_from([1, 2, 3]), st.integers(0, 2**32 - 1))
 def test_masked_candidates_equal_labelled_regions(probabilities, neighbours, seed):
     mask = np.random.default_rng(seed).random(probabilities.shape) < 0.6
@@ -43,7 +43,7 @@ def test_masked_candidates_equal_labelled_regions(probabilities, neighbours, see
     assert_equal_to_oracle(candidates, probabilities, 0.1, min(neighbours, probabilities.ndim), mask)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(maps(), st.sampled_from([1, 2, 3]), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2**32 - 1))
 def test_streamed_pieces_equal_labelled_regions(probabilities, neighbours, pieces, axis, seed):
     axis = axis % probabilities.ndim
@@ -56,14 +56,14 @@ def test_streamed_pieces_equal_labelled_regions(probabilities, neighbours, piece
     assert_equal_to_oracle(counter.result().candidates, probabilities, 0.1, min(neighbours, probabilities.ndim))
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(maps(dtypes=(np.float32,)), st.sampled_from([0.0, 0.05, 0.25, 0.5, 0.9]))
 def test_any_threshold(probabilities, threshold):
     candidates = lc.find_candidates(probabilities, protocol=lc.CountingProtocol(threshold=threshold))
     assert_equal_to_oracle(candidates, probabilities, threshold, 2)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(maps(dtypes=(np.float32, np.float64, np.float16)), st.sampled_from([0.05, 0.1, 0.5, 0.8]))
 def test_logits_count_as_their_sigmoid(probabilities, threshold):
     clipped = np.clip(probabilities.astype(np.float64), 0.02, 0.98)
@@ -80,7 +80,7 @@ def test_logits_count_as_their_sigmoid(probabilities, threshold):
         np.testing.assert_allclose(candidates.peak_probability, peaks, rtol=1e-14)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(maps(dtypes=(np.float64,)), st.sampled_from(["u1", "u2", "i2", "i4", "u4", "i8", ">u2", ">i2", ">f4", ">f8"]))
 def test_stored_integers_and_other_byte_orders(probabilities, dtype):
     dtype = np.dtype(dtype)

@@ -25,7 +25,7 @@ def signature(probabilities, protocol):
     return sorted(zip(candidates.n_voxels.tolist(), candidates.peak_probability.tolist(), strict=True))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(maps(), st.sampled_from(["faces", "edges", "corners"]), st.data())
 def test_flips_and_transposes_do_not_change_the_candidates(probabilities, connectivity, data):
     protocol = lc.CountingProtocol(connectivity=connectivity)
@@ -35,7 +35,7 @@ def test_flips_and_transposes_do_not_change_the_candidates(probabilities, connec
     assert signature(np.flip(probabilities, axes[0]), protocol) == expected
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(maps(), st.sampled_from(["faces", "edges", "corners"]))
 def test_memory_order_changes_nothing_at_all(probabilities, connectivity):
     protocol = lc.CountingProtocol(connectivity=connectivity)
@@ -46,7 +46,7 @@ def test_memory_order_changes_nothing_at_all(probabilities, connectivity):
     np.testing.assert_array_equal(c_order.label_map(), f_order.label_map())
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(maps(ndims=(3,)), st.sampled_from([1, 2, 3]), st.integers(1, 8), st.integers(1, 8))
 def test_slab_addition_is_associative(probabilities, neighbours, first, second):
     n = probabilities.shape[0]

@@ -54,7 +54,7 @@ def assert_same(one, other):
     assert one.n_dropped == other.n_dropped
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(small_maps, connectivities, st.sampled_from([1, 2]))
 def test_peaks_saddles_and_regions_are_those_of_the_merge_tree(probabilities, neighbours, threads):
     assert_equal_to_oracle(peaks_of(probabilities, neighbours, threads=threads), probabilities, neighbours)
@@ -80,7 +80,7 @@ def test_masks_cut_the_tree(probabilities, neighbours, seed):
     assert_equal_to_oracle(peaks_of(probabilities, neighbours, mask=mask), probabilities, neighbours, mask)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(small_maps, connectivities, st.integers(1, 4), st.integers(0, 2), st.integers(0, 2**32 - 1), st.data())
 def test_streams_of_any_slabs_give_the_same_peaks(probabilities, neighbours, pieces, axis, seed, data):
     axis %= probabilities.ndim
@@ -98,7 +98,7 @@ def test_streams_of_any_slabs_give_the_same_peaks(probabilities, neighbours, pie
     assert_same(counter.result().candidates, expected)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(maps(ndims=(3,), max_side=6, long_sides=(17,)), connectivities, st.integers(1, 8), st.integers(1, 8))
 def test_slabs_that_keep_their_voxels_add_in_any_order(probabilities, neighbours, first, second):
     n = probabilities.shape[0]
@@ -212,7 +212,7 @@ def assert_labels_are_connected_and_hold_their_peaks(candidates, neighbours):
     np.testing.assert_array_equal(np.bincount(labels.ravel(), minlength=len(candidates) + 1)[1:], candidates.n_voxels)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(small_maps, connectivities, st.sampled_from([0.0, 0.05, 0.2]), st.sampled_from([1, 2, 4, 9]))
 def test_labels_are_connected_and_share_out_the_regions(probabilities, neighbours, min_persistence, min_voxels):
     sizes = {"min_persistence": min_persistence, "min_voxels": min_voxels}
@@ -230,7 +230,7 @@ def test_labels_are_connected_and_share_out_the_regions(probabilities, neighbour
     np.testing.assert_array_equal(highest, np.sort(regions.peak_probability))
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(small_maps, connectivities, st.sampled_from([0.05, 0.2]))
 def test_ripples_are_left_out_and_nothing_else(probabilities, neighbours, least):
     everything, few = peaks_of(probabilities, neighbours), peaks_of(probabilities, neighbours, min_persistence=least)
@@ -242,7 +242,7 @@ def test_ripples_are_left_out_and_nothing_else(probabilities, neighbours, least)
         assert sorted(map(tuple, getattr(few, name).tolist())) == expected
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(small_maps, connectivities, st.sampled_from([1, 3]))
 def test_memory_order_changes_nothing_at_all(probabilities, neighbours, min_voxels):
     c_order, f_order = np.ascontiguousarray(probabilities), np.asfortranarray(probabilities)

@@ -50,7 +50,7 @@ def outcome_by_outcome(trials, holds):
     return total
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(questions(), small_trials())
 def test_answer_is_the_sum_over_all_outcomes(made, trials):
     text, holds = made

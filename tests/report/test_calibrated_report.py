@@ -10,7 +10,7 @@ import pytest
 from html_page import Page
 
 from lesioncount import Calibration, ConformalCounts, PoissonBinomial
-from lesioncount.results.record import Settings
+from lesioncount.results.settings import Settings
 from lesioncount.runs.count import count_batch
 from lesioncount.trust.fitting import CalibrationFit
 from lesioncount.trust.fitting.evidence import ConformalFit

@@ -352,10 +352,11 @@ def test_map_or_mask_that_changed_is_not_shown(maps, out):
     save(maps / "after" / "a.nii.gz", bumps({OLD: 0.9, NEW: 0.7}))
     page = Page(write_report(results).read_text("utf-8"))
     assert page.text.count("No pictures, because") == 1
+    assert f"{maps / 'after' / 'a.nii.gz'} has changed since it was counted" in page.text
     save(mask, np.ones(SHAPE, np.float32))
     (out / "changes.html").unlink()
     page = Page(write_report(results).read_text("utf-8"))
-    assert page.text.count("or its mask has changed. Compare again.") == 2
+    assert page.text.count(f"{mask} has changed since it was counted. Put the file back, or run again.") == 2
 
 
 def test_maps_too_large_for_pictures_say_so(maps, out, monkeypatch):

@@ -36,8 +36,8 @@ def out(tmp_path_factory):
     make_maps(folder / "maps", N_SCANS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lesioncount.results.record_files.MANY_SCANS", 50)
-        patch.setattr("lesioncount.report.table_parts.PAGED_FROM", 50)
-        patch.setattr("lesioncount.report.table_parts._ROWS_OF_PART", 30)
+        patch.setattr("lesioncount.report.section_folder.PAGED_FROM", 50)
+        patch.setattr("lesioncount.report.section_folder._ROWS_OF_PART", 30)
         write_report(count_batch([folder / "maps"], folder / "out", show=SectionWriter()))
         yield folder / "out"
 
@@ -87,7 +87,7 @@ def test_nothing_is_written_when_nothing_changed_and_lost_rows_are_made_again(ou
 
 def test_rows_go_when_scans_are_few(out, tmp_path, monkeypatch):
     shutil.copytree(out, tmp_path / "out")
-    monkeypatch.setattr("lesioncount.report.table_parts.PAGED_FROM", 1000)
+    monkeypatch.setattr("lesioncount.report.section_folder.PAGED_FROM", 1000)
     (tmp_path / "out" / "report.html").unlink()
     write_report(tmp_path / "out")
     assert not list((tmp_path / "out" / "report" / "table").iterdir())

@@ -1,15 +1,15 @@
 """The planes through a candidate: turned, cut and outlined as they should be."""
 
 import base64
-from dataclasses import fields
 from io import BytesIO
 
 import numpy as np
 import pytest
 
 from lesioncount.files.formats import open_map
-from lesioncount.report.planes import View, outline, planes_through
-from lesioncount.report.windows import read_windows, window_of
+from lesioncount.report.pictures import outline
+from lesioncount.report.planes import View, planes_through, window_of
+from lesioncount.report.slices import read_windows
 from lesioncount.results.lesion_rows import LesionRow
 
 image = pytest.importorskip("PIL.Image")
@@ -83,9 +83,8 @@ def test_outline_encloses_holes_too():
 
 
 def lesion(low, high, peak):
-    unknown = dict.fromkeys(one.name for one in fields(LesionRow))
-    index = dict(zip(("peak_i", "peak_j", "peak_k"), map(int, peak), strict=False))
-    return LesionRow(**unknown | index | {"bbox": " ".join(map(str, (*low, *high)))})
+    index = dict(zip(("peak_i", "peak_j", "peak_k"), (*map(int, peak), None), strict=False))
+    return LesionRow(**index | {"bbox": " ".join(map(str, (*low, *high)))})
 
 
 def test_window_stays_in_the_map_and_shows_64_mm():

@@ -12,7 +12,7 @@ from html_page import Page
 
 from lesioncount import CountingProtocol
 from lesioncount.errors import MapFileError, MissingExtraError
-from lesioncount.results.record import Settings
+from lesioncount.results.settings import Settings
 from lesioncount.runs.count import count_batch
 
 pytest.importorskip("matplotlib")
@@ -230,12 +230,22 @@ def test_numbers_stay_when_the_map_is_gone(maps, out):
     assert len(page.all("table")) == 2  # all scans, and the candidates without pictures
 
 
-@pytest.mark.parametrize("other", [bumps()[:8], bumps() / 2], ids=["shape", "values"])
-def test_map_that_changed_is_not_shown(maps, out, other):
+def in_fewer_voxels():
+    """The same peaks, in candidates of another shape."""
+    other = bumps()
+    other[3, 9:12, 9:12] = 0
+    return other
+
+
+@pytest.mark.parametrize("other", [bumps()[:8], bumps() / 2, in_fewer_voxels()], ids=["shape", "values", "outline"])
+@pytest.mark.parametrize("most", [10**9, 1000], ids=["whole", "windows"])
+def test_map_that_changed_is_not_shown(maps, out, other, most, monkeypatch):
+    monkeypatch.setattr("lesioncount.report.slices.MOST_SHADES", most)
     count_batch([maps], out)
     save(maps / "sub-01.nii.gz", other)
     page = Page(write_report(out).read_text("utf-8"))
     assert page.text.count("No pictures, because") == 1
+    assert f"{maps / 'sub-01.nii.gz'} has changed since it was counted" in page.text
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 2), (4, 4, 300)])
@@ -248,6 +258,7 @@ def test_mask_that_changed_is_not_used(tmp_path, out, shape):
     save(mask, np.zeros(shape, np.uint8))
     page = Page(write_report(out).read_text("utf-8"))
     assert page.text.count("No pictures, because") == 1
+    assert f"{mask} has changed since it was counted" in page.text
 
 
 def test_all_candidates_are_in_a_table_and_the_most_doubtful_and_the_surest_have_pictures(tmp_path, out):

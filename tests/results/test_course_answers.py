@@ -9,7 +9,7 @@ from two_visits import VISITS, a_map, write_visits
 import lesioncount as lc
 from lesioncount.errors import MapFileError, QuestionError
 from lesioncount.questions import Question
-from lesioncount.results.course_record import read_course
+from lesioncount.results.record import read_record
 from lesioncount.runs import ChangeSettings, compare_batch, read_changes
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
@@ -60,7 +60,7 @@ def test_records_hold_them(maps, tmp_path):
     assert set(content["pairs"][0]["answers"][0]) == {"question", "probability"}
     content["pairs"][0]["answers"][0]["probability"] = 1.5
     (out / "sub-01.json").write_text(json.dumps(content))
-    assert read_course(out, "sub-01") is None
+    assert read_record(out, "sub-01") is None
 
 
 def test_answers_agree_with_the_calibrated_numbers(maps, tmp_path):

@@ -7,11 +7,11 @@ import pytest
 from runs.small_cohort import dataset, folders
 
 from lesioncount.errors import CalibrationError, MapFileError
-from lesioncount.folder.plain import read_json
+from lesioncount.folder.plain import decoded, read_json, typed
 from lesioncount.protocol import CountingProtocol
-from lesioncount.results.course_record import CourseRecord, read_course
-from lesioncount.results.course_results import find_change_run
-from lesioncount.results.course_settings import ComparedWith
+from lesioncount.results.record import Record, read_record
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.run_file import find_run
 from lesioncount.runs import ChangeSettings, compare_batch, read_changes
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
@@ -36,9 +36,9 @@ def test_a_record_survives_its_json(tmp_path, candidates, calibrations):
         record = results.record(course.name)
         written = json.loads((tmp_path / "out" / f"{course.name}.json").read_text())
         assert json.loads(record.to_json()) | {"checksum": written["checksum"]} == written
-        assert CourseRecord.from_plain(json.loads(record.to_json())).to_json() == record.to_json()
-        assert record.without_lesions.to_json() == course.to_json()
-        assert record.compared_with == settings.recorded
+        assert decoded(record.to_json(), Record, is_ours=False).checked().to_json() == record.to_json()
+        assert record.summary.to_json() == course.to_json()
+        assert record.settings == settings.recorded
 
 
 def test_tables_are_those_that_the_numbers_were_made_of(out):
@@ -46,7 +46,7 @@ def test_tables_are_those_that_the_numbers_were_made_of(out):
     for record in results.records():
         pair = record.pairs[0]
         for kind in ("new", "gone", "persisting"):
-            again = record.compared_with.as_it_is(kind).distribution(record.table(pair, kind))
+            again = record.settings.as_it_is(kind).distribution(record.table(pair, kind))
             assert again.mean() == pytest.approx(pair.counts[kind].numbers.raw.count_mean)
             assert list(again.pmf()) == pytest.approx(pair.counts[kind].pmf, abs=1e-12)
 
@@ -88,9 +88,9 @@ def _with_lesions(record, **values):
 @pytest.mark.parametrize("how", BREAKS)
 def test_what_is_no_record_is_not_taken_for_one(out, how):
     path = out / "p1.json"
-    assert read_course(out, "p1") is not None
+    assert read_record(out, "p1") is not None
     path.write_text(json.dumps(BREAKS[how](json.loads(path.read_text()))))
-    assert read_course(out, "p1") is None
+    assert read_record(out, "p1") is None
     again = read_changes(out)
     assert [course.name for course in again.failed] == ["p1"]
     assert "p1.json is missing or not a valid record" in again.failed[0].error
@@ -101,7 +101,7 @@ def test_what_is_no_record_is_not_taken_for_one(out, how):
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "9" * 5000, '{"format": 1, "kind": "changes"}', "\x00"])
 def test_what_is_no_json_is_no_record(out, text):
     (out / "p1.json").write_text(text)
-    assert read_course(out, "p1") is None
+    assert read_record(out, "p1") is None
 
 
 def test_a_record_that_is_gone_is_a_failure(out):
@@ -124,9 +124,9 @@ RUNS = {
 @pytest.mark.parametrize("how", RUNS)
 def test_what_is_no_run_is_not_taken_for_one(out, how):
     path = out / "run.json"
-    assert find_change_run(out) is not None
+    assert find_run(out) is not None
     path.write_text(json.dumps(RUNS[how](json.loads(path.read_text()))))
-    assert find_change_run(out) is None
+    assert find_run(out) is None
     with pytest.raises(MapFileError, match=r"Compare first: lesioncount compare BASELINE FOLLOWUP -o"):
         read_changes(out)
 
@@ -134,7 +134,7 @@ def test_what_is_no_run_is_not_taken_for_one(out, how):
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "{}", "[]", "9" * 5000])
 def test_what_is_no_json_is_no_run(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
-    assert find_change_run(tmp_path) is None
+    assert find_run(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,7 @@ def test_what_is_no_json_is_no_run(tmp_path, text):
     ],
 )
 def test_settings_survive_their_json(settings):
-    plain = json.loads(json.dumps(settings.recorded.to_dict()))
-    assert ComparedWith.from_dict(plain) == settings.recorded
+    assert typed(json.loads(json.dumps(settings.recorded.plain)), Recorded) == settings.recorded
 
 
 class TestCalibrations:
@@ -201,7 +200,7 @@ class TestCalibrations:
         again = read_changes(tmp_path / "out")
         calibrated, raw = (again.distributions("gone", calibrated=one)["p1"] for one in (True, False))
         assert calibrated.mean() != raw.mean()
-        assert again.run.compared_with == settings.recorded
+        assert again.run.settings == settings.recorded
 
 
 def test_a_whole_number_that_is_too_large_is_no_record(out):
@@ -209,6 +208,6 @@ def test_a_whole_number_that_is_too_large_is_no_record(out):
     larger = text.replace('"n_dropped":0', f'"n_dropped":{10**30}')
     assert larger != text
     (out / "p1.json").write_text(larger)
-    assert read_course(out, "p1") is None
+    assert read_record(out, "p1") is None
     with pytest.raises(ValueError, match="too large"):
         read_json(out / "p1.json")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from nifti_files import save
 
-from lesioncount.results.course_tables import change_in_words
+from lesioncount.results.tables import change_in_words
 from lesioncount.runs import ChangeSettings, compare_batch
 
 

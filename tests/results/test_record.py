@@ -1,18 +1,18 @@
 """Records, summaries and runs: typed, and the same after they were written and read back."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from nifti_files import save
 
 from lesioncount.folder.atomic import certified, is_certified_text
-from lesioncount.folder.plain import read_json
+from lesioncount.folder.plain import read_json, typed
 from lesioncount.protocol import CountingProtocol
-from lesioncount.results.record import ScanRecord, read_record
+from lesioncount.results.record import read_record
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.run_file import find_run
-from lesioncount.results.settings import CountedWith
 from lesioncount.runs import Settings, count_batch, read_results
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
@@ -34,7 +34,7 @@ def test_what_is_read_back_is_what_was_counted(maps, members, calibrated, candid
     inputs = [maps / "a", maps / "b"] if members else [maps / "a"]
     results = count_batch(inputs, maps / "out", settings=settings, members=members)
     again = read_results(maps / "out")
-    assert again.run.counted_with == results.run.counted_with == settings.recorded
+    assert again.run.settings == results.run.settings == settings.recorded
     assert again.run.status == "finished"
     for before, after in zip(results.scans, again.scans, strict=True):
         for name in ("name", "error", "files", "map", "numbers", "members", "warnings", "n_dropped"):
@@ -70,8 +70,8 @@ def test_a_failed_scan_has_a_record_without_a_count(maps):
     results = count_batch([maps / "a"], maps / "out")
     assert [scan.name for scan in results.failed] == ["s1"]
     record = read_record(maps / "out", "s1")
-    assert not record.summary.is_counted
-    assert record.summary.error == results.failed[0].error
+    assert not record.is_ok
+    assert record.error == results.failed[0].error
     assert read_results(maps / "out").failed[0].error == results.failed[0].error
 
 
@@ -110,8 +110,7 @@ def test_what_is_no_run_is_not_taken_for_one(tmp_path, text):
 def test_settings_survive_their_json(tmp_path):
     fit = CalibrationFit(Calibration(0.7, -0.2, 0.1))
     for settings in (Settings(), Settings(channel=1, scale=1 / 255, save_labels=True), Settings(calibration=fit)):
-        plain = json.loads(json.dumps(settings.recorded.to_dict()))
-        assert CountedWith.from_dict(plain) == settings.recorded
+        assert typed(json.loads(json.dumps(settings.recorded.plain)), Recorded) == settings.recorded
     assert read_json(_written(tmp_path, {"a": 1})) == {"a": 1}
 
 
@@ -122,7 +121,7 @@ def _written(folder, content):
 
 def test_a_record_without_probabilities_of_the_count_is_none(maps):
     count_batch([maps / "a"], maps / "out")
-    record = ScanRecord.from_json((maps / "out" / "s0.json").read_text())
+    record = read_record(maps / "out", "s0")
     assert replace(record, pmf=()).to_json() != record.to_json()
     assert sum(record.pmf) == pytest.approx(1)
 

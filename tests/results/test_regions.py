@@ -10,9 +10,10 @@ from nifti_files import save
 import lesioncount as lc
 from lesioncount.errors import MapFileError, QuestionError, RegionError
 from lesioncount.files import masks
+from lesioncount.folder.plain import decoded
 from lesioncount.questions import Question
 from lesioncount.results.count_warnings import UNNAMED
-from lesioncount.results.record import ScanRecord
+from lesioncount.results.record import Record
 from lesioncount.results.region_numbers import RegionalNumbers
 from lesioncount.results.region_settings import RegionSettings
 from lesioncount.results.scan_numbers import CountNumbers
@@ -81,7 +82,7 @@ def test_what_is_read_back_is_what_was_counted(maps, members, calibrated):
     inputs = [maps / "a", maps / "b"] if members else [maps / "a"]
     results = count_batch(inputs, maps / "out", settings=how, members=members, regions=maps / "atlas.nii.gz")
     again = read_results(maps / "out")
-    assert again.run.counted_with == results.run.counted_with == how.recorded
+    assert again.run.settings == results.run.settings == how.recorded
     for before, after in zip(results.scans, again.scans, strict=True):
         assert before.regions == after.regions
         assert len(before.regions) == 6
@@ -151,10 +152,10 @@ def test_records_without_regions_are_still_read(maps):
 def test_records_whose_regions_are_none_are_not_records(maps, wrong):
     count_batch([maps / "a"], maps / "out", settings=settings(), regions=maps / "atlas.nii.gz")
     content = json.loads((maps / "out" / "s0.json").read_text())
-    ScanRecord.from_json(json.dumps(content))
+    decoded(json.dumps(content), Record, is_ours=False).checked()
     content["regions"][0] |= wrong
     with pytest.raises(ValueError, match=r"."):
-        ScanRecord.from_json(json.dumps(content))
+        decoded(json.dumps(content), Record, is_ours=False).checked()
 
 
 def test_records_whose_distances_are_none_are_not_records(maps):
@@ -162,15 +163,15 @@ def test_records_whose_distances_are_none_are_not_records(maps):
     content = json.loads((maps / "out" / "s0.json").read_text())
     content["settings"]["regions"]["within"] = ["nowhere"]
     with pytest.raises(ValueError, match="Expected a distance to regions"):
-        ScanRecord.from_json(json.dumps(content))
+        decoded(json.dumps(content), Record, is_ours=False).checked()
 
 
 def test_records_whose_answers_are_no_probabilities_are_not_records(maps):
     count_batch([maps / "a"], maps / "out", settings=Settings(questions=ASKED[2:]))
     content = json.loads((maps / "out" / "s0.json").read_text())
     content["answers"][0]["probability"] = 1.5
-    with pytest.raises(ValueError, match="expected answers to be probabilities"):
-        ScanRecord.from_json(json.dumps(content))
+    with pytest.raises(ValueError, match="answers to be probabilities"):
+        decoded(json.dumps(content), Record, is_ours=False).checked()
 
 
 def test_a_run_goes_on_only_where_regions_and_questions_are_the_same(maps, atlas):
@@ -251,7 +252,7 @@ def test_an_atlas_of_one_patient_is_not_that_of_another(tmp_path):
         save(tmp_path / "maps" / f"sub-{sub}_ses-1_probseg.nii.gz", np.zeros(SHAPE, np.float32))
     save(tmp_path / "regions" / "sub-01_dseg.nii.gz", np.zeros(SHAPE, np.uint8))
     results = count_batch([tmp_path / "maps"], tmp_path / "out", regions=tmp_path / "regions")
-    assert [scan.is_counted for scan in results.scans] == [True, False]
+    assert [scan.is_ok for scan in results.scans] == [True, False]
 
 
 def test_an_atlas_on_another_grid_fails_its_scan(maps):

@@ -1,6 +1,9 @@
 """Who may ask the server of the page, and for what: requests that must change nothing."""
 
+import http.client
 import json
+import socket
+from contextlib import suppress
 
 import pytest
 from review_cohort import counted
@@ -148,3 +151,61 @@ def test_policy_allows_no_inline_script_and_no_other_server(client):
 
 def test_server_listens_on_this_machine_only(server):
     assert server._socket.getsockname()[0] == "127.0.0.1"
+
+
+HALF_A_REQUEST = b"GET /api/cohort HTTP/1.1\r\nHost: 127"
+
+
+def half_open(port, n):
+    """Connections that have begun a request, and go no further."""
+    found = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(n)]
+    for connection in found:
+        connection.sendall(HALF_A_REQUEST)
+    return found
+
+
+def test_strangers_who_say_nothing_do_not_lock_the_reader_out(server, client):
+    strangers = half_open(client.port, 250)
+    try:
+        assert client.get("/api/cohort")[0] == 200
+        assert Client(server.guard.port, server.guard.token).get("/api/cohort")[0] == 200, "another browser comes in"
+    finally:
+        for one in strangers:
+            one.close()
+
+
+def test_a_reader_who_is_connected_stays_when_many_strangers_come(client):
+    reader = http.client.HTTPConnection("127.0.0.1", client.port, timeout=20)
+    ask = ("GET", "/api/session", None, {"Cookie": client.cookie})
+    reader.request(*ask)
+    assert reader.getresponse().read()
+    own = reader.sock
+    strangers = half_open(client.port, 250)
+    try:
+        reader.request(*ask)
+        assert reader.getresponse().status == 200
+        assert reader.sock is own, "the connection is the same"
+    finally:
+        for one in (reader, *strangers):
+            one.close()
+
+
+def test_connections_that_say_nothing_end(server, monkeypatch):
+    monkeypatch.setattr("lesioncount.review.connections.IDLE_SECONDS", 0.3)
+    for sent in (b"", HALF_A_REQUEST):
+        with socket.create_connection(("127.0.0.1", server.guard.port), timeout=20) as silent:
+            silent.sendall(sent)
+            with suppress(ConnectionResetError):
+                assert silent.recv(100) == b""
+
+
+def test_a_reader_who_begins_another_request_and_stops_ends_too(client, monkeypatch):
+    monkeypatch.setattr("lesioncount.review.connections.IDLE_SECONDS", 0.3)
+    whole = f"GET /api/session HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nCookie: {client.cookie}\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as reader:
+        reader.sendall(whole)
+        assert b"200 OK" in reader.recv(4096)
+        reader.sendall(HALF_A_REQUEST)
+        with suppress(ConnectionResetError):
+            while reader.recv(4096):  # the rest of the first answer, and then the end
+                pass

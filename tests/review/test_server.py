@@ -107,10 +107,27 @@ def test_scan_without_image_says_so(results):
         assert client.raw("GET", "/api/scan/0/image.nii.gz")[0] == 404
 
 
-def test_map_that_has_changed_is_said_and_not_shown(client, results):
-    write_map(results.out.parent / "maps" / "b.nii.gz", [0.8, 0.55])
-    status, answer = client.get("/api/scan/1/labels.nii.gz")
-    assert (status, "has changed since it was counted" in answer["error"]) == (500, True)
+@pytest.mark.parametrize("kind", ["map", "labels"])
+def test_map_that_has_changed_is_said_and_not_shown(client, results, kind):
+    path = results.out.parent / "maps" / "b.nii.gz"
+    write_map(path, [0.8, 0.55])
+    status, answer = client.get(f"/api/scan/1/{kind}.nii.gz")
+    assert (status, f"{path} has changed since it was counted" in answer["error"]) == (500, True)
+
+
+def test_no_decision_is_taken_about_a_map_that_was_replaced(client, results):
+    path = results.out.parent / "maps" / "b.nii.gz"
+    counted, decision = path.read_bytes(), {"candidate": 1, "verdict": "lesion"}
+    assert client.get("/api/scan/1")[0] == client.raw("GET", "/api/scan/1/map.nii.gz")[0] == 200
+    write_map(path, [0.8, 0.55])
+    for what, body in (("decisions", decision), ("added", {"at": [1, 1, 1]}), ("done", {"done": True})):
+        status, answer = client.post(f"/api/scan/1/{what}", **body)
+        assert (status, f"{path} has changed since it was counted" in answer["error"]) == (500, True)
+    assert not (results.out / "reviews").exists()
+    path.write_bytes(counted)
+    assert client.post("/api/scan/1/decisions", **decision)[0] == 200, "it is what was counted again"
+    path.unlink()
+    assert client.post("/api/scan/1/undo")[0] == 200, "what was shown was what was counted"
 
 
 def test_pictures_are_reviewed_as_volumes_of_one_slice(tmp_path):

@@ -8,13 +8,11 @@ from nifti_files import save
 from runs.small_cohort import folders
 
 import lesioncount as lc
-from lesioncount.assess.as_counts import counts_of
 from lesioncount.assess.reviews.scan_review import ScanReview, reviewed_count, untouched_count
 from lesioncount.cli import main
 from lesioncount.errors import CalibrationError
 from lesioncount.questions import Question
-from lesioncount.results.course_results import read_changes
-from lesioncount.results.results import read_results
+from lesioncount.results.results import read_changes, read_results
 from lesioncount.runs import ChangeSettings, Settings, compare_batch, count_batch
 from lesioncount.trust.candidate_table import FEATURES
 from lesioncount.trust.fitting import CalibrationFit
@@ -159,8 +157,8 @@ def test_changes_use_the_feature_of_the_candidate_in_the_session_that_it_is_in(t
             assert pair.counts[kind].pmf_calibrated == pytest.approx(expected.tolist())
         new = pair.counts["new"].pmf_calibrated
         assert pair.answers[0].probability_calibrated == pytest.approx(sum(new[1:]))
-    as_counts = counts_of(results, "gone")
-    assert as_counts.counted[0].distribution(as_counts.calibration).mean() >= 0
+    gone = results.of("gone")
+    assert gone.counted[0].distribution(gone.calibration).mean() >= 0
 
 
 def test_nothing_is_fitted_with_features_where_nothing_is_fitted(tmp_path, capsys):

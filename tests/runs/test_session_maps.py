@@ -9,7 +9,7 @@ from lesioncount.changes.lesion_changes import compare
 from lesioncount.changes.resampling import resampled
 from lesioncount.cohort.item import ScanFiles
 from lesioncount.errors import MapError, MapFileError, NonFiniteError, ShapeError
-from lesioncount.results.course_settings import ChangeSettings
+from lesioncount.results.settings import ChangeSettings
 from lesioncount.runs import compare_batch, compare_files
 from lesioncount.runs.session_maps import read_maps
 

@@ -63,7 +63,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(column, columns[name], err_msg=name)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(
     array=maps(),
     connectivity=st.sampled_from([1, 2, 3]),

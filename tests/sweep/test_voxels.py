@@ -18,7 +18,7 @@ def keys_of_integers(stored, base):
     return (unsigned - unsigned.dtype.type(base)).astype(object)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from(["u1", "i1", "u2", "i2"]), st.floats(1e-5, 2), st.floats(-0.9, 0.9), st.floats(1e-4, 0.999))
 def test_integer_keys_decide_as_their_probabilities_do(dtype, scale, offset, threshold):
     limits = np.iinfo(dtype)

@@ -28,6 +28,7 @@ from lesioncount.errors import (
     UnknownOptionError,
     VoxelTypeError,
 )
+from lesioncount.folder.plain import cells
 from lesioncount.protocol import ComponentFields, ProtocolFields
 from lesioncount.results.scan_numbers import CountNumbers
 from lesioncount.views.notebook import html_of_count, picture, table_of
@@ -109,7 +110,7 @@ class TestTables:
 
     def test_json_says_what_tables_say(self, probabilities):
         count = lc.count_lesions(probabilities).distribution
-        written, row = count.to_dict(), CountNumbers.of(count).row()
+        written, row = count.to_dict(), cells(CountNumbers.of(count))
         assert {name: value for name, value in row.items() if not name.startswith("p_")} == {
             name: value for name, value in written.items() if name != "pmf"
         }

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount_reproduction.experiments.jobs import Job
+from lesioncount_reproduction.experiments.scheduling import Job
 
 
 @dataclass(frozen=True)

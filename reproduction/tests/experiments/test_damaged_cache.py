@@ -11,7 +11,7 @@ pytest.importorskip("monai", reason="needs the extra [train]")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
 from experiments.fake_jobs import Written  # noqa: E402
-from experiments.test_jobs import OURS  # noqa: E402
+from experiments.test_jobs import BEFORE, OURS  # noqa: E402
 from learning.test_training import assert_same, weights  # noqa: E402 - after the checks
 
 from lesioncount.errors import ExperimentError, MapFileError  # noqa: E402
@@ -24,7 +24,8 @@ from lesioncount_reproduction.experiments.scheduling import run_jobs  # noqa: E4
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     cache = tmp_path_factory.mktemp("whole") / "cache"
-    run_jobs([Predicted(OURS, "val")], cache)
+    for job in (Trained(BEFORE), Trained(OURS), Predicted(OURS, "val")):
+        job.run(cache)
     return cache
 
 
@@ -55,14 +56,12 @@ def test_damaged_predictions_are_seen(cache, damage):
     assert not job.is_done(cache)
 
 
-@pytest.mark.parametrize(
-    "damage", ["one bit", *(pytest.param(d, marks=pytest.mark.slow) for d in ("empty", "cut off", "foreign"))]
-)
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_predictions_are_made_again_and_set_aside(cache, whole, damage):
     job = Predicted(OURS, "val")
     bad = DAMAGE[damage](job.path(cache).read_bytes())
     job.path(cache).write_bytes(bad)
-    run_jobs([job], cache)
+    job.run(cache)
     np.testing.assert_array_equal(job.load(cache).log_probs, job.load(whole).log_probs)
     assert bad in {path.read_bytes() for path in job.path(cache).parent.glob("*.damaged*")}
 
@@ -87,7 +86,7 @@ def test_a_damaged_training_is_not_taken_for_a_finished_one(whole, tmp_path, nam
 def test_a_damaged_training_is_done_again_and_set_aside(cache, whole):
     job = Trained(OURS)
     (job.folder(cache) / "last.ckpt").write_bytes(b"mine")
-    run_jobs([job], cache)
+    job.run(cache)
     assert_same(weights(job.folder(cache) / "last.ckpt"), weights(job.folder(whole) / "last.ckpt"))
     assert (job.folder(cache).with_name(f"{job.key}.damaged") / "last.ckpt").read_bytes() == b"mine"
 

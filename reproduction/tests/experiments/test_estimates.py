@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from msgspec import convert, to_builtins
 
 from lesioncount.trust.scores import Predictions
 from lesioncount.trust.scores.estimate import Estimate
@@ -116,8 +117,8 @@ def test_resamples_without_a_score_are_left_out():
 
 def test_estimates_survive_plain_values():
     found = Estimate(0.5, 0.25, 0.75, (0.25, 0.75))
-    assert Estimate.from_dict(found.to_dict()) == found
-    without = Estimate.from_dict({"estimate": None, "low": 0.5, "high": None, "seeds": [None, 1.0]})
+    assert convert(to_builtins(found), Estimate) == found
+    without = convert({"estimate": None, "low": 0.5, "high": None, "seeds": [None, 1.0]}, Estimate)
     assert math.isnan(without.value)
     assert math.isnan(without.high)
     assert math.isnan(without.seeds[0])

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 from learning.test_training import assert_same, tiny, weights  # noqa: E402 - after the checks
 
 from lesioncount.errors import ConfigError  # noqa: E402
-from lesioncount.learning.prediction import load_network  # noqa: E402
+from lesioncount.learning.prediction import load_checkpoint  # noqa: E402
 from lesioncount.learning.scans import LearningScan  # noqa: E402
 from lesioncount_reproduction.experiments.arms import Arm  # noqa: E402
 from lesioncount_reproduction.experiments.attack import AttackOutcome  # noqa: E402
@@ -39,7 +39,7 @@ def test_scans_are_predicted_as_by_the_network_itself(cache):
     job = Predicted(OURS, "test")
     job.run(cache)
     stats = job.load(cache)
-    network, _ = load_network(Trained(OURS).folder(cache) / "best.ckpt")
+    network = load_checkpoint(Trained(OURS).folder(cache) / "best.ckpt").network
     scans = parts_of(OURS.config)["test"]
     assert len(stats) == len(scans) > 8  # more than go through the network together
     for i in range(len(scans)):

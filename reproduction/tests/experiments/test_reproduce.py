@@ -1,10 +1,10 @@
 """The whole of it, small: everything is trained, attacked, written, and not done twice."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -54,6 +54,11 @@ def run(*arguments):
     return main(["reproduce", *map(str, arguments)])
 
 
+def cpu_seconds():
+    """Of this process and of those that it has waited for: on a busy machine, a clock says little."""
+    return sum(os.times()[:4])
+
+
 def plain(result):
     """As values that can be compared: what is no number is not equal to itself, and a file has colours of its own."""
     tables, claims = ([one.to_dict() for one in of] for of in (result.tables, result.claims))
@@ -73,9 +78,9 @@ def kept(folder):
 def smoke(tmp_path_factory):
     """The folder of a smoke test, which is not changed; and what it said."""
     folder = tmp_path_factory.mktemp("smoke") / "out"
-    began = time.monotonic()
+    began = cpu_seconds()
     assert run("--preset", "smoke", "-o", folder, "--jobs", 2, "--quiet") == 0
-    assert time.monotonic() - began < 180
+    assert cpu_seconds() - began < 180
     return folder
 
 
@@ -129,10 +134,10 @@ def test_an_experiment_needs_nothing_but_what_it_says(smoke, tmp_path, name):
 
 def test_nothing_is_trained_again(smoke, tmp_path, capsys):
     before = kept(smoke)
-    began = time.monotonic()
+    began = cpu_seconds()
     out = tmp_path / "again"
     assert run("--preset", "smoke", "-o", out, "--jobs", 2, "--cache", smoke / "cache") == 0
-    assert time.monotonic() - began < 60
+    assert cpu_seconds() - began < 60
     assert kept(smoke) == before
     said = capsys.readouterr().out
     assert not [line for line in said.splitlines() if line.startswith("[")]  # no job was done

@@ -8,19 +8,22 @@ import time
 from pathlib import Path
 
 import pytest
+from experiments.fake_jobs import Dying, Failing, Written
 
-pytest.importorskip("torch", reason="needs the extra [train]")
-pytest.importorskip("lightning", reason="needs the extra [train]")
-pytest.importorskip("monai", reason="needs the extra [train]")
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
-
-from experiments.fake_jobs import Dying, Failing, Written  # noqa: E402 - after the checks
-
-from lesioncount.errors import ExperimentError, MapFileError  # noqa: E402
-from lesioncount.folder.output import OutputFolder  # noqa: E402
-from lesioncount_reproduction.experiments.scheduling import run_jobs  # noqa: E402
+from lesioncount.errors import ExperimentError, MapFileError
+from lesioncount.folder.output import OutputFolder
+from lesioncount_reproduction.experiments.scheduling import run_jobs
 
 TESTS = Path(__file__).resolve().parents[1]
+
+
+def test_processes_that_wait_for_jobs_need_no_torch():
+    program = (
+        "import sys, lesioncount_reproduction.experiments.scheduling\n"
+        "print([name for name in ('torch', 'scipy', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def begun(cache):

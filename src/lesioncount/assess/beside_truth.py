@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from lesioncount.assess.recount import counted_again
 from lesioncount.assess.reviews.reviews import ReviewedTruth
-from lesioncount.assess.truth import Instances, check_none_missing, read_truth_table, true_lesions
+from lesioncount.assess.truth import Instances, TruthTable, check_none_missing, read_truth_table, true_lesions
 from lesioncount.candidates import Candidates
 from lesioncount.cohort.inputs import maps_in
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.patterns import is_pattern
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
-from lesioncount.files.remote_path import why_gone
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.results import RunResults
+from lesioncount.results.counts_of import CountsOf, table_names
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import THRESHOLDS, ScanCount
 from lesioncount.results.scan_numbers import WHOSE_COLUMNS
-from lesioncount.results.settings import CountedWith
-from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.scores.lesions import LesionMatch, match_lesions
 
@@ -131,8 +128,8 @@ class ScanTruth:
 class Compared:
     """Scans with their truth, and the group of each; and what a reader must know of the truth."""
 
-    results: RunResults
-    scans: tuple[ScanSummary, ...]
+    results: CountsOf
+    scans: tuple[Entry, ...]
     truths: tuple[ScanTruth, ...]
     groups: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -143,12 +140,12 @@ class Compared:
         return len(self.results.counted) - len(self.scans)
 
 
-def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
+def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
     """Find the truth of each scan.
 
     Parameters
     ----------
-    results : RunResults
+    results : CountsOf
     options : TruthOptions
     read_maps : bool
         Read the maps again, to compare single lesions (where there are masks) and to count connected components at
@@ -160,31 +157,28 @@ def compare(results: RunResults, options: TruthOptions, *, read_maps: bool, jobs
         raise TruthError(
             f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
-    reviews = None if options.reviews is None else ReviewedTruth(results, options.reviews, options.reader)
-    table = None if options.table is None else _Table(options)
-    masks = None if options.masks is None else _Masks(options, results.counted)
-    sources = [source for source in (table, masks) if source is not None]
-    asked = [scan for scan in results.counted if reviews is None or scan.name in reviews.matches]
-    known = tuple(scan for scan in asked if all(source.knows(scan) for source in sources))
-    if not options.skip_missing or not known:
-        for source in sources:
-            missing = [scan.name for scan in results.counted if not source.knows(scan)]
-            check_none_missing(missing, source.names(), source.path)
+    masks, columns = _masks(options, results.counted), (options.scan_column, options.count_column)
+    table = None if options.table is None else read_truth_table(options.table, *columns)
+    known = _with_truth(results.counted, options, table, masks)
+    reviews = None if options.reviews is None else ReviewedTruth(results.results, options.reviews, options.reader)
+    if reviews is not None:
+        known = tuple(scan for scan in known if scan.name in reviews.matches)
     if table is not None:
-        table.check(known)
+        table.check_each_has_its_own(map(table_names, known))
     look = partial(
         _truth_of,
+        options=options,
         table=table,
         masks=masks,
         matches={} if reviews is None else reviews.matches,
-        counted_with=results.run.counted_with,
+        counted_with=results.settings,
         component_counts=results.component_counts,
         read_maps=read_maps and not results.has_members,
     )
     truths = _in_order(results_of(look, known, jobs=jobs))
     if options.label is not None and not any(truth.n_drawn for truth in truths):
         raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
-    groups = _groups_in_names(known, options.group_by) if table is None else table.groups(known, options.group_by)
+    groups = _groups(known, options.group_by, table)
     notes = (*_notes(truths, options), *(() if reviews is None else reviews.notes()))
     return Compared(results, known, truths, tuple(groups), notes)
 
@@ -205,29 +199,36 @@ def _in_order(results: Iterable[tuple[int, Future[ScanTruth]]]) -> tuple[ScanTru
 
 
 def _truth_of(
-    scan: ScanSummary,
+    scan: Entry,
     *,
-    table: _Table | None,
-    masks: _Masks | None,
+    options: TruthOptions,
+    table: TruthTable | None,
+    masks: Mapping[str, Path] | None,
     matches: Mapping[str, LesionMatch],
-    counted_with: CountedWith,
+    counted_with: Recorded,
     component_counts: Mapping[str, tuple[int, ...]],
     read_maps: bool,
 ) -> ScanTruth:
     reviewed = matches.get(scan.name)
     if reviewed is not None:
-        again = _counted_again(scan, counted_with, keep_runs=False) if read_maps else None
+        again = _at_thresholds(scan, counted_with, keep_runs=False) if read_maps else None
         match = reviewed if len(scan.tables) == 1 else None  # of an ensemble, one member was reviewed
         return ScanTruth(reviewed.n_lesions, None, match, None if again is None else again.counts_at)
-    lesions = None if masks is None else masks.lesions(scan, counted_with)
+    drawn: dict[str, Any] = {"label": options.label, "instances": options.instances, "within": scan.within}
+    lesions = None if masks is None else true_lesions(masks[scan.name], scan.grid, counted_with.protocol, **drawn)
     n_drawn = None if lesions is None else len(lesions)
-    count = table.count_of(scan) if table is not None else n_drawn or 0
+    count = table.count_of(*table_names(scan)) if table is not None else n_drawn or 0
     usual = component_counts.get(scan.name)
     if usual or not read_maps:  # changes have been counted the usual way already
         return ScanTruth(count, n_drawn, None, usual or None)
-    again = _counted_again(scan, counted_with, keep_runs=lesions is not None)
+    again = _at_thresholds(scan, counted_with, keep_runs=lesions is not None)
     match = None if lesions is None else _matched(again.result.candidates, lesions)
     return ScanTruth(count, n_drawn, match, again.counts_at)
+
+
+def _at_thresholds(scan: Entry, counted_with: Recorded, *, keep_runs: bool) -> ScanCount:
+    purpose = "to compare lesions. To compare only counts: --counts-only"
+    return counted_again(scan, counted_with, purpose=purpose, keep_runs=keep_runs, thresholds=THRESHOLDS)
 
 
 def _matched(candidates: Candidates, lesions: Candidates | Instances) -> LesionMatch:
@@ -246,89 +247,44 @@ def _notes(truths: Sequence[ScanTruth], options: TruthOptions) -> Iterator[str]:
         yield "No mask holds more than one value. If its regions are the lesions, leave --truth-instances out."
 
 
-class _Table:
-    """Truth from a table of counts."""
-
-    def __init__(self, options: TruthOptions) -> None:
-        self.path = options.table or Path()
-        self._table = read_truth_table(self.path, scan_column=options.scan_column, count_column=options.count_column)
-
-    def names(self) -> Iterable[str]:
-        return self._table.rows
-
-    def knows(self, scan: ScanSummary) -> bool:
-        return self._table.knows(*table_names(scan))
-
-    def check(self, scans: Sequence[ScanSummary]) -> None:
-        self._table.check_each_has_its_own(map(table_names, scans))
-
-    def count_of(self, scan: ScanSummary) -> int:
-        return self._table.count_of(*table_names(scan))
-
-    def groups(self, scans: Sequence[ScanSummary], group_by: str | None) -> Sequence[str]:
-        column = None if group_by is None else self._table.column(group_by, map(table_names, scans))
-        return _groups_in_names(scans, group_by) if column is None else column
+def _masks(options: TruthOptions, scans: Sequence[Entry]) -> dict[str, Path] | None:
+    """The mask of each scan that has one, by its name; None without masks."""
+    if options.masks is None:
+        return None
+    files = {scan.name: scan.files for scan in scans}
+    return pair(files, options.masks, role="truth", suffix=options.suffix, none_is_error=False)
 
 
-class _Masks:
-    """Truth from masks."""
-
-    def __init__(self, options: TruthOptions, scans: Sequence[ScanSummary]) -> None:
-        self.path = options.masks or Path()
-        self._reading: dict[str, Any] = {"label": options.label, "instances": options.instances}
-        asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
-        found = pair(asked, self.path, role="truth", suffix=options.suffix, none_is_error=False)
-        self._masks = {scan.name: mask for scan, mask in zip(asked, found, strict=True) if mask is not None}
-
-    def names(self) -> Iterable[str]:
-        return (scan_name(path) for path in (maps_in(self.path) if self.path.is_dir() else ()))
-
-    def knows(self, scan: ScanSummary) -> bool:
-        return scan.name in self._masks
-
-    def lesions(self, scan: ScanSummary, counted_with: CountedWith) -> Candidates | Instances:
-        mask = self._masks[scan.name]
-        return true_lesions(mask, scan.grid, counted_with.protocol, within=scan.within, **self._reading)
+def _names_in(folder: Path) -> Iterator[str]:
+    if folder.is_dir():
+        yield from map(scan_name, maps_in(folder))
 
 
-def table_names(scan: ScanSummary) -> tuple[str, ...]:
-    """Names that a scan may have in a table: of its result, its file, its path, its participant and session."""
-    ids = list(scan.whose.values())
-    path = [] if scan.files is None or scan.files.relative is None else [scan.files.relative]
-    return (scan.name, scan_name(scan.grid.path), *path, *(["_".join(ids), ids[0]] if ids else []))
+def _with_truth(
+    scans: Sequence[Entry], options: TruthOptions, table: TruthTable | None, masks: Mapping[str, Path] | None
+) -> tuple[Entry, ...]:
+    """The scans that table and masks know; an error if there are others, unless these are to be left out."""
+    sources: list[tuple[Container[str], Iterable[str], Path]] = []
+    if table is not None:
+        in_table = {scan.name for scan in scans if table.knows(*table_names(scan))}
+        sources.append((in_table, table.rows, table.path))
+    if masks is not None and options.masks is not None:
+        sources.append((masks, _names_in(options.masks), options.masks))
+    known = tuple(scan for scan in scans if all(scan.name in there for there, _, _ in sources))
+    if not options.skip_missing or not known:
+        for there, held, where in sources:
+            check_none_missing([scan.name for scan in scans if scan.name not in there], held, where)
+    return known
 
 
-def _counted_again(scan: ScanSummary, counted_with: CountedWith, *, keep_runs: bool) -> ScanCount:
-    """The count of the map, read again, with components at all thresholds; the file must not have changed."""
-    path = _existing(scan)
-    again = count_file(
-        path,
-        protocol=counted_with.protocol,
-        mask=scan.within,
-        keep_runs=keep_runs,
-        thresholds=THRESHOLDS,
-        **counted_with.reading.to_dict(),
-    )
-    if not np.array_equal(again.result.existence, scan.tables[0].existence()):
-        raise MapFileError(f"The map {path} of {scan.name} has changed since it was counted. Count again.")
-    return again
-
-
-def _existing(scan: ScanSummary) -> Path:
-    path = scan.grid.path
-    if not path.exists():
-        raise MapFileError(
-            f"The map {path} of {scan.name} {why_gone(path)}, but is needed to compare lesions. To compare only "
-            "counts: --counts-only."
-        )
-    return path
-
-
-def _groups_in_names(scans: Sequence[ScanSummary], pattern: str | None) -> Sequence[str]:
-    """What a regular expression finds in the name of each scan; without one, each scan is a group of its own."""
+def _groups(scans: Sequence[Entry], pattern: str | None, table: TruthTable | None) -> Sequence[str]:
+    """The group of each scan: from the table, or found in its name; with neither, each is a group of its own."""
     names = [scan.name for scan in scans]
     if pattern is None:
         return names
+    column = None if table is None else table.column(pattern, map(table_names, scans))
+    if column is not None:
+        return column
     if pattern in WHOSE_COLUMNS and all(pattern in scan.whose for scan in scans):
         return [scan.whose[pattern] for scan in scans]
     try:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.recount import counted_again
 from lesioncount.errors import MapFileError
 from lesioncount.files import png, tiff
 from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.remote_path import why_gone
-from lesioncount.results.earlier import RUN_FILE
+from lesioncount.folder.plain import cells
 from lesioncount.results.lesion_rows import LesionRow, lesion_rows
-from lesioncount.results.record import ScanRecord, read_record
+from lesioncount.results.record import Record, read_record
 from lesioncount.results.record_files import folder_of
 from lesioncount.results.results import read_counted
-from lesioncount.results.run_file import find_run
+from lesioncount.results.run_file import RUN_FILE, find_run
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.runs.file_counts import count_file
 
@@ -67,7 +67,7 @@ class ShownScan:
 
     def features(self) -> dict[str, list[Any]]:
         """The table of the candidates, by the names of ``lesions.tsv``."""
-        rows = [lesion.row() for lesion in self.lesions]
+        rows = [cells(lesion) for lesion in self.lesions]
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: [math.nan if row.get(name) is None else row[name] for row in rows] for name in names}
 
@@ -97,8 +97,8 @@ def shown_scans(path: Path, *, most: int | None = None) -> Iterator[ShownScan]:
         for scan in results.counted[:most]:
             yield _of_record(results.record(scan.name))
     elif _is_record(path):
-        record = read_record(folder_of(path), path.stem)
-        if record is None or not record.summary.is_counted:
+        record = read_record(folder_of(path), path.stem, of_changes=False)
+        if record is None or not record.is_ok:
             raise MapFileError(f"{path} is not the record of a scan that was counted.")
         yield _of_record(record)
     else:
@@ -106,22 +106,21 @@ def shown_scans(path: Path, *, most: int | None = None) -> Iterator[ShownScan]:
         yield ShownScan.of(scan_name(path), count, lesion_rows([count], None))
 
 
-def _of_record(record: ScanRecord) -> ShownScan:
-    summary, settings = record.summary, record.counted_with
-    path = summary.grid.path
-    if settings is None or not path.exists():
-        raise MapFileError(f"The map {path} of {record.name} {why_gone(path)}, but is needed to show it.")
-    count = count_file(
-        path, protocol=settings.protocol, mask=summary.within, keep_runs=True, **settings.reading.to_dict()
-    )
-    lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
-    if len(lesions) != len(count.result.candidates):
-        raise MapFileError(f"The map {path} of {record.name} has changed since it was counted. Count again.")
-    return ShownScan.of(record.name, count, lesions)
+def _of_record(record: Record) -> ShownScan:
+    if record.settings is None:
+        raise MapFileError(f"The record of {record.name} does not say how it was counted. Count again.")
+    count = counted_again(record.summary, record.settings, purpose="to show it", keep_runs=True)
+    return ShownScan.of(record.name, count, [lesion for lesion in record.lesions if lesion.is_of_first_member])
 
 
 def _is_record(path: Path) -> bool:
-    return path.suffix == ".json" and path.name != RUN_FILE and path.is_file() and find_run(folder_of(path)) is not None
+    return (
+        path.suffix == ".json"
+        and path.name != RUN_FILE
+        and path.is_file()
+        and (run := find_run(folder_of(path))) is not None
+        and not run.is_of_changes
+    )
 
 
 def _steps(grid: VoxelGrid) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.checks import checked_spacing
-from lesioncount.cohort.tables import ScanTable
+from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.errors import TruthError
 from lesioncount.files.formats import open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
@@ -28,10 +28,7 @@ _NAMED = 6
 # To which the values of a mask with a scale are rounded.
 _DIGITS = 4
 
-# No scan has more lesions than this.
-_MOST = 1 << 31
-
-# Scans that a message names.
+# Names that a message repeats.
 _SHOWN = 5
 
 
@@ -46,28 +43,28 @@ class TruthTable(ScanTable):
         return self.cell(self.count_column, *names) is not None
 
     def count_of(self, scan: str, *other_names: str) -> int:
-        """The true count of a scan, which may have more than one name."""
-        text = self.row(scan, *other_names)[self.count_column].strip()
-        try:
-            count = float(text)
-        except ValueError:
-            count = -1.0
-        if not 0 <= count < _MOST or count != int(count):
-            raise TruthError(f"{self.path}: expected a count of at least 0 for {scan}, but got {text!r}.")
-        return int(count)
+        """The true count of a scan, which may have more than one name; there must be one."""
+        row = self.row(scan, *other_names)
+        count = None if row is None else row.whole_number(self.count_column, scan)
+        if count is None:
+            raise TruthError(f"{self.path}: there is no {self.count_column} of {scan}.")
+        return count
 
     def column(self, name: str, scans: Iterable[Sequence[str]]) -> list[str] | None:
-        """The values of a column for scans, each given by its names; None if there is no such column."""
-        if not all(name in row for row in self.rows.values()):
+        """The values of a column for scans, each given by its names; None if there is no such column.
+
+        A scan of which the column says nothing has its own name: who is not known is nobody else.
+        """
+        if name not in self.columns:
             return None
-        self.check_once(name, self.columns, self.path)
-        return [self.row(*names)[name].strip() for names in scans]
+        self.table.check_once(name)
+        return [self.cell(name, *names) or names[0] for names in scans]
 
 
-def read_truth_table(path: Path, *, scan_column: str = "scan", count_column: str = "count") -> TruthTable:
+def read_truth_table(path: Path, scan_column: str = "scan", count_column: str = "count") -> TruthTable:
     """Read a table of counts, separated by tabs, commas or semicolons."""
     advice = "Name them with --scan-column and --count-column."
-    table = TruthTable.read(path, scan_column=scan_column, needed=[count_column], advice=advice)
+    table = TruthTable.of(Table.read(path, TruthError), scan_column, count_column, advice=advice)
     return replace(table, count_column=count_column)
 
 
@@ -75,13 +72,15 @@ def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path
     """Raise when some scans have no truth."""
     if not missing:
         return
-    there = sorted(known)
-    names = f"{', '.join(missing[:_SHOWN])}{' …' if len(missing) > _SHOWN else ''}"
-    examples = f"{', '.join(there[:_SHOWN]) or 'nothing'}{' …' if len(there) > _SHOWN else ''}"
     raise TruthError(
-        f"There is no truth for {len(missing)} scan{'' if len(missing) == 1 else 's'} in {where}: {names}. It "
-        f"holds: {examples}. Rename them, or leave them out (--skip-missing)."
+        f"There is no truth for {len(missing)} scan{'' if len(missing) == 1 else 's'} in {where}: {some(missing)}. It "
+        f"holds: {some(sorted(known))}. Rename them, or leave them out (--skip-missing)."
     )
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of some names, as a message shows them."""
+    return f"{', '.join(names[:_SHOWN]) or 'nothing'}{' …' if len(names) > _SHOWN else ''}"
 
 
 def true_lesions(

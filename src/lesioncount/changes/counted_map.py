@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lesioncount.candidates import find_candidates
+from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.counting import LesionCount
 from lesioncount.protocol import CountingProtocol
 from lesioncount.regions.nearby import Ball, highest_near
 from lesioncount.sweep.voxels import sigmoid
+
+# Places at which the floor of a map is looked at. The median of so many is off by a hundredth of the spread.
+_PLACES = 4096
+
+# How far around candidates these are, in radii of the ball that is searched: outside of most lesions, but inside of
+# the organ, where a map that is 0 outside of it has its floor.
+_AROUND = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +80,25 @@ class CountedMap:
         # Larger is more probable: it is enough to convert what was found.
         found = highest_near(voxels, index, ball)
         return self._probability(found if self.scale is None or self.scale > 0 else -found)
+
+    def floor(self, around: Candidates, ball: Ball) -> float:
+        """What the background of this map reaches by itself near some candidates of another map of the same grid.
+
+        The median of the highest probability within the ball, over places around the candidates at which it is not
+        above the threshold; 0 without such places. The places are random, and the same each time.
+        """
+        if len(around) == 0:
+            return 0.0
+        n, reach = len(around.shape), _AROUND * ball.steps.max(axis=0)
+        first, last = np.maximum(around.bbox[:, :n] - reach, 0), np.minimum(around.bbox[:, n:] + reach, around.shape)
+        rng = np.random.default_rng(0)
+        boxes = rng.integers(len(around), size=_PLACES)
+        index = rng.integers(first[boxes], last[boxes])
+        if self.inside is not None:
+            index = index[self.inside[tuple(index.T)]]
+        highest = self.highest_near(index, ball)
+        background = highest[highest <= around.protocol.threshold]
+        return float(np.median(background)) if len(background) else 0.0
 
     def _probability(self, stored: NDArray[Any]) -> NDArray[np.float64]:
         values = stored.astype(np.float64)

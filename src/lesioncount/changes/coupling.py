@@ -65,3 +65,36 @@ def raised(others: Any, coupling: float) -> Any:
     """Probabilities with odds that are higher by the margin of a coupling."""
     odds = np.exp(margin_of(coupling))
     return others * odds / (1 - others + others * odds)
+
+
+def above_floors(heights: Any, others: Any, floor_now: float, floor_then: float) -> Any:
+    """What the other map says of some places, if what its background reaches by itself is taken for nothing.
+
+    Parameters
+    ----------
+    heights, others : array_like of float
+        Probabilities of the same places: in the map of candidates, and in the other one.
+    floor_now, floor_then : float
+        Of these maps, below all heights.
+
+    Notes
+    -----
+    A network that was trained with smoothed labels has 0.05 everywhere, and weighted losses and ensembles have such
+    floors, too. That is no sign of a lesion, but a coupling would multiply it. With f and g for the floors, b and u for
+    the heights and the others::
+
+        u → b · [(u - g)+ / (1 - g)] / [(b - f) / (1 - f)]
+
+    At the floor it is 0, and where both maps are the same it is b: nothing is new.
+
+    Examples
+    --------
+    >>> above_floors(np.array([0.9, 0.9, 0.5]), np.array([0.05, 0.06, 0.5]), 0.05, 0.05).round(3).tolist()
+    [0.0, 0.011, 0.5]
+    """
+    if floor_now == floor_then == 0:
+        return others
+    seen, seen_now = (
+        (one - floor).clip(0.0) / (1 - floor) for one, floor in ((others, floor_then), (heights, floor_now))
+    )
+    return np.minimum(heights * (seen / seen_now), 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.changes.counted_map import CountedMap
-from lesioncount.changes.coupling import raised
+from lesioncount.changes.coupling import above_floors, raised
 from lesioncount.regions.nearby import Ball, voxel_size_of
 
 
@@ -24,7 +24,7 @@ class Rises:
     heights : ndarray of float64, shape (n,)
         The probability there.
     others : ndarray of float64, shape (n,)
-        The highest probability of the other map within the tolerance of it.
+        The highest probability of the other map within the tolerance of it, above the floors of both maps.
     index : ndarray of int64, shape (n, ndim)
         Where it is.
     """
@@ -39,7 +39,9 @@ class Rises:
         candidates = now.count.candidates
         rows, index = candidates.voxels()
         heights = now.at(index)
-        others = then.highest_near(index, Ball.of(within_mm, voxel_size_of(candidates)))
+        ball = Ball.of(within_mm, voxel_size_of(candidates))
+        floors = now.floor(candidates, ball), then.floor(candidates, ball)
+        others = above_floors(heights, then.highest_near(index, ball), *floors)
         rise = heights - raised(others, coupling)
         # Of each row, the last in this order: the largest rise, and of equals the highest voxel, the first in C order.
         order = np.lexsort((-np.arange(len(rows)), heights, rise, rows))

@@ -138,6 +138,7 @@ def _parser(arguments: Sequence[str]) -> tuple[_Parser, dict[str, _Parser]]:
             module = _module_of(name)
             if module is not None:
                 module.add_arguments(command)
+                command.set_defaults(run=module.run)
         command.add_argument(
             "-v",
             "--verbose",

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.map_arguments import at_least_zero, named_path, processes
-from lesioncount.cli.truth import add_truth_arguments, truth_options
+from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun
+from lesioncount.cli.truth import add_results, add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
+from lesioncount.results.scan_numbers import CONFIDENCE
 from lesioncount.trust.candidate_table import FEATURES
 
 if TYPE_CHECKING:
@@ -28,53 +29,46 @@ _SHOWN = {
 _SCANS_FOR_90 = 9
 
 
+def _edges(text: str) -> tuple[int, ...]:
+    """Ascending counts, with commas between them."""
+    try:
+        edges = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        edges = ()
+    if not edges or edges[0] < 1 or list(edges) != sorted(set(edges)):
+        raise argparse.ArgumentTypeError(f"expected ascending counts of at least 1, such as 10,40, but got {text!r}")
+    return edges
+
+
+_FIT: dict[str, Option] = {
+    "--fit-from {counts,lesions}": (
+        "fit to true counts, or to candidates matched with true lesions (default: counts)",
+        {"default": "counts"},
+    ),
+    f"--feature {{{','.join(FEATURES)}}}": (
+        "let the calibration also learn from a property of candidates; may be given more than once",
+        REPEATED,
+    ),
+    "--positive-weight W": ("undo the weight of lesion voxels in the loss, without a fit; needs no truth", NUMBER),
+    "--interval-groups N,N": (
+        "guaranteed intervals by group of the predicted count: 10,40 makes the groups 0 to 9, 10 to 39, and 40 or "
+        "more, each with its own guarantee and at least 9 scans of its own",
+        {"type": _edges, "default": ()},
+    ),
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "A calibration needs at least 20 scans and 10 lesions, and 25 scans to test it. Do not use scans that the "
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
-    parser.add_argument(
-        "results", type=named_path, nargs="?", metavar="RESULTS", help="folder that lesioncount count or compare wrote"
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, type=named_path, metavar="FILE", help="file for the calibration"
-    )
+    add_results(parser, nargs="?")
+    add_output(parser, "FILE", "file for the calibration")
     add_truth_arguments(parser)
-    fit = parser.add_argument_group("the fit")
-    fit.add_argument(
-        "--fit-from",
-        choices=("counts", "lesions"),
-        default="counts",
-        help="fit to true counts, or to candidates matched with true lesions (default: counts)",
-    )
-    fit.add_argument(
-        "--feature",
-        action="append",
-        choices=tuple(FEATURES),
-        default=[],
-        help="let the calibration also learn from a property of candidates; may be given more than once",
-    )
-    fit.add_argument(
-        "--positive-weight",
-        type=float,
-        metavar="W",
-        help="undo the weight of lesion voxels in the loss, without a fit; needs no truth",
-    )
-    fit.add_argument(
-        "--interval-groups",
-        type=_edges,
-        default=(),
-        metavar="N,N",
-        help="guaranteed intervals by group of the predicted count: 10,40 makes the groups 0 to 9, 10 to 39, and 40 or "
-        "more, each with its own guarantee and at least 9 scans of its own",
-    )
-    fit.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
-    fit.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of folds and halves (default: 0)")
-    fit.add_argument("--overwrite", action="store_true", help="replace a calibration that is there")
-    fit.add_argument("--quiet", action="store_true", help="print errors only")
-    fit.add_argument("--debug", action="store_true", help="show where an error came from")
+    fit = add_group(parser, "the fit", _FIT)
+    add_rerun(fit, seed_of="folds and halves", overwrite="replace a calibration that is there", jobs=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -123,17 +117,6 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
     )
 
 
-def _edges(text: str) -> tuple[int, ...]:
-    """Ascending counts, with commas between them."""
-    try:
-        edges = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        edges = ()
-    if not edges or edges[0] < 1 or list(edges) != sorted(set(edges)):
-        raise argparse.ArgumentTypeError(f"expected ascending counts of at least 1, such as 10,40, but got {text!r}")
-    return edges
-
-
 def _print(fit: CalibrationFit, path: Path) -> None:
     print(f"Calibration: {fit.calibration}")
     if fit.held_out is not None:
@@ -150,10 +133,12 @@ def _print(fit: CalibrationFit, path: Path) -> None:
     elif fit.conformal is not None:
         print("There are too few scans to test the calibration on held-out scans.")
     if fit.conformal is not None:
-        sizes = [len(scores) for scores in fit.conformal.conformal.scores]
-        few = "" if min(sizes) >= _SCANS_FOR_90 else f", too few for 90 %, which needs {_SCANS_FOR_90}"
-        command = "count" if fit.calibration.counted == "lesions" else "compare"
-        use = few or f", for {command} --interval conformal"
+        sizes = fit.conformal.n_scans
         groups = f" in {len(sizes)} groups ({', '.join(map(str, sizes))})" if len(sizes) > 1 else ""
-        print(f"Guaranteed intervals (with a calibration of their own): from {sum(sizes)} scans{groups}{use}.")
+        command = "count" if fit.calibration.counted == "lesions" else "compare"
+        begin = f"Guaranteed intervals: from {sum(sizes)} scans{groups}"
+        if min(sizes) < _SCANS_FOR_90:
+            print(f"{begin}, too few for 90 %, which needs {_SCANS_FOR_90}.")
+        else:
+            print(f"{begin}, for {command} --interval conformal. {fit.conformal.promise(CONFIDENCE)}")
     print(f"Written: {path}")

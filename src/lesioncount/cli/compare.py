@@ -3,104 +3,119 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lesioncount.cli.batch_arguments import add_compare_arguments
-from lesioncount.cli.count import shortened
-from lesioncount.cli.map_arguments import protocol_of
-from lesioncount.cli.region_arguments import questions_of
-from lesioncount.cli.signals import ended_by_signals
+from lesioncount.changes.coupling import DEFAULT_COUPLING
+from lesioncount.cli.batch_runs import ended, n_shown, run_arguments, write_page
+from lesioncount.cli.map_arguments import (
+    IMAGES_SUFFIX,
+    INTERVAL,
+    add_definition,
+    add_maps,
+    add_run,
+    selection_of,
+    settings_of,
+)
+from lesioncount.cli.options import (
+    NUMBER,
+    REPEATED,
+    Option,
+    add_group,
+    add_options,
+    add_output,
+    add_quiet_and_debug,
+    given,
+)
+from lesioncount.cli.printing import Summary, some
+from lesioncount.errors import listed
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from lesioncount.results.record_parts import Pair
+    from lesioncount.runs import ChangeSettings, Results
 
-    from lesioncount.results.course_record import CourseRecord, PairRecord
-    from lesioncount.runs import ChangeResults
+# Columns of a terminal that the numbers take.
+_NUMBERS = 66
 
-# How many pairs and failures are listed at the end; all of them are in changes.tsv.
-_SHOWN = 20
+_PAIRING: dict[str, Option] = {
+    "--pairs TABLE": "a table (.tsv, .csv) with the columns baseline and followup, paths of maps, and perhaps "
+    "participant_id",
+    "--sessions SESSION": (
+        "compare these sessions of one folder, in this order (default: all, in the order of their numbers)",
+        {"nargs": "+"},
+    ),
+}
 
-# How many patients a note names.
-_NAMED = 5
+_CHANGES: dict[str, Option] = {
+    "--tolerance-mm D": (
+        "search the other map this far around each voxel of a candidate (default: 2, or a voxel if that is more)",
+        NUMBER,
+    ),
+    "--coupling C": (
+        "how the doubts about a place at both times go together: 0 independent, 1 the same, above 1 a faint sign at "
+        f"the other time counts for more (default: {DEFAULT_COUPLING:g}; a calibration brings its own)",
+        {"type": float, "default": DEFAULT_COUPLING},
+    ),
+    "--calibration FILE": (
+        "correct the numbers with this calibration of new, gone or persisting lesions, made by lesioncount calibrate; "
+        "repeat the option for each of them",
+        {"action": "append"},
+    ),
+    "--interval {distribution,conformal}": (INTERVAL.format("pairs"), {"default": "distribution"}),
+    "--ask QUESTION": (
+        "the probability that this is so, such as 'new >= 1' or 'new > gone': about new, gone and persisting lesions, "
+        "and count, those of the later map. May be repeated",
+        REPEATED,
+    ),
+}
 
-# Columns of a terminal that the numbers take, and the least that is left to names.
-_NUMBERS, _SHORTEST = 66, 12
-
-# Wider than any table: of a pipe, whose lines have no end.
-_NO_LIMIT = 10_000
+_CHANGE_OUTPUTS: dict[str, Option] = {
+    "--save-labels": "also write label maps: PATIENT__SESSION_lineages.nii.gz, in which a lesion has the same number "
+    "in all sessions, and PAIR_changes.nii.gz (1 new, 2 persisting, 3 gone)",
+    "--report": "also write changes.html, with both scans side by side: one page, or of more than 40 patients a page "
+    "with the folder changes/ beside it",
+    "--images FOLDER|PATTERN": "show candidates on these images: a folder, in which they have the names or BIDS "
+    "entities of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz' or "
+    "'flair/{folder}/{name}.nii.gz'",
+    "--images-suffix TEXT": IMAGES_SUFFIX,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
-    add_compare_arguments(parser)
+    parser.epilog = (
+        "Writes changes.tsv, lineages.tsv, run.json and one JSON file per patient, answers.tsv where something is "
+        "asked, and a line of runs.jsonl. Maps must be registered to each other. Exit code: 0 if all patients were "
+        "compared, 1 if some failed, 2 if nothing could be done, 130 if interrupted. Research software: no diagnosis."
+    )
+    maps = (
+        "BASELINE FOLLOWUP, folders or files, and more for later times; or one folder with sessions of participants, "
+        "as BIDS has them"
+    )
+    parser.add_argument("inputs", nargs="*", metavar="MAPS", help=maps)
+    add_output(parser, "FOLDER", "folder for the results")
+    add_group(parser, "which maps belong together", _PAIRING)
+    add_group(parser, "what is new", _CHANGES)
+    add_definition(parser)
+    add_maps(parser)
+    work = add_run(parser, "compare", workers="a patient each")
+    add_options(work, _CHANGE_OUTPUTS)
+    add_quiet_and_debug(work)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare, and print what happened."""
-    from lesioncount.cli.progress import progress_on
-    from lesioncount.runs import compare_batch
+    from lesioncount.runs import CourseSelection, compare_batch
 
-    show = None
-    if options.report:
-        from lesioncount.report import SectionWriter, check_can_report
-
-        check_can_report()  # before anything is compared
-        show = SectionWriter(options.images)
-    with (
-        ended_by_signals(),
-        progress_on(
-            sys.stderr, quiet=options.quiet, verbose=options.verbose, doing="comparing", what="patients"
-        ) as progress,
-    ):
-        results = compare_batch(
-            options.inputs,
-            options.output,
-            settings=_settings(options),
-            selection=_selection(options),
-            mask=options.mask,
-            jobs=options.jobs,
-            resume=options.resume,
-            overwrite=options.overwrite,
-            progress=progress,
-            show=show,
-            command=options.typed,
-            cluster=options.cluster,
-            parquet=options.parquet,
-        )
-    shown = len(results.courses) if options.verbose else _SHOWN
+    with run_arguments(options, doing="comparing", what="patients") as how:
+        selection = CourseSelection(selection_of(options), pairs=options.pairs, sessions=options.sessions or ())
+        results = compare_batch(options.inputs, options.output, settings=_settings(options), selection=selection, **how)
     if not options.quiet:
-        _print_summary(results, shown=shown)
-    if options.report:
-        _write_page(results, options)
-    for course in results.failed[:shown]:
-        print(f"failed: {course.name}: {course.error}", file=sys.stderr)
-    if len(results.failed) > shown:
-        print(f"… and {len(results.failed) - shown} more, see changes.tsv", file=sys.stderr)
-    if results.interrupted:
-        print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
-        return 130
-    return 1 if results.failed else 0
+        _summary(results, shown=n_shown(options)).print()
+    write_page(results, options)
+    return ended(results, options, table="changes.tsv")
 
 
-def _write_page(results: ChangeResults, options: argparse.Namespace) -> None:
-    from lesioncount.cli.progress import report_progress_on
-    from lesioncount.report import write_report
-
-    with report_progress_on(sys.stderr, quiet=options.quiet) as sections:
-        page = write_report(
-            results,
-            images=options.images,
-            images_suffix=options.images_suffix,
-            jobs=options.jobs,
-            progress=sections,
-        )
-    if not options.quiet:
-        print(f"Report: {page}")
-
-
-def _settings(options: argparse.Namespace) -> Any:
+def _settings(options: argparse.Namespace) -> ChangeSettings:
     from lesioncount.runs import ChangeSettings
 
     fits = []
@@ -108,96 +123,51 @@ def _settings(options: argparse.Namespace) -> Any:
         from lesioncount.trust.fitting import CalibrationFit
 
         fits = [CalibrationFit.load(path) for path in options.calibration]
-    return ChangeSettings(
-        protocol=protocol_of(options),
-        channel=options.channel,
-        scale=options.scale,
-        logits=options.logits,
-        tolerance_mm=options.tolerance_mm,
-        coupling=options.coupling,
-        calibrations=tuple(fits),
-        conformal=options.interval == "conformal",
-        save_labels=options.save_labels,
-        questions=questions_of(options.ask),
+    plain = given(options, "tolerance_mm", "coupling")
+    return ChangeSettings(calibrations=tuple(fits), **plain, **settings_of(options))
+
+
+def _summary(results: Results, *, shown: int) -> Summary:
+    """What has changed, a row for each pair."""
+    pairs = [pair for course in results.compared for pair in course.pairs]
+    calibrated = " and ".join(results.run.settings.calibrations)
+    expected = sum(pair.counts["new"].numbers.best.count_mean for pair in pairs)
+    what = f"{some(len(pairs), 'pair')} of {some(len(results.compared), 'patient')} compared"
+    new = f"{expected:.1f} new lesions expected in total"
+    return Summary(
+        ("pair", "before", "after", "new", "90 %", "P(any)", "gone", "90 %", "persisting"),
+        _NUMBERS,
+        [_row(pair) for pair in pairs[:shown]],
+        len(pairs),
+        f"{what}, {new}, {len(results.failed)} failed. Results: {results.out}",
+        heading=f"Calibrated: numbers of {calibrated} lesions" if calibrated else "",
+        answers={pair.name: pair.answers for pair in pairs if pair.answers},
+        notes=[f"note: {note}" for note in _notes(results)],
     )
 
 
-def _selection(options: argparse.Namespace) -> Any:
-    from lesioncount.runs import CourseSelection, Selection
-
-    return CourseSelection(
-        Selection(
-            suffix=options.suffix,
-            root=options.root,
-            name_pattern=options.name_pattern,
-            mask_suffix=options.mask_suffix,
-            images=options.images,
-            images_suffix=options.images_suffix,
-        ),
-        pairs=options.pairs,
-        sessions=options.sessions or (),
+def _row(pair: Pair) -> tuple[str, ...]:
+    new, gone, stay = (pair.counts[kind].numbers for kind in ("new", "gone", "persisting"))
+    ends = [one.guaranteed or (one.best.interval90_low, one.best.interval90_high) for one in (new, gone)]
+    return (
+        pair.name,
+        str(gone.candidates.n_candidates),
+        str(new.candidates.n_candidates),
+        f"{new.best.count_mean:.2f}",
+        "{} to {}".format(*ends[0]),
+        f"{1 - new.best.p_0:.2f}",
+        f"{gone.best.count_mean:.2f}",
+        "{} to {}".format(*ends[1]),
+        f"{stay.best.count_mean:.2f}",
     )
 
 
-def _print_summary(results: ChangeResults, *, shown: int) -> None:
-    from rich.console import Console
-
-    from lesioncount.cli.answers_table import print_answers
-
-    console = Console(soft_wrap=True)
-    pairs = [(course, pair) for course in results.compared for pair in course.pairs]
-    if pairs:
-        wide = console if console.is_terminal else Console(width=_NO_LIMIT)
-        if results.run.compared_with.calibrations:
-            wide.print(f"Calibrated: numbers of {' and '.join(results.run.compared_with.calibrations)} lesions")
-        wide.print(_table(pairs[:shown], longest=max(wide.width - _NUMBERS, _SHORTEST)))
-        print_answers(wide, {pair.name: pair.answers for _, pair in pairs if pair.answers}, shown=shown)
-    if len(pairs) > shown:
-        console.print(f"… and {len(pairs) - shown} more (-v lists all)")
-    for note in _notes(results):
-        console.print(f"note: {note}", markup=False, highlight=False)
-    expected = sum(pair.counts["new"].numbers.best.count_mean for _, pair in pairs)
-    what = f"{_some(len(pairs), 'pair')} of {_some(len(results.compared), 'patient')} compared"
-    console.print(
-        f"{what}, {expected:.1f} new lesions expected in total, {len(results.failed)} failed. Results: {results.out}",
-        markup=False,
-        highlight=False,
-    )
-
-
-def _table(pairs: list[tuple[CourseRecord, PairRecord]], *, longest: int) -> Table:
-    """What has changed, a line for each pair, with names of at most so many letters."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("pair", no_wrap=True, overflow="ellipsis")
-    for name in ("before", "after", "new", "90 %", "P(any)", "gone", "90 %", "persisting"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for _, pair in pairs:
-        new, gone, stay = (pair.counts[kind].numbers for kind in ("new", "gone", "persisting"))
-        ends = [one.guaranteed or (one.best.interval90_low, one.best.interval90_high) for one in (new, gone)]
-        table.add_row(
-            escape(shortened(pair.name, longest)),
-            str(gone.candidates.n_candidates),
-            str(new.candidates.n_candidates),
-            f"{new.best.count_mean:.2f}",
-            "{} to {}".format(*ends[0]),
-            f"{1 - new.best.p_0:.2f}",
-            f"{gone.best.count_mean:.2f}",
-            "{} to {}".format(*ends[1]),
-            f"{stay.best.count_mean:.2f}",
-        )
-    return table
-
-
-def _notes(results: ChangeResults) -> list[str]:
+def _notes(results: Results) -> list[str]:
     alone = results.run.alone
     notes = _uncalibrated(results)
     if alone:
-        more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
         have = "has" if len(alone) == 1 else "have"
-        notes.append(f"{_some(len(alone), 'patient')} {have} one map only: {', '.join(alone[:_NAMED])}{more}")
+        notes.append(f"{some(len(alone), 'patient')} {have} one map only: {listed(alone)}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
         for note in course.notes:
@@ -207,17 +177,13 @@ def _notes(results: ChangeResults) -> list[str]:
     return notes
 
 
-def _some(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
-def _uncalibrated(results: ChangeResults) -> list[str]:
+def _uncalibrated(results: Results) -> list[str]:
     """Questions that are answered as the maps have it, though some numbers are calibrated."""
-    given = results.run.compared_with.calibrations
-    answers = results.compared[0].pairs[0].answers if results.compared and given else ()
+    kinds = results.run.settings.calibrations
+    answers = results.compared[0].pairs[0].answers if results.compared and kinds else ()
     return [
         f"{answer.question!r} is answered as the maps have it: not all that it asks for was calibrated, only "
-        f"{', '.join(given)}"
+        f"{', '.join(kinds)}"
         for answer in answers
         if answer.probability_calibrated is None
     ]

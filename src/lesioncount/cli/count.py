@@ -3,128 +3,149 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lesioncount.cli import region_arguments
-from lesioncount.cli.batch_arguments import add_count_arguments
-from lesioncount.cli.map_arguments import protocol_of
-from lesioncount.cli.signals import ended_by_signals
+from lesioncount.cli.batch_runs import ended, n_shown, run_arguments, write_page
+from lesioncount.cli.map_arguments import (
+    IMAGES_SUFFIX,
+    INTERVAL,
+    LEVEL,
+    add_definition,
+    add_maps,
+    add_run,
+    selection_of,
+    settings_of,
+)
+from lesioncount.cli.options import (
+    REPEATED,
+    SUFFIX,
+    Option,
+    add_group,
+    add_options,
+    add_output,
+    add_quiet_and_debug,
+    given,
+)
+from lesioncount.cli.printing import Summary, some
+from lesioncount.errors import listed
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from lesioncount.results.record import Entry
+    from lesioncount.runs import DicomOutput, Results, Settings
 
-    from lesioncount.results.record import ScanSummary
-    from lesioncount.runs import DicomOutput, RunResults
+# Columns of a terminal that the numbers take.
+_NUMBERS = 61
 
-# How many scans and failures are listed at the end; all of them are in counts.tsv.
-_SHOWN = 20
+_REGIONS: dict[str, Option] = {
+    "--regions FILE|FOLDER|PATTERN": "count in each region of this label map, too, on the grid of the maps; in a "
+    "folder, that of the same name or BIDS entities as the map, or of the same participant; a pattern is such as "
+    "'regions/{participant}_{session}_dseg.nii.gz'",
+    "--region-names TABLE": "what labels are called: a table with the columns index and name, as dseg.tsv in BIDS "
+    "(default: by their numbers)",
+    "--regions-suffix TEXT": (SUFFIX.format("a label map", "_dseg"), {"default": ""}),
+    "--within DISTANCE": (
+        "a region of its own by distance: 'periventricular = ventricles <= 3mm' holds candidates of which any voxel "
+        "comes so near. May be repeated",
+        REPEATED,
+    ),
+    "--ask QUESTION": (
+        "the probability that this is so, such as 'count >= 9' or 'periventricular >= 1 and juxtacortical >= 1', or "
+        "the name of a criterion (lesioncount questions lists them). May be repeated",
+        REPEATED,
+    ),
+}
 
-# How many scans a note names.
-_NAMED = 5
+_TRUST: dict[str, Option] = {
+    "--calibration FILE": "correct the counts with this calibration, made by lesioncount calibrate",
+    "--interval {distribution,conformal}": (INTERVAL.format("scans"), {"default": "distribution"}),
+    "--reviews FOLDER": "results that were reviewed (lesioncount review): candidates that were decided there count as "
+    "decided, in reviewed_counts.tsv",
+    "--reader NAME": "whose reviews (default: the only reader there is)",
+    "--members": "treat each input folder as one member of an ensemble (folds, MC dropout, test-time augmentation) and "
+    "combine the counts of maps in the same place, or with the same BIDS entities",
+}
 
-# Columns of a terminal that the numbers take, and the least that is left to names.
-_NUMBERS, _SHORTEST = 61, 12
+_COUNT_OUTPUTS: dict[str, Option] = {
+    "--save-labels": "also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes "
+    "SCAN_lesions.zarr, of OME-Zarr images also SCAN_lesions.ome.zarr)",
+    "--save-existence": "also write maps in which each candidate has its existence, SCAN_existence.nii.gz",
+    "--save-colours": "also write label maps with colour tables for ITK-SNAP, 3D Slicer and FSLeyes, SCAN_lesions.*",
+    "--bids": "also write the candidates as a BIDS derivative: sub-…/anat/…_dseg.nii.gz, …_probseg.nii.gz and tables",
+    "--report": "also write report.html: one page, or of more than 40 scans a page with the folder report/ beside it",
+    "--images FOLDER|PATTERN": "show candidates in the report on these images: a folder, in which they have the names "
+    "or BIDS entities of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz'",
+    "--images-suffix TEXT": IMAGES_SUFFIX,
+}
 
-# Wider than any table: of a pipe, whose lines have no end.
-_NO_LIMIT = 10_000
+_DICOM: dict[str, Option] = {
+    "--dicom": "also write the candidates as a segmentation, SCAN_seg.dcm, and the count as a report, SCAN_sr.dcm",
+    "--dicom-series FOLDER|PATTERN": "the images that the map was made from; for several maps, a folder with a folder "
+    "of the name of each, or a pattern such as 'dicom/{participant}/{session}'. Not needed for DICOM maps. Turns "
+    "--dicom on",
+    "--dicom-type {labelmap,binary}": "of the segmentation; binary is for older viewers (default: labelmap). Turns "
+    "--dicom on",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
-    add_count_arguments(parser)
+    parser.epilog = (
+        "Writes counts.tsv, lesions.tsv, run.json and one JSON file per scan, regions.tsv and answers.tsv where "
+        "these are asked for, and a line of runs.jsonl. Exit code: 0 if all scans were counted, 1 if some failed, 2 if "
+        "nothing could be done, 130 if interrupted."
+    )
+    maps = "probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)"
+    parser.add_argument("inputs", nargs="+", metavar="MAP", help=maps)
+    add_output(parser, "FOLDER", "folder for the results")
+    add_definition(parser)
+    add_group(parser, "where lesions are, and what that means", _REGIONS)
+    add_group(parser, "how far to trust the maps", _TRUST)
+    add_maps(parser, {"--level N": LEVEL})
+    work = add_run(parser, "count", workers="a scan each, or parts of one large zarr volume")
+    add_options(work, _COUNT_OUTPUTS)
+    add_group(parser, "results as DICOM (needs lesioncount[dicom])", _DICOM)
+    add_quiet_and_debug(work)
 
 
 def run(options: argparse.Namespace) -> int:
     """Count, and print what happened."""
-    from lesioncount.cli.progress import progress_on, report_progress_on
-    from lesioncount.runs import Selection, Settings, count_batch
+    from lesioncount.runs import count_batch
 
-    show = None
-    if options.report:
-        from lesioncount.report import SectionWriter, check_can_report
+    with run_arguments(options, doing="counting", what="scans") as how:
+        _check_reviews(options)
+        result = count_batch(
+            options.inputs,
+            options.output,
+            settings=_settings(options),
+            selection=selection_of(options, "regions_suffix"),
+            **given(options, "regions", "members"),
+            **how,
+        )
+    if not options.quiet:
+        summary_of(result, shown=n_shown(options)).print()
+    _apply_reviews(result, options)
+    write_page(result, options)
+    if not options.quiet:
+        _say_missing(result, options)
+    return ended(result, options, table="counts.tsv")
 
-        check_can_report()  # before anything is counted
-        show = SectionWriter(options.images)
-    _check_reviews(options)
+
+def _settings(options: argparse.Namespace) -> Settings:
+    from lesioncount.results.region_settings import region_settings
+    from lesioncount.runs import Settings
+
     fit = None
     if options.calibration is not None:
         from lesioncount.trust.fitting import CalibrationFit
 
         fit = CalibrationFit.load(options.calibration)
-    settings = Settings(
+    wanted = settings_of(options) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
+    return Settings(
         calibration=fit,
-        conformal=options.interval == "conformal",
-        protocol=protocol_of(options),
-        channel=options.channel,
-        scale=options.scale,
-        logits=options.logits,
-        level=options.level,
-        save_labels=options.save_labels or options.save_colours,
-        save_existence=options.save_existence,
-        save_colours=options.save_colours,
-        dicom=_dicom(options),
-        bids=options.bids,
-        **region_arguments.settings(options),
+        regions=region_settings(options.regions, options.region_names, options.within),
+        **wanted | {"save_labels": options.save_labels or options.save_colours},
     )
-    with (
-        ended_by_signals(),
-        progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose) as progress,
-    ):
-        result = count_batch(
-            options.inputs,
-            options.output,
-            settings=settings,
-            mask=options.mask,
-            regions=options.regions,
-            selection=Selection(
-                suffix=options.suffix,
-                root=options.root,
-                name_pattern=options.name_pattern,
-                mask_suffix=options.mask_suffix,
-                images=options.images,
-                images_suffix=options.images_suffix,
-                regions_suffix=options.regions_suffix,
-            ),
-            members=options.members,
-            jobs=options.jobs,
-            cluster=options.cluster,
-            resume=options.resume,
-            overwrite=options.overwrite,
-            progress=progress,
-            show=show,
-            command=options.typed,
-            parquet=options.parquet,
-        )
-    shown = len(result.scans) if options.verbose else _SHOWN
-    if not options.quiet:
-        _print_summary(result, shown=shown)
-    _apply_reviews(result, options)
-    if options.report:
-        from lesioncount.report import write_report
-
-        with report_progress_on(sys.stderr, quiet=options.quiet) as sections:
-            page = write_report(
-                result,
-                images=options.images,
-                images_suffix=options.images_suffix,
-                jobs=options.jobs,
-                progress=sections,
-            )
-        if not options.quiet:
-            print(f"Report: {page}")
-    if not options.quiet:
-        _say_missing(result, options)
-    for scan in result.failed[:shown]:
-        print(f"failed: {scan.name}: {scan.error}", file=sys.stderr)
-    if len(result.failed) > shown:
-        print(f"… and {len(result.failed) - shown} more, see counts.tsv", file=sys.stderr)
-    if result.interrupted:
-        print("Interrupted. What was finished is written; --resume goes on from here.", file=sys.stderr)
-        return 130
-    return 1 if result.failed else 0
 
 
 def _check_reviews(options: argparse.Namespace) -> None:
@@ -135,7 +156,7 @@ def _check_reviews(options: argparse.Namespace) -> None:
         the_reader(options.reviews, options.reader)
 
 
-def _apply_reviews(result: RunResults, options: argparse.Namespace) -> None:
+def _apply_reviews(result: Results, options: argparse.Namespace) -> None:
     if options.reviews is not None:
         from lesioncount.assess.reviews.export import apply_reviews
 
@@ -152,73 +173,50 @@ def _dicom(options: argparse.Namespace) -> DicomOutput | None:
     return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
 
 
-def _say_missing(result: RunResults, options: argparse.Namespace) -> None:
+def _say_missing(result: Results, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
-    from lesioncount.cohort.pairing import without_partner
+    from lesioncount.cohort.pairing import pair
 
     missing: dict[str, list[str]] = {}
     if options.name_pattern is not None:
         nobody = [scan.name for scan in result.scans if not scan.whose]
         missing["are not matched by the name pattern"] = nobody
     if options.images is not None:
-        without = without_partner(result.counted, options.images, role="image", suffix=options.images_suffix)
-        missing[f"have no image in {options.images}"] = without
+        files = {scan.name: scan.files for scan in result.counted}
+        found = pair(files, options.images, role="image", suffix=options.images_suffix, none_is_error=False)
+        missing[f"have no image in {options.images}"] = [name for name in files if name not in found]
     for what, names in missing.items():
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         if names:
-            print(f"note: {len(names)} of {len(result.scans)} scans {what}: {', '.join(names[:_NAMED])}{more}")
+            print(f"note: {len(names)} of {len(result.scans)} scans {what}: {listed(names)}")
 
 
-def _print_summary(result: RunResults, *, shown: int) -> None:
-    from rich.console import Console
-
-    from lesioncount.cli.answers_table import print_answers
-
-    console = Console(soft_wrap=True)
-    if result.counted:
-        # On a terminal, long names are shortened. What reads from a pipe wants them whole, a scan per line.
-        wide = console if console.is_terminal else Console(width=_NO_LIMIT)
-        if result.calibration is not None:
-            wide.print("Calibrated counts")
-        wide.print(_table(result, shown=shown, longest=max(wide.width - _NUMBERS, _SHORTEST)))
-        print_answers(wide, {scan.name: scan.answers for scan in result.counted if scan.answers}, shown=shown)
-    if len(result.counted) > shown:
-        console.print(f"… and {len(result.counted) - shown} more (-v lists all)")
-    for warning, scans in result.warnings.items():
-        console.print(f"warning: {_about(warning, scans, len(result.counted))}", markup=False, highlight=False)
+def summary_of(result: Results, *, shown: int) -> Summary:
+    """The counts, a row for each scan."""
+    is_calibrated = result.calibration is not None
+    interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
-    counted = f"{len(result.counted)} scan{'' if len(result.counted) == 1 else 's'} counted"
-    total = f"{expected:.1f} lesions expected in total{'' if result.calibration is None else ' (calibrated)'}"
-    console.print(
-        f"{counted}, {total}, {len(result.failed)} failed. Results: {result.out}", markup=False, highlight=False
+    total = f"{expected:.1f} lesions expected in total{' (calibrated)' if is_calibrated else ''}"
+    n = len(result.counted)
+    return Summary(
+        ("scan", "candidates", "CC > 0.5", "mode", "median", "mean", interval),
+        _NUMBERS,
+        [_row(scan) for scan in result.counted[:shown]],
+        n,
+        f"{some(n, 'scan')} counted, {total}, {len(result.failed)} failed. Results: {result.out}",
+        heading="Calibrated counts" if is_calibrated else "",
+        answers={scan.name: scan.answers for scan in result.counted if scan.answers},
+        notes=[f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()],
     )
 
 
-def _table(result: RunResults, *, shown: int, longest: int) -> Table:
-    """The counts, a line for each scan, with names of at most so many letters."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("scan", no_wrap=True, overflow="ellipsis")
-    interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
-    for name in ("candidates", "CC > 0.5", "mode", "median", "mean", interval):
-        table.add_column(name, justify="right", no_wrap=True)
-    for scan in result.counted[:shown]:
-        of, count = scan.counted.candidates, scan.counted.best
-        numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
-        ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
-        table.add_row(escape(shortened(scan.name, longest)), *map(str, numbers), "{} to {}".format(*ends))
-    return table
+def _row(scan: Entry) -> tuple[str, ...]:
+    of, count = scan.counted.candidates, scan.counted.best
+    numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
+    ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
+    return scan.name, *map(str, numbers), "{} to {}".format(*ends)
 
 
-def shortened(name: str, longest: int) -> str:
-    """A name without its middle, where it is too long: names of a cohort differ at their ends."""
-    half = (longest - 1) // 2
-    return name if len(name) <= longest else f"{name[: longest - 1 - half]}…{name[-half:]}"
-
-
-def _about(warning: str, scans: Sequence[ScanSummary], n_counted: int) -> str:
+def _about(warning: str, scans: Sequence[Entry], n_counted: int) -> str:
     """A warning about one scan with its numbers, or about several without."""
     if len(scans) == 1:
         own = next((text for text in scans[0].warnings if text.startswith(warning)), warning)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.map_arguments import at_least_zero, named_path, processes
-from lesioncount.cli.truth import add_truth_arguments, truth_options
+from lesioncount.cli.options import add_group, add_output, add_rerun, given
+from lesioncount.cli.printing import aligned
+from lesioncount.cli.truth import add_results, add_truth_arguments, truth_options, why_no_page
 
 if TYPE_CHECKING:
     from lesioncount.assess.evaluation import Evaluation
@@ -27,30 +27,14 @@ _NOT_CLASSES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = "Writes evaluation.json, scores.tsv, scans.tsv and, with lesioncount[report], evaluation.html."
-    parser.add_argument(
-        "results", type=named_path, metavar="RESULTS", help="folder that lesioncount count or compare wrote"
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the evaluation"
-    )
+    add_results(parser)
+    add_output(parser, "FOLDER", "folder for the evaluation")
     add_truth_arguments(parser)
-    work = parser.add_argument_group("the run")
-    work.add_argument(
-        "--bins",
-        type=last_class,
-        metavar="CLASSES",
-        help="score classes instead of counts, such as 0,1,2,3,4+ as the paper does (default: counts as they are)",
-    )
-    work.add_argument("--counts-only", action="store_true", help="compare counts only; do not read the maps again")
-    work.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
-    work.add_argument(
-        "--seed", type=at_least_zero, default=0, metavar="N", help="seed of resamples and folds (default: 0)"
-    )
-    work.add_argument("--overwrite", action="store_true", help="replace an evaluation that is there")
-    work.add_argument("--quiet", action="store_true", help="print errors only")
-    work.add_argument("--debug", action="store_true", help="show where an error came from")
+    classes = "score classes instead of counts, such as 0,1,2,3,4+ as the paper does (default: counts as they are)"
+    only = "compare counts only; do not read the maps again"
+    work = add_group(parser, "the run", {"--bins CLASSES": (classes, {"type": last_class}), "--counts-only": only})
+    add_rerun(work, seed_of="resamples and folds", overwrite="replace an evaluation that is there", jobs=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,36 +42,17 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.assess.evaluation import evaluate
     from lesioncount.report.evaluation import write_evaluation_page
 
-    no_page = why_no_page()
-    if no_page and not options.quiet:
-        print(f"note: There will be no evaluation.html. {no_page}", file=sys.stderr)
+    no_page = why_no_page(options, "evaluation.html")
     evaluation = evaluate(
         options.results,
         options.output,
         truth_options(options),
-        of=options.of,
-        bins=options.bins,
-        counts_only=options.counts_only,
-        jobs=options.jobs,
-        seed=options.seed,
-        overwrite=options.overwrite,
+        **given(options, "of", "bins", "counts_only", "jobs", "seed", "overwrite"),
     )
     page = f"No report: {no_page}" if no_page else f"Report: {write_evaluation_page(options.output, evaluation)}"
     if not options.quiet:
         _print(evaluation, page, options.output)
     return 0
-
-
-def why_no_page() -> str:
-    """What is missing to write a page; empty if nothing is."""
-    from lesioncount.errors import MissingExtraError
-    from lesioncount.report import check_can_report
-
-    try:
-        check_can_report()
-    except MissingExtraError as error:
-        return str(error)
-    return ""
 
 
 def last_class(text: str) -> int:
@@ -124,11 +89,7 @@ def _table(evaluation: Evaluation) -> list[str]:
     for method in evaluation.methods.values():
         shown = [_percent(method.score(s).value) if s in _SHARES else _number(method.score(s).value) for s in _SHOWN]
         rows.append([method.name, _with_interval(method.score("rps")), *shown])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]
+    return aligned(rows)
 
 
 def _with_interval(score: Estimate) -> str:

@@ -19,7 +19,6 @@ from lesioncount.version import __version__
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = "It shows no path and no name of a user or machine. Exit code: 1 if the compiled parts count wrong."
     parser.add_argument("--json", action="store_true", help="print JSON, for programs and bug reports")
 

@@ -29,7 +29,6 @@ Folders that the variable holds already are kept. lesioncount must be installed 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add no options: there are none."""
-    parser.set_defaults(run=run)
     parser.epilog = _HELP
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
 

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from lesioncount.cli.map_arguments import at_least_zero, named_path
+from lesioncount.cli.options import Option, add_options, add_output, add_paths, add_rerun, given
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = "Next: lesioncount count FOLDER -o COUNTS, or use --count. Needs lesioncount[train]."
-    parser.add_argument("checkpoint", type=named_path, metavar="CHECKPOINT", help="best.ckpt of a training")
-    parser.add_argument(
-        "images",
-        type=named_path,
-        nargs="+",
-        metavar="IMAGES",
-        help="pictures or scans like those of the training: folders, files, patterns, or lists (.txt, a path in each "
-        "line). Where each channel is a file of its own, names end as in the training",
+    add_paths(parser, "checkpoint", "best.ckpt of a training")
+    images = (
+        "pictures or scans like those of the training: folders, files, patterns, or lists (.txt, a path in each line). "
+        "Where each channel is a file of its own, names end as in the training"
     )
-    parser.add_argument("-o", "--output", required=True, type=named_path, metavar="FOLDER", help="folder for the maps")
-    members = parser.add_mutually_exclusive_group()
-    members.add_argument(
-        "--mc-dropout", type=int, default=0, metavar="N", help="write N members, with Monte Carlo dropout"
-    )
-    members.add_argument("--tta", action="store_true", help="write a member for each flip of the images")
-    parser.add_argument(
-        "--count", type=named_path, metavar="FOLDER", help="also count the maps, and write counts and report here"
-    )
-    parser.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of the dropout (default: 0)")
-    parser.add_argument("--overwrite", action="store_true", help="overwrite existing maps and counts")
-    parser.add_argument("--quiet", action="store_true", help="print errors only")
-    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    add_paths(parser, "images", images, nargs="+")
+    add_output(parser, "FOLDER", "folder for the maps")
+    members: dict[str, Option] = {
+        "--mc-dropout N": ("write N members, with Monte Carlo dropout", {"default": 0}),
+        "--tta": "write a member for each flip of the images",
+    }
+    add_options(parser.add_mutually_exclusive_group(), members)
+    add_options(parser, {"--count FOLDER": "also count the maps, and write counts and report here"})
+    add_rerun(parser, seed_of="the dropout", overwrite="overwrite existing maps and counts")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,25 +43,16 @@ def run(options: argparse.Namespace) -> int:
         check_can_report()  # before anything is predicted
     if options.count is not None and (options.count / "run.json").exists() and not options.overwrite:
         raise MapFileError(f"{options.count} holds counts. Choose another folder, or overwrite it (--overwrite).")
-    written = predict(
-        options.checkpoint,
-        options.images,
-        options.output,
-        mc_dropout=options.mc_dropout,
-        tta=options.tta,
-        seed=options.seed,
-        overwrite=options.overwrite,
-    )
+    how = given(options, "mc_dropout", "tta", "seed", "overwrite")
+    written = predict(options.checkpoint, options.images, options.output, **how)
+    has_members = bool(options.mc_dropout or options.tta)
     if not options.quiet:
-        print(
-            f"{len(written)} {'members' if options.mc_dropout or options.tta else 'maps'} written to {options.output}"
-        )
+        print(f"{len(written)} {'members' if has_members else 'maps'} written to {options.output}")
     if options.count is None:
         return 0
     from lesioncount.report import write_report
     from lesioncount.runs import count_batch
 
-    has_members = bool(options.mc_dropout or options.tta)
     result = count_batch(written, options.count, members=has_members, overwrite=options.overwrite)
     page = write_report(result)
     if not options.quiet:

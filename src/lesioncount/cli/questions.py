@@ -7,9 +7,8 @@ import argparse
 from lesioncount.questions import QUESTIONS
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(_: argparse.ArgumentParser) -> None:
     """Add no options: there are none."""
-    parser.set_defaults(run=run)
 
 
 def run(_: argparse.Namespace) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.map_arguments import at_least_one, at_least_zero, named_path
+from lesioncount.cli.options import Option, add_group, add_options, add_output, add_rerun, at_least_one, given
+from lesioncount.cli.printing import aligned
+from lesioncount.cli.truth import add_results, why_no_page
 
 if TYPE_CHECKING:
     from lesioncount.assess.groups import TrialSummary
@@ -16,85 +17,49 @@ if TYPE_CHECKING:
 # What is printed is as wide as this, and names of groups leave room for numbers.
 _WIDTH, _LONGEST_NAME = 80, 22
 
+_GROUPS: dict[str, Option] = {
+    "--by COLUMN": (
+        "what makes the groups: a column of the table, such as arm, or several, whose combinations do",
+        {"required": True, "nargs": "+"},
+    ),
+    "--participants FILE": "table (.tsv, .csv) with a row per patient (column participant_id), per scan (column scan) "
+    "or per pair (column pair). Default: the only participants.tsv in or above the folders of the maps",
+    "--exposure COLUMN": "what rates are per, such as years of follow-up (default: per scan)",
+    "--reference LEVEL": (
+        "group that the others are divided by: a value for each column (default: the first in alphabetical order)",
+        {"nargs": "+"},
+    ),
+    "--skip-missing": "leave out scans without a group",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Writes summary.json, groups.tsv, ratios.tsv, imputations.tsv and, with lesioncount[report], summary.html. "
         "Rate ratios need lesioncount[stats]."
     )
-    parser.add_argument(
-        "results", type=named_path, metavar="RESULTS", help="folder that lesioncount count or compare wrote"
-    )
-    parser.add_argument(
-        "-o", "--output", type=named_path, metavar="FOLDER", help="folder for the summary (default: only print it)"
-    )
-    parser.add_argument(
-        "--of",
-        choices=("new", "gone", "persisting"),
-        help="of the results of lesioncount compare: which lesions (default: new)",
-    )
-    groups = parser.add_argument_group("the groups")
-    groups.add_argument(
-        "--by",
-        required=True,
-        nargs="+",
-        metavar="COLUMN",
-        help="what makes the groups: a column of the table, such as arm, or several, whose combinations do",
-    )
-    groups.add_argument(
-        "--participants",
-        type=named_path,
-        metavar="FILE",
-        help="table (.tsv, .csv) with a row per patient (column participant_id), per scan (column scan) or per pair "
-        "(column pair). Default: the only participants.tsv in or above the folders of the maps",
-    )
-    groups.add_argument(
-        "--exposure", metavar="COLUMN", help="what rates are per, such as years of follow-up (default: per scan)"
-    )
-    groups.add_argument(
-        "--reference",
-        nargs="+",
-        metavar="LEVEL",
-        help="group that the others are divided by: a value for each column (default: the first in alphabetical order)",
-    )
-    groups.add_argument("--skip-missing", action="store_true", help="leave out scans without a group")
-    work = parser.add_argument_group("the run")
-    work.add_argument(
-        "--imputations",
-        type=at_least_one,
-        default=20,
-        metavar="N",
-        help="complete data sets to draw from the distributions (default: 20)",
-    )
-    work.add_argument("--seed", type=at_least_zero, default=0, metavar="N", help="seed of these (default: 0)")
-    work.add_argument("--overwrite", action="store_true", help="replace a summary that is there")
-    work.add_argument("--quiet", action="store_true", help="print errors only")
-    work.add_argument("--debug", action="store_true", help="show where an error came from")
+    add_results(parser)
+    add_output(parser, "FOLDER", "folder for the summary (default: only print it)", required=False)
+    of = "of the results of lesioncount compare: which lesions (default: new)"
+    add_options(parser, {"--of {new,gone,persisting}": of})
+    add_group(parser, "the groups", _GROUPS)
+    drawn = ("complete data sets to draw from the distributions (default: 20)", {"type": at_least_one, "default": 20})
+    work = add_group(parser, "the run", {"--imputations N": drawn})
+    add_rerun(work, seed_of="these", overwrite="replace a summary that is there")
 
 
 def run(options: argparse.Namespace) -> int:
     """Summarize, and print a short table."""
     from lesioncount.assess.groups import summarize
-    from lesioncount.cli.evaluate import why_no_page
     from lesioncount.report.groups import write_summary_page
 
-    no_page = why_no_page() if options.output else ""
-    if no_page and not options.quiet:
-        print(f"note: There will be no summary.html. {no_page}", file=sys.stderr)
+    no_page = why_no_page(options, "summary.html") if options.output else ""
     summary = summarize(
         options.results,
         options.output,
-        by=options.by,
-        of=options.of,
-        participants=options.participants,
-        exposure=options.exposure,
-        reference=options.reference,
-        skip_missing=options.skip_missing,
         n_imputations=options.imputations,
-        seed=options.seed,
-        overwrite=options.overwrite,
+        **given(options, "by", "of", "participants", "exposure", "reference", "skip_missing", "seed", "overwrite"),
     )
     page = None if no_page or not options.output else write_summary_page(options.output, summary)
     if not options.quiet:
@@ -129,11 +94,7 @@ def _table(summary: TrialSummary) -> list[str]:
         total = f"{number(group.total.mean())} [{low}, {high}]"
         shares = with_interval(group.main.estimate), percent(group.main.doubt_share)
         rows.append([_cut(group.name), str(group.n_patients), str(group.n_scans), total, *shares])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]
+    return aligned(rows)
 
 
 def _cut(name: str) -> str:

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from lesioncount.cli.map_arguments import at_least_zero, named_path
+from lesioncount.cli.options import Option, add_options, add_output, add_quiet_and_debug, at_least_zero, given
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "For pictures or scans of your own, write a TOML file with images, and counts or masks, in [data]: see "
         "docs/networks.md. Writes best.ckpt, last.ckpt, config.json, scores.json, logs, and lists of your pictures in "
         "each part, such as test.txt. Needs lesioncount[train]."
     )
     parser.add_argument("config", metavar="CONFIG", help="a TOML file, or a preset: smoke, laptop, paper")
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        type=named_path,
-        metavar="FOLDER",
-        help="folder for checkpoints, scores and logs",
-    )
-    parser.add_argument("--seed", type=at_least_zero, metavar="N", help="use this seed instead of the configuration's")
-    again = parser.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="continue after the last finished epoch")
-    again.add_argument("--overwrite", action="store_true", help="start again, and replace an earlier training")
-    parser.add_argument("--quiet", action="store_true", help="print errors only")
-    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    add_output(parser, "FOLDER", "folder for checkpoints, scores and logs")
+    seed: Option = ("use this seed instead of the configuration's", {"type": at_least_zero})
+    add_options(parser, {"--seed N": seed})
+    again: dict[str, Option] = {
+        "--resume": "continue after the last finished epoch",
+        "--overwrite": "start again, and replace an earlier training",
+    }
+    add_options(parser.add_mutually_exclusive_group(), again)
+    add_quiet_and_debug(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     config = TrainingConfig.load(options.config)
     if options.seed is not None:
         config = replace(config, run=replace(config.run, seed=options.seed))
-    for module in ("torch", "lightning", "monai"):
+    for module in ("torch", "lightning"):
         optional(module, "train", "Training")
     from lesioncount.learning.own_data import OwnData
     from lesioncount.learning.sources import data_of
@@ -53,14 +47,8 @@ def run(options: argparse.Namespace) -> int:
         print(data)
         if data.advice:
             print(f"note: {data.advice}")
-    scores = train(
-        config,
-        options.output,
-        resume=options.resume,
-        overwrite=options.overwrite,
-        progress=not options.quiet,
-        data=data,
-    )
+    how = given(options, "resume", "overwrite")
+    scores = train(config, options.output, progress=not options.quiet, data=data, **how)
     if not options.quiet:
         for name, value in sorted(scores.items()):
             print(f"{name:<20} {value:.4f}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -14,11 +14,8 @@ from lesioncount.cohort.names import name_of
 from lesioncount.cohort.scans import Selection
 from lesioncount.cohort.tables import read_pairs
 from lesioncount.cohort.whose import label_of
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, listed
 from lesioncount.files.remote_path import absolute_text, to_path
-
-# Names that a message shows.
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -150,18 +147,13 @@ class CourseSelection:
         """From one folder: all scans of a participant, in the order of their sessions."""
         patients: dict[str, dict[str, ScanFiles]] = {}
         for scan in scans:
-            participant, session = scan.whose.key
-            if participant is None or session is None:
+            who, (participant, session) = scan.whose.participant, scan.whose.key
+            if who is None or participant is None or session is None:
                 raise MapFileError(scan.problem or _whose_and_when(scan))
-            visits = patients.setdefault(str(scan.whose.participant), {})
-            _check_free(visits.get(session), scan, f"session {scan.whose.session} of {scan.whose.participant}")
-            visits[session] = scan
+            _add_visit(patients.setdefault(who, {}), session, scan, f"session {scan.whose.session} of {who}")
         wanted = self._order({session for visits in patients.values() for session in visits})
-        chosen = {who: [visits[one] for one in wanted if one in visits] for who, visits in patients.items()}
-        return Courses(
-            tuple(_of_participant(who, visits) for who, visits in chosen.items() if len(visits) > 1),
-            tuple(who for who, visits in chosen.items() if len(visits) < 2),
-        )
+        chosen = {who: {one: visits[one] for one in wanted if one in visits} for who, visits in patients.items()}
+        return _of_visits(chosen)
 
     def _order(self, sessions: set[str]) -> list[str]:
         """The sessions that are compared, the earliest first."""
@@ -175,7 +167,7 @@ class CourseSelection:
             what = f"{twice[0]!r} is given twice" if twice else what
             raise MapFileError(
                 f"Expected two different sessions or more (--sessions), but {what}. The maps have the sessions "
-                f"{_shown(sessions)}."
+                f"{listed(sorted(sessions))}."
             )
         return wanted
 
@@ -216,30 +208,39 @@ def _of_files(scans: Sequence[ScanFiles], participant: str | None = None) -> Cou
             )
     if participant is not None:
         scans = [replace(scan, whose=replace(scan.whose, participant=participant)) for scan in scans]
-    sessions = _session_names(scans)
-    return Course(_name(scans), tuple(scans), sessions)
+    return _course(scans)
 
 
 def _of_folders(times: Sequence[Sequence[ScanFiles]]) -> Courses:
     """From a folder for each time: maps of the same participant, or of the same name where there are none."""
-    patients: dict[str, dict[int, ScanFiles]] = {}
-    for time, scans in enumerate(times):
+    patients: dict[str, dict[str, ScanFiles]] = {}
+    for time, scans in enumerate(times, start=1):
         for scan in scans:
             who = scan.whose.participant or scan.name
-            visits = patients.setdefault(who, {})
-            _check_free(visits.get(time), scan, f"{who} at time {time + 1}")
-            visits[time] = scan
-    courses = []
-    for visits in patients.values():
-        scans = [visits[time] for time in sorted(visits)]
-        if len(scans) > 1:
-            sessions = _session_names(scans, [str(time + 1) for time in sorted(visits)])
-            courses.append(Course(_name(scans), tuple(scans), sessions))
-    return Courses(tuple(courses), tuple(who for who, visits in patients.items() if len(visits) < 2))
+            _add_visit(patients.setdefault(who, {}), str(time), scan, f"{who} at time {time}")
+    return _of_visits(patients)
 
 
-def _of_participant(who: str, scans: Sequence[ScanFiles]) -> Course:
-    return Course(name_of(PurePosixPath(who)), tuple(scans), _session_names(scans))
+def _add_visit(visits: dict[str, ScanFiles], time: str, scan: ScanFiles, what: str) -> None:
+    """Add the map of a time, of which there is one only."""
+    other = visits.setdefault(time, scan)
+    if other is not scan:
+        raise MapFileError(
+            f"Which map is {what}: {other.path} or {scan.path}? Choose by the end of their names (--suffix), or list "
+            "the pairs in a table (--pairs)."
+        )
+
+
+def _of_visits(patients: Mapping[str, Mapping[str, ScanFiles]]) -> Courses:
+    """Patients with two maps or more, each under its time, and those with one."""
+    return Courses(
+        tuple(_course([*visits.values()], [*visits]) for visits in patients.values() if len(visits) > 1),
+        tuple(who for who, visits in patients.items() if len(visits) < 2),
+    )
+
+
+def _course(scans: Sequence[ScanFiles], times: Sequence[str] | None = None) -> Course:
+    return Course(_name(scans), tuple(scans), _session_names(scans, times))
 
 
 def _session_names(scans: Sequence[ScanFiles], times: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -287,36 +288,23 @@ def _whose_and_when(scan: ScanFiles) -> str:
     )
 
 
-def _check_free(other: ScanFiles | None, scan: ScanFiles, what: str) -> None:
-    if other is not None:
-        raise MapFileError(
-            f"Which map is {what}: {other.path} or {scan.path}? Choose by the end of their names (--suffix), or list "
-            "the pairs in a table (--pairs)."
-        )
-
-
 def _by_number(sessions: set[str]) -> list[str]:
     """In the order of their numbers; raise where they have none, or mean different things."""
     parts = {one: re.fullmatch(r"(\D*)(\d+)(\D*)", one) for one in sessions}
     kinds = {match.group(1, 3) if match else None for match in parts.values()}
     numbers = {int(match.group(2)) for match in parts.values() if match}
     if len(sessions) > 1 and (len(kinds) > 1 or len(numbers) < len(sessions)):
+        names = sorted(sessions)
         raise MapFileError(
-            f"Which of the sessions {_shown(sessions)} comes first? List them in the order of time, such as --sessions "
-            f"{' '.join(sorted(sessions))}."
+            f"Which of the sessions {listed(names)} comes first? List them in the order of time, such as --sessions "
+            f"{' '.join(names)}."
         )
     return sorted(sessions, key=lambda one: int(match.group(2)) if (match := parts[one]) else 0)
 
 
 def _nothing(alone: Sequence[str]) -> str:
-    names = f" There is one map only of {_shown(alone)}." if alone else ""
+    names = f" There is one map only of {listed(sorted(alone))}." if alone else ""
     return (
         f"No patient has two maps to compare.{names} Maps in two folders are of one patient if they have the same "
         "name, or the same participant in the manner of BIDS; others are put together by a table (--pairs)."
     )
-
-
-def _shown(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return ", ".join(listed[:_SHOWN]) + more

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lesioncount.cohort.inputs import root_of
 from lesioncount.cohort.item import FileFacts
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.errors import MapFileError
 
 
@@ -32,17 +33,14 @@ def session_images(
     """
     maps = [files for course in courses for files in course]
     root = root_of([files.path for files in maps]) if maps else Path()
-    asked = [paired_scan(_name(files, root), replace(files, relative=_name(files, root))) for files in maps]
-    found = iter(pair(asked, where, role="image", suffix=suffix, none_is_error=none_is_error))
-    images = [tuple(next(found) for _ in course) for course in courses]
+    names = {files.path: Path(os.path.relpath(files.path, root)).as_posix() for files in maps}
+    asked = {names[files.path]: replace(files, relative=names[files.path]) for files in maps}
+    found = pair(asked, where, role="image", suffix=suffix, none_is_error=none_is_error)
+    images = [tuple(found.get(names[files.path]) for files in course) for course in courses]
     if not where.is_file():  # one that is given for all is meant for all
         for course, own in zip(courses, images, strict=True):
             _check_apart(course, own)
     return images
-
-
-def _name(files: FileFacts, root: Path) -> str:
-    return Path(os.path.relpath(files.path, root)).as_posix()
 
 
 def _check_apart(course: Sequence[FileFacts], images: Sequence[Path | None]) -> None:

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
 from lesioncount.cohort.whose import DATATYPES, MAP_SUFFIX, BidsName
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, listed
 from lesioncount.files.formats import file_ending, folder_ending, map_ending, scan_name
 from lesioncount.files.remote_listing import matches
 from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
@@ -98,12 +98,12 @@ def root_of(inputs: Sequence[str | Path]) -> Path:
     It is the folder that was given; of several, or of files, the innermost one that holds them all. The folder of a
     participant (``sub-01``) always belongs to the name.
     """
-    root = _common([to_path(_folder_of(given)) for given in inputs])
+    root = common_folder([to_path(_folder_of(given)) for given in inputs])
     participants = [place for place, part in enumerate(root.parts) if re.fullmatch(r"sub-[A-Za-z0-9+]+", part)]
     return type(root)(*root.parts[: participants[-1]]) if participants else root
 
 
-def _common(folders: Sequence[Path]) -> Path:
+def common_folder(folders: Sequence[Path]) -> Path:
     """The innermost folder that holds all of some."""
     elsewhere = {folder.parts[:2] for folder in folders if isinstance(folder, RemotePath)}
     if not elsewhere:
@@ -175,17 +175,18 @@ def _chosen_in(folder: Path, leave_out: Path | None, suffix: str | None) -> list
     everything = maps_in(folder)
     others = without_results(everything, folder)
     # Of many files in few folders, each folder is looked at once.
-    is_left_out = cache(lambda parent: leave_out is not None and _is_below(parent, leave_out))
+    is_left_out = cache(lambda parent: leave_out is not None and is_below(parent, leave_out))
     is_bids = cache(lambda parent: _in_dataset(parent, folder))
     kept = [file for file in others if not is_left_out(file.parent)]
     chosen = [file for file in kept if _is_chosen(file, suffix, is_bids)]
     if chosen:
         return _one_of_each(_without_pictures(chosen))
+    there = listed((file.name for file in kept), 1)
     if kept and suffix is not None:
-        raise MapFileError(f"No map in the folder {folder} ends in {suffix} (--suffix). There is {_examples(kept)}.")
+        raise MapFileError(f"No map in the folder {folder} ends in {suffix} (--suffix). There is {there}.")
     if kept:
         raise MapFileError(
-            f"{folder} is a BIDS dataset, and none of its files ends in _{MAP_SUFFIX}. There is {_examples(kept)}. "
+            f"{folder} is a BIDS dataset, and none of its files ends in _{MAP_SUFFIX}. There is {there}. "
             "Choose others with --suffix, such as --suffix _prob."
         )
     but = " except results of lesioncount" if everything else ""
@@ -256,11 +257,7 @@ def _ours_in(folder: Path) -> Iterable[str]:
     return listed_in(folder / "run.json") if isinstance(folder, RemotePath) else OutputFolder(folder).names()
 
 
-def _examples(files: Sequence[Path]) -> str:
-    return f"{files[0].name}{f' and {len(files) - 1} more' if len(files) > 1 else ''}"
-
-
-def _is_below(parent: Path, folder: Path) -> bool:
+def is_below(parent: Path, folder: Path) -> bool:
     """Whether a folder is another one, or lies below it."""
     if isinstance(parent, RemotePath):
         return False
@@ -274,8 +271,11 @@ def maps_in(folder: Path) -> list[Path]:
         from lesioncount.files.remote_listing import walk
 
         return [path for path in walk(folder) if scan_name(path) != path.name or map_ending(path) is not None]
-    # Sorted as paths are: of very many, tuples are compared in half the time.
-    return sorted(_maps_in(folder), key=lambda path: path.parts)
+    return files_in(folder, _may_be_map)
+
+
+def _may_be_map(path: Path, is_folder: bool) -> bool:
+    return (folder_ending(path) == ".zarr") if is_folder else (file_ending(path) is not None)
 
 
 def _without_pictures(found: list[Path]) -> list[Path]:
@@ -284,8 +284,20 @@ def _without_pictures(found: list[Path]) -> list[Path]:
     return maps or found
 
 
-def _maps_in(folder: Path) -> Iterator[Path]:
-    """Maps below a folder, and zarr arrays as a whole; nothing hidden, and links to folders are not followed."""
+def files_in(folder: Path, is_wanted: Callable[[Path, bool], bool]) -> list[Path]:
+    """What is wanted below a folder: files, and folders as a whole; nothing hidden. Links to folders are not followed.
+
+    Parameters
+    ----------
+    folder : Path
+    is_wanted : callable
+        Given a path, and whether it is a folder.
+    """
+    # Sorted as paths are: of very many, tuples are compared in half the time.
+    return sorted(_files_in(folder, is_wanted), key=lambda path: path.parts)
+
+
+def _files_in(folder: Path, is_wanted: Callable[[Path, bool], bool]) -> Iterator[Path]:
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -293,7 +305,7 @@ def _maps_in(folder: Path) -> Iterator[Path]:
             path = Path(entry.path)
             # A link may lead in a circle, which pathlib takes for no folder.
             is_folder = path.is_dir() if entry.is_symlink() else entry.is_dir()
-            if (folder_ending(path) == ".zarr") if is_folder else (file_ending(path) is not None):
+            if is_wanted(path, is_folder):
                 yield path
             elif is_folder and not entry.is_symlink():
-                yield from _maps_in(path)
+                yield from _files_in(path, is_wanted)

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Self
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom_series import series_files
-from lesioncount.files.formats import files_of, is_large_volume, version_of
-from lesioncount.files.remote_path import RemotePath, absolute_text
-from lesioncount.folder.plain import cells, present
-from lesioncount.folder.sent import Sent
+from lesioncount.files.formats import files_of, is_large_volume, map_ending, version_of
+from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
+from lesioncount.files.zarr_listing import Listing, listing_of
+from lesioncount.folder.plain import present
 
-_HASHED_AT_ONCE = 1 << 20
+# Of files whose server does not tell a version: nobody knows whether they are the same.
+_UNVERSIONED = "unversioned"
 
 _HASHES = ("sha256", "mask_sha256", "members_sha256", "series_sha256", "regions_sha256")
 
 
 @dataclass(frozen=True, slots=True)
-class ScanFiles(Sent):
+class ScanFiles:
     """One scan to be counted: its name in the results, and its files.
 
     Attributes
@@ -74,9 +79,13 @@ class ScanFiles(Sent):
         """All maps of the scan."""
         return self.members or (self.path,)
 
+    def check(self) -> None:
+        """Raise if it is known that it cannot be counted."""
+        if self.problem is not None:
+            raise MapFileError(self.problem)
 
-@dataclass(frozen=True, slots=True)
-class FileFacts(Sent):
+
+class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What is recorded of the files of a scan: their paths, whose they are, and the SHA-256 of their content.
 
     Of files that live elsewhere, what their server calls their version stands in place of the SHA-256.
@@ -91,7 +100,7 @@ class FileFacts(Sent):
         Whose scan it is, where that is known.
     """
 
-    path: str
+    path: str = ""
     sha256: str | None = None
     mask: str | None = None
     mask_sha256: str | None = None
@@ -108,26 +117,30 @@ class FileFacts(Sent):
     @classmethod
     def unread(cls, scan: ScanFiles) -> Self:
         """What is known of a scan whose files have not been read."""
-        return cls(str(scan.path.absolute()), None, None, None, (), (), *_known_of(scan))
+        return cls(
+            str(scan.path.absolute()),
+            relative=None if scan.relative is None else scan.relative.as_posix(),
+            participant_id=scan.whose.participant,
+            session_id=scan.whose.session,
+        )
 
     @classmethod
-    def of(cls, scan: ScanFiles) -> Self:
-        """Read the files of a scan, and give them fingerprints."""
-        if scan.problem is not None:
-            raise MapFileError(scan.problem)
+    def of(cls, scan: ScanFiles, hashes: Mapping[Path, str] | None = None) -> Self:
+        """Read the files of a scan, but for those whose SHA-256 is known, and give them fingerprints."""
+        scan.check()
+        series, regions = scan.series, scan.regions
         try:
-            return cls(
-                str(scan.path.absolute()),
-                fingerprint(scan.path),
-                None if scan.mask is None else str(scan.mask.absolute()),
-                None if scan.mask is None else fingerprint(scan.mask),
-                tuple(str(path.absolute()) for path in scan.members),
-                tuple(fingerprint(path) for path in scan.members),
-                *_known_of(scan),
-                None if scan.series is None else str(scan.series.absolute()),
-                None if scan.series is None else _fingerprint_of(series_files(scan.series), scan.series),
-                None if scan.regions is None else str(scan.regions.absolute()),
-                None if scan.regions is None else _known_fingerprint(scan.regions),
+            return replace(
+                cls.unread(scan),
+                sha256=fingerprint(scan.path, hashes),
+                mask=None if scan.mask is None else str(scan.mask.absolute()),
+                mask_sha256=None if scan.mask is None else fingerprint(scan.mask, hashes),
+                members=tuple(str(path.absolute()) for path in scan.members),
+                members_sha256=tuple(fingerprint(path, hashes) for path in scan.members),
+                series=None if series is None else str(series.absolute()),
+                series_sha256=None if series is None else _fingerprint_of(series_files(series), series),
+                regions=None if regions is None else str(regions.absolute()),
+                regions_sha256=None if regions is None else _known_fingerprint(regions),
             )
         except PermissionError as error:
             raise MapFileError(f"{error.filename} cannot be read: {error.strerror}.") from None
@@ -136,10 +149,19 @@ class FileFacts(Sent):
         """Whether the files hold the same: the same file may have been given as another path."""
         return all(getattr(self, name) == getattr(other, name) for name in _HASHES)
 
+    def check_unchanged(self) -> None:
+        """Raise if the map or its mask no longer holds what was counted; of several maps, the first is looked at."""
+        for path, sha256 in ((self.path, self.sha256), (self.mask, self.mask_sha256)):
+            if path is None or sha256 is None or sha256.startswith(_UNVERSIONED):
+                continue
+            if fingerprint(to_path(path)) != sha256:
+                raise MapFileError(f"{path} has changed since it was counted. Put the file back, or run again.")
+
     @property
     def hashes(self) -> dict[str, Any]:
         """The SHA-256 of all files that were read."""
-        return present({name: getattr(self, name) for name in _HASHES})
+        found = present({name: getattr(self, name) for name in _HASHES})
+        return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}  # as in a file
 
     def is_same_scan(self, other: FileFacts) -> bool:
         """Whether they lie in the same place below the folder that was given, and are of the same participant."""
@@ -150,28 +172,21 @@ class FileFacts(Sent):
         """Participant and session, where they are known: cells of tables."""
         return present({"participant_id": self.participant_id, "session_id": self.session_id})
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, of what there is."""
-        return present(cells(self))
-
-
-def _known_of(scan: ScanFiles) -> tuple[str | None, str | None, str | None]:
-    """Where it lies and whose it is, which no file has to be read for."""
-    relative = None if scan.relative is None else scan.relative.as_posix()
-    return relative, scan.whose.participant, scan.whose.session
-
 
 FileStates = dict[Path, object]
 
 
 def file_states(scan: ScanFiles) -> FileStates:
     """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
+    scan.check()
     others = (one for one in (scan.mask, scan.regions) if one is not None)
     return {file: state for path in (*scan.maps, *others) for file, state in states_of(path).items()}
 
 
 def states_of(path: Path) -> FileStates:
     """The same of one map; of one that lives elsewhere, what the server tells."""
+    if map_ending(path) == ".zarr":
+        return {path: listing_of(path)}
     if isinstance(path, RemotePath):
         return {path: version_of(path)}
     return {file: _state(file) for file in files_of(path)}
@@ -184,21 +199,24 @@ def _state(file: Path) -> tuple[int, int, int]:
 
 def check_states(scan: ScanFiles, before: FileStates) -> None:
     """Raise if a file of a scan was changed: its record would tell of what was not counted."""
-    if file_states(scan) != before:
+    stores = [state for state in before.values() if isinstance(state, Listing)]
+    if file_states(scan) != before or not all(store.is_unchanged() for store in stores):
         raise MapFileError(f"{scan.path} was changed while it was counted. Count it again.")
 
 
-def fingerprint(path: Path) -> str:
+def fingerprint(path: Path, hashes: Mapping[Path, str] | None = None) -> str:
     """SHA-256 of all files that are read for a map; of a folder, of their names too.
 
     What lives elsewhere would have to be fetched for it. It is known by what the server calls its version. Of a large
     volume, of names, sizes and times: one machine would read for hours what a cluster counts in minutes.
     """
     if isinstance(path, RemotePath):
-        return version_of(path) or f"unversioned {time.time_ns()}"  # the same as nothing else
+        return version_of(path) or f"{_UNVERSIONED} {time.time_ns()}"  # the same as nothing else
     files = files_of(path)
+    if hashes and path in hashes and files == (path,):  # it was read to be counted
+        return hashes[path]
     if files != (path,) and is_large_volume(path):
-        states = (f"{file.relative_to(path)}\t{_state(file)[:2]}\n" for file in files)
+        states = (f"{file.relative_to(path)}\t{state[:2]}\n" for file, state in listing_of(path).files.items())
         return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
     return _fingerprint_of(files, path)
 
@@ -216,11 +234,11 @@ def _fingerprint_in_state(path: Path, _states: object) -> str:
 def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
-        if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
-            digest.update(f"{file.relative_to(path)}\t{file.stat().st_size}\n".encode("utf-8", "surrogateescape"))
         with file.open("rb") as stream:
-            while block := stream.read(_HASHED_AT_ONCE):
-                digest.update(block)
+            if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
+                size = os.fstat(stream.fileno()).st_size
+                digest.update(f"{file.relative_to(path)}\t{size}\n".encode("utf-8", "surrogateescape"))
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote_to_bytes
 
-from lesioncount.cohort.whose import DATATYPES, BidsName
+from lesioncount.cohort.whose import DATATYPES, BidsName, repeated_folders
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import scan_name
 
@@ -110,10 +110,8 @@ def _ignores_case(folder: Path) -> bool:
 
 def _without_repeated(parts: list[str]) -> list[str]:
     """Without the folders of a BIDS tree above that of the kind of data: the name of the file has them again."""
-    folders = BidsName.of(parts[-1]).folders
-    begin = len(parts) - 2 - len(folders)
-    is_bids = folders and begin >= 0 and parts[-2] in DATATYPES and parts[begin:-2] == list(folders)
-    return [*parts[:begin], *parts[-2:]] if is_bids else parts
+    n = repeated_folders(parts[:-1], parts[-1])
+    return [*parts[: len(parts) - 1 - n], *parts[-2:]] if n else parts
 
 
 def _could_be_bids(parts: list[str]) -> bool:

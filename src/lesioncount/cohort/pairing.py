@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Literal, Protocol
+from typing import Literal, Self, TypeVar
 
 from lesioncount.cohort.inputs import maps_in, without_results
 from lesioncount.cohort.item import FileFacts
 from lesioncount.cohort.patterns import PathPattern, is_pattern
 from lesioncount.cohort.whose import MAP_SUFFIX, MASK_SUFFIXES, BidsName, Whose
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, listed
 from lesioncount.files.formats import scan_name
 
 Role = Literal["image", "mask", "truth", "atlas"]
@@ -32,18 +33,45 @@ _SHOWN = 4
 
 
 @dataclass(frozen=True)
-class PairedScan:
-    """A scan that something belongs to: its name, its map, where that lies, and whose it is."""
+class PairedFile:
+    """A map, or a file that may belong to one: where it lies, and whose it is.
 
-    name: str
+    Attributes
+    ----------
+    path : Path
+    relative : PurePosixPath
+        The same below the folder that was given.
+    whose : Whose
+    name : str
+        Of the scan that the map is of; empty for other files.
+    """
+
     path: Path
     relative: PurePosixPath
     whose: Whose
+    name: str = ""
 
-    @property
+    @classmethod
+    def of_scan(cls, name: str, files: FileFacts) -> Self:
+        """The map of a scan, given what is recorded of its files."""
+        relative = PurePosixPath(files.relative or Path(files.path).name)
+        entities = dict(BidsName.of(scan_name(relative)).entities)
+        return cls(Path(files.path), relative, Whose(files.participant_id, files.session_id, entities), name)
+
+    @cached_property
     def stem(self) -> str:
         """The name of the file without its ending."""
         return scan_name(self.path)
+
+    @cached_property
+    def bids(self) -> BidsName:
+        """The parts of that."""
+        return BidsName.of(self.stem)
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """The folders that it lies in, below the one that was given."""
+        return self.relative.parts[:-1]
 
     @property
     def fields(self) -> dict[str, str | None]:
@@ -57,38 +85,22 @@ class PairedScan:
         entities = ((key, value) for key, value in self.whose.entities.items() if key not in _OF_CONTENT)
         return (*self.whose.key, frozenset(entities))
 
-
-class Recorded(Protocol):
-    """What is recorded of a scan: its name, and its files if they were found."""
-
-    @property
-    def name(self) -> str:
-        """Of the scan."""
-
-    @property
-    def files(self) -> FileFacts | None:
-        """Its files."""
+    def __str__(self) -> str:
+        return str(self.path)
 
 
-@dataclass(frozen=True)
-class _Partner:
-    """A file that may belong to a scan."""
-
-    path: Path
-    folder: tuple[str, ...]
-    stem: str
-    name: BidsName
-    whose: Whose
+_File = TypeVar("_File", Path, PairedFile)
 
 
 def pair(
-    scans: Sequence[PairedScan], where: Path, *, role: Role, suffix: str = "", none_is_error: bool = True
-) -> list[Path | None]:
-    """The file that belongs to each scan; None for those that have none.
+    scans: Mapping[str, FileFacts | None], where: Path, *, role: Role, suffix: str = "", none_is_error: bool = True
+) -> dict[str, Path]:
+    """The file that belongs to each scan, by the name of the scan; those that have none are left out.
 
     Parameters
     ----------
-    scans : sequence of PairedScan
+    scans : mapping of str to FileFacts or None
+        What is recorded of the files of each; None where that is nothing, and nothing is looked for.
     where : Path
         A file for all scans; a folder; or a pattern such as ``flair/{participant}_{session}_FLAIR.nii.gz``.
     role : {"image", "mask", "truth", "atlas"}
@@ -103,36 +115,34 @@ def pair(
     MapFileError
         If several files may belong to one scan, one file to several scans, or none to any.
     """
+    maps = [PairedFile.of_scan(name, files) for name, files in scans.items() if files is not None]
     if is_pattern(where):
-        found = _by_pattern(scans, where, role)
+        found = _by_pattern(maps, where, role)
     elif where.is_dir():
-        found = _Folder(where, scans, role, suffix).pairs()
+        found = _Folder(where, maps, role, suffix).pairs()
     elif where.exists():
-        return [where] * len(scans)
+        found = [where] * len(maps)
     else:
         raise MapFileError(f"The {role} {where} does not exist.")
-    if scans and none_is_error and not any(found):
-        raise MapFileError(_nothing(scans, where, role, suffix))
-    return found
+    if maps and none_is_error and not any(found):
+        raise MapFileError(_nothing(maps, where, role, suffix))
+    return {scan.name: path for scan, path in zip(maps, found, strict=True) if path is not None}
 
 
-def _by_pattern(scans: Sequence[PairedScan], where: Path, role: Role) -> list[Path | None]:
+def _by_pattern(scans: Sequence[PairedFile], where: Path, role: Role) -> list[Path | None]:
     pattern = PathPattern(str(where))
     pattern.check_known([scan.fields for scan in scans])
-    found = [pattern.matches(scan.fields) for scan in scans]
-    for scan, paths in zip(scans, found, strict=True):
-        _check_one(scan, paths, role)
-    return [paths[0] if paths else None for paths in found]
+    return [_the_one(scan, pattern.matches(scan.fields), role) for scan in scans]
 
 
 class _Folder:
     """A folder in which files are looked for."""
 
-    def __init__(self, folder: Path, scans: Sequence[PairedScan], role: Role, suffix: str) -> None:
+    def __init__(self, folder: Path, scans: Sequence[PairedFile], role: Role, suffix: str) -> None:
         self._scans, self._role, self._suffix = scans, role, suffix
         partners = [_partner(path, folder) for path in without_results(maps_in(folder), folder)]
-        self._by_stem: dict[str, list[_Partner]] = defaultdict(list)
-        self._by_whose: dict[tuple[str | None, str | None], list[_Partner]] = defaultdict(list)
+        self._by_stem: dict[str, list[PairedFile]] = defaultdict(list)
+        self._by_whose: dict[tuple[str | None, str | None], list[PairedFile]] = defaultdict(list)
         for partner in partners:
             if partner is None:
                 continue
@@ -152,18 +162,18 @@ class _Folder:
         both = ((one or other) for one, other in zip(by_name, by_entities, strict=True))
         return [None if one is None else one.path for one in both]
 
-    def _by_name(self, scan: PairedScan) -> _Partner | None:
+    def _by_name(self, scan: PairedFile) -> PairedFile | None:
         """A file of the same name, in the same place below its folder, or where the name alone tells scans apart."""
         for stem in self._names(scan):
             candidates = [one for one in self._by_stem.get(stem, ()) if not one.whose.contradicts(scan.whose)]
-            same_place = [one for one in candidates if one.folder == scan.relative.parts[:-1]]
+            same_place = [one for one in candidates if one.folder == scan.folder]
             same_place = same_place or [one for one in candidates if _ends_alike(one, scan)]
             found = _the_one(scan, same_place or [one for one in candidates if self._may_move(one, scan)], self._role)
             if found is not None:
                 return found
         return None
 
-    def _names(self, scan: PairedScan) -> list[str]:
+    def _names(self, scan: PairedFile) -> list[str]:
         names = [scan.stem + self._suffix]
         if self._suffix and "_" in scan.stem:
             names.append(scan.stem.rpartition("_")[0] + self._suffix)
@@ -171,13 +181,13 @@ class _Folder:
             names.append(scan.stem + (self._suffix or _FIRST_CHANNEL))
         return names
 
-    def _may_move(self, partner: _Partner, scan: PairedScan) -> bool:
+    def _may_move(self, partner: PairedFile, scan: PairedFile) -> bool:
         """Whether the name alone says that a file in another place is meant: one of the two has no folders."""
         if self._names_tell_apart:
-            return not partner.folder or len(scan.relative.parts) == 1
+            return not partner.folder or not scan.folder
         return not partner.folder and len(self._scans) == 1
 
-    def _by_entities(self, scan: PairedScan) -> _Partner | None:
+    def _by_entities(self, scan: PairedFile) -> PairedFile | None:
         """The file of the same participant and session, and of nothing else that contradicts."""
         if scan.whose.participant is None:
             return None
@@ -191,17 +201,17 @@ class _Folder:
                 return _the_one(scan, agreeing, self._role)
         return None
 
-    def _is_of_role(self, partner: _Partner) -> bool:
-        suffix = partner.name.suffix
+    def _is_of_role(self, partner: PairedFile) -> bool:
+        suffix = partner.bids.suffix
         if self._suffix:
             return partner.stem.endswith(self._suffix)
         if self._role == "image":
             return suffix is not None and suffix != MAP_SUFFIX and suffix not in MASK_SUFFIXES
         return suffix is None or suffix in MASK_SUFFIXES
 
-    def _check_shared(self, by_name: Sequence[_Partner | None], by_entities: Sequence[_Partner | None]) -> None:
+    def _check_shared(self, by_name: Sequence[PairedFile | None], by_entities: Sequence[PairedFile | None]) -> None:
         """Raise if a file would belong to two scans, but for two maps of the same visit."""
-        owners: dict[Path, PairedScan] = {}
+        owners: dict[Path, PairedFile] = {}
         for scan, named, of_visit in zip(self._scans, by_name, by_entities, strict=True):
             partner = named or of_visit
             if partner is None:
@@ -213,59 +223,55 @@ class _Folder:
                     f"{_help(self._role)}"
                 )
 
-    def _may_share(self, partner: _Partner, one: PairedScan, other: PairedScan) -> bool:
+    def _may_share(self, partner: PairedFile, one: PairedFile, other: PairedFile) -> bool:
         """Whether two scans are of one visit; or of one patient, if the file is of no visit but an atlas of that."""
         if self._role == "atlas" and partner.whose.session is None:
             return one.whose.key[0] == other.whose.key[0]
         return one.identity == other.identity
 
-    def _check_kind(self, found: Iterable[_Partner]) -> None:
+    def _check_kind(self, found: Iterable[PairedFile]) -> None:
         """Raise if entities have found a FLAIR of one scan and a T1w of another."""
         kinds: dict[tuple[object, ...], Path] = {}
         for one in found:
-            content = tuple((key, value) for key, value in one.name.entities.items() if key in _OF_CONTENT)
-            kinds.setdefault((one.name.words, content), one.path)
+            content = tuple((key, value) for key, value in one.bids.entities.items() if key in _OF_CONTENT)
+            kinds.setdefault((one.bids.words, content), one.path)
         if len(kinds) > 1:
             raise MapFileError(
                 f"Of different scans there are different kinds of files: {_shown(kinds.values())}. {_help(self._role)}"
             )
 
 
-def _partner(path: Path, folder: Path) -> _Partner | None:
+def _partner(path: Path, folder: Path) -> PairedFile | None:
     relative = PurePosixPath(path.relative_to(folder).as_posix())
     try:
         whose = Whose.of(relative)
     except MapFileError:  # a folder that says another participant than the file: it belongs to nobody
         return None
-    stem = scan_name(path)
-    return _Partner(path, relative.parts[:-1], stem, BidsName.of(stem), whose)
+    return PairedFile(path, relative, whose)
 
 
-def _ends_alike(partner: _Partner, scan: PairedScan) -> bool:
+def _ends_alike(partner: PairedFile, scan: PairedFile) -> bool:
     """Whether the folders of a file are those that the map lies in, above where names begin as well."""
     n = len(partner.folder)
     return n > 0 and Path(os.path.abspath(scan.path)).parent.parts[-n:] == partner.folder  # noqa: PTH100 - keeps no ..
 
 
-def _agrees(partner: _Partner, scan: PairedScan) -> bool:
-    of_partner = {key: value for key, value in partner.name.entities.items() if key not in _OF_CONTENT | {"sub", "ses"}}
+def _agrees(partner: PairedFile, scan: PairedFile) -> bool:
+    of_partner = {key: value for key, value in partner.bids.entities.items() if key not in _OF_CONTENT | {"sub", "ses"}}
     return all(scan.whose.entities.get(key, value) == value for key, value in of_partner.items())
 
 
-def _the_one(scan: PairedScan, candidates: Sequence[_Partner], role: Role) -> _Partner | None:
-    _check_one(scan, [one.path for one in candidates], role)
-    return candidates[0] if candidates else None
-
-
-def _check_one(scan: PairedScan, found: Sequence[Path], role: Role) -> None:
+def _the_one(scan: PairedFile, found: Sequence[_File], role: Role) -> _File | None:
+    """The file that was found, if any; raise if there are several."""
     if len(found) > 1:
         raise MapFileError(
             f"Which is the {role} of {scan.name}? There are {len(found)} that may be: {_shown(found)}. {_help(role)}"
         )
+    return found[0] if found else None
 
 
-def _nothing(scans: Sequence[PairedScan], where: Path, role: Role, suffix: str) -> str:
-    first = f"{scans[0].name}{f' and {len(scans) - 1} more' if len(scans) > 1 else ''}"
+def _nothing(scans: Sequence[PairedFile], where: Path, role: Role, suffix: str) -> str:
+    first = listed((scan.name for scan in scans), 1)
     also = f" with {suffix}" if suffix else ""
     if is_pattern(where):
         return f"There is no {role} of any scan ({first}): no file is meant by {where}."
@@ -283,20 +289,6 @@ def _help(role: Role) -> str:
     return f"Say which it is with a pattern, such as {pattern}, or with {option}-suffix."
 
 
-def _shown(paths: Iterable[Path]) -> str:
-    paths = list(paths)
-    return ", ".join(map(str, paths[:_SHOWN])) + (" …" if len(paths) > _SHOWN else "")
-
-
-def without_partner(scans: Iterable[Recorded], where: Path, *, role: Role, suffix: str = "") -> list[str]:
-    """The names of scans that nothing belongs to."""
-    asked = [paired_scan(scan.name, scan.files) for scan in scans if scan.files is not None]
-    found = pair(asked, where, role=role, suffix=suffix, none_is_error=False)
-    return [scan.name for scan, partner in zip(asked, found, strict=True) if partner is None]
-
-
-def paired_scan(name: str, files: FileFacts) -> PairedScan:
-    """A scan that something is looked for, given what is recorded of its files."""
-    relative = PurePosixPath(files.relative or Path(files.path).name)
-    entities = dict(BidsName.of(scan_name(relative)).entities)
-    return PairedScan(name, Path(files.path), relative, Whose(files.participant_id, files.session_id, entities))
+def _shown(files: Iterable[Path | PairedFile]) -> str:
+    files = list(files)
+    return ", ".join(map(str, files[:_SHOWN])) + (" …" if len(files) > _SHOWN else "")

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from lesioncount.cohort.inputs import FoundMap, below, find_maps, root_of
 from lesioncount.cohort.item import FileFacts, Known, ScanFiles
 from lesioncount.cohort.names import check_apart, name_of
-from lesioncount.cohort.pairing import PairedScan, pair, paired_scan
+from lesioncount.cohort.pairing import Role, pair
 from lesioncount.cohort.whose import BidsName, Whose, check_found, checked_pattern
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapFileError, listed
 from lesioncount.files.formats import scan_name
 from lesioncount.files.remote_path import absolute_text, to_path
 
@@ -82,37 +83,30 @@ class Selection:
         scans = [_scan(maps, pattern) for maps in found]
         check_apart((scan.name, scan.path) for scan in scans)
         scans = _with_known_names(scans, known or {})
-        if self.images is not None:
-            images = pair(_asked(scans), to_path(self.images), role="image", suffix=self.images_suffix)
-            scans = [replace(scan, image=image) for scan, image in zip(scans, images, strict=True)]
-        scans = scans if mask is None else self._with_masks(scans, mask)
-        return scans if regions is None else self._with_regions(scans, regions)
+        wanted: list[tuple[Role, str | Path | None, str]] = [
+            ("image", self.images, self.images_suffix),
+            ("mask", mask, self.mask_suffix),
+            ("atlas", regions, self.regions_suffix),
+        ]
+        for role, where, suffix in wanted:
+            scans = scans if where is None else _with_partners(scans, to_path(where), role, suffix)
+        return scans
 
     def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:
         maps = find_maps(inputs, leave_out=out, suffix=self.suffix)
         root = root_of(inputs) if self.root is None else to_path(absolute_text(self.root))
         return [(one,) for one in below(root, maps)]
 
-    def _with_masks(self, scans: Sequence[ScanFiles], mask: Path) -> list[ScanFiles]:
-        masks = pair(_asked(scans), mask, role="mask", suffix=self.mask_suffix)
-        # A scan without its mask is one that fails, as any other.
-        problem = f"There is no mask of this scan in {mask}."
-        return [
-            replace(scan, mask=one, problem=scan.problem or (None if one else problem))
-            for scan, one in zip(scans, masks, strict=True)
-        ]
 
-    def _with_regions(self, scans: Sequence[ScanFiles], regions: Path) -> list[ScanFiles]:
-        found = pair(_asked(scans), regions, role="atlas", suffix=self.regions_suffix)
-        problem = f"There is no atlas of this scan in {regions}."
-        return [
-            replace(scan, regions=one, problem=scan.problem or (None if one else problem))
-            for scan, one in zip(scans, found, strict=True)
-        ]
-
-
-def _asked(scans: Sequence[ScanFiles]) -> list[PairedScan]:
-    return [paired_scan(scan.name, FileFacts.unread(scan)) for scan in scans]
+def _with_partners(scans: Sequence[ScanFiles], where: Path, role: Role, suffix: str) -> list[ScanFiles]:
+    """Scans with the image, mask or atlas of each. One without its mask or atlas fails, as any other may."""
+    found = pair({scan.name: FileFacts.unread(scan) for scan in scans}, where, role=role, suffix=suffix)
+    missing = None if role == "image" else f"There is no {role} of this scan in {where}."
+    made = []
+    for scan in scans:
+        partner: dict[str, Any] = {"regions" if role == "atlas" else role: found.get(scan.name)}
+        made.append(replace(scan, problem=scan.problem or (None if scan.name in found else missing), **partner))
+    return made
 
 
 def _scan(maps: Sequence[FoundMap], pattern: re.Pattern[str] | None) -> ScanFiles:
@@ -140,9 +134,6 @@ def _with_known_names(scans: Sequence[ScanFiles], known: Mapping[str, Known]) ->
 
 # Entities in which the maps of members may differ: how they were made, not of what.
 _OF_MEMBERS = frozenset({"desc", "model", "fold", "rec"})
-
-# Scans that a message names.
-_SHOWN = 5
 
 Member = Mapping[Hashable, FoundMap]
 
@@ -189,9 +180,7 @@ def _check_complete(members: Sequence[Member], folders: Sequence[str | Path]) ->
     for member, folder in zip(members, folders, strict=True):
         missing = {key: other[key] for other in members for key in other if key not in member}
         if missing:
-            names = sorted(name_of(one.relative) for one in missing.values())
-            shown = f"{', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''}"
-            lacking.append(f"{folder} lacks {shown}")
+            lacking.append(f"{folder} lacks {listed(sorted(name_of(one.relative) for one in missing.values()))}")
     if lacking:
         raise MapFileError(
             f"Expected a map of every scan in all {len(members)} folders, of the same path or the same BIDS entities, "

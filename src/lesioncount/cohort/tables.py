@@ -1,14 +1,16 @@
-"""Tables that people write: of scans or patients, of pairs of scans, of names of regions."""
+"""Tables that people write: one reader for all of them, and those of scans, of pairs of scans, of names of regions."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
-from lesioncount.errors import LesionCountError, MapFileError, RegionError, TruthError, reason_of
+from lesioncount.errors import LesionCountError, MapFileError, RegionError, reason_of
 from lesioncount.files.formats import map_ending
 from lesioncount.folder.tables import without_apostrophe
 from lesioncount.regions.region_names import checked_name
@@ -16,27 +18,150 @@ from lesioncount.regions.region_names import checked_name
 # How tables write an unknown value.
 _UNKNOWN = ("", "n/a", "na", "nan", "none")
 
+# Of a cell, and of the names of columns, that a message repeats.
+_LONGEST_SHOWN, _LONGEST_HEADER = 80, 400
+
+# No scan has more lesions than this.
+_MOST = 1 << 31
+
 # How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
 _PICTURES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".tif",
-    ".tiff",
-    ".nii.gz",
-    ".nii",
-    ".PNG",
-    ".JPG",
-    ".JPEG",
-    ".TIF",
-    ".TIFF",
-)
+    ".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".nii.gz", ".nii", ".PNG", ".JPG", ".JPEG", ".TIF", ".TIFF",
+)  # fmt: skip
 
 
-def is_unknown(cell: str) -> bool:
-    """Whether a cell of a table says nothing."""
-    return cell.strip().lower() in _UNKNOWN
+@dataclass(frozen=True)
+class TableRow:
+    """One row of a table.
+
+    Attributes
+    ----------
+    path : Path
+        Of the table.
+    line : int
+        Where the row begins in the file, counted from 1.
+    cells : mapping of str to str
+        By column, without blanks around them. A row that is too short lacks its last columns.
+    error : type
+        What is raised if a cell is not what it should be.
+    """
+
+    path: Path
+    line: int
+    cells: Mapping[str, str]
+    error: type[LesionCountError]
+
+    def get(self, column: str) -> str | None:
+        """What a cell says; None if nothing: it is empty, ``n/a``, ``nan`` or ``none``, or not there."""
+        cell = self.cells.get(column, "")
+        return None if cell.lower() in _UNKNOWN else cell
+
+    def needed(self, column: str) -> str:
+        """What a cell says that must say something."""
+        cell = self.get(column)
+        if cell is None:
+            raise self.wrong(f"the row has no {column}.")
+        return cell
+
+    def whole_number(self, column: str, name: str, *, below: int = _MOST) -> int | None:
+        """The number in a cell of what is called by this name; None if it says nothing."""
+        text = self.get(column)
+        if text is None:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < below or number != int(number):
+            raise self.wrong(
+                f"expected a whole number of at least 0, or n/a, as {column} of {name}, but got "
+                f"{text[:_LONGEST_SHOWN]!r}."
+            )
+        return int(number)
+
+    def wrong(self, what: str) -> LesionCountError:
+        """The error to raise, which says where in the table something is wrong."""
+        return self.error(f"{self.path}, line {self.line}: {what}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a header: separated by tabs, semicolons or commas, and perhaps quoted, as spreadsheets write them.
+
+    Attributes
+    ----------
+    path : Path
+    columns : tuple of str
+    rows : tuple of TableRow
+        Those that are not empty.
+    error : type
+        What is raised if the table is not what it should be.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    error: type[LesionCountError]
+
+    @classmethod
+    def read(cls, path: Path, error: type[LesionCountError], /, *, lower: bool = False) -> Self:
+        """Read a table; a `MapFileError` if the file cannot be read. With ``lower``, names of columns in lower case."""
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                lines = list(_lines(stream.read()))
+        except (OSError, UnicodeDecodeError, csv.Error) as problem:
+            raise MapFileError(f"The table {path} cannot be read: {reason_of(problem)}.") from None
+        header = lines[0][1] if lines else []
+        columns = tuple(name.lower() if lower else name for name in header)
+        rows = []
+        for line, cells in lines[1:]:
+            row = TableRow(path, line, dict(zip(columns, cells, strict=False)), error)
+            if any(cells[len(columns) :]):
+                raise row.wrong(f"a row has more cells than the header: {str(cells)[:_LONGEST_SHOWN]}.")
+            rows.append(row)
+        return cls(path, columns, tuple(rows), error)
+
+    def check(self, *needed: str, advice: str = "") -> None:
+        """Raise unless there is one column of each of these names, and each row reaches it."""
+        for column in needed:
+            if column not in self.columns:
+                shown = ", ".join(self.columns)[:_LONGEST_HEADER] or "none"
+                raise self.error(
+                    f"Expected a column {column!r} in {self.path}, but its columns are {shown}. {advice}".rstrip()
+                )
+            self.check_once(column)
+            for row in self.rows:
+                if column not in row.cells:
+                    raise row.wrong(f"the row has no {column}: it does not have as many cells as the header.")
+
+    def check_once(self, column: str) -> None:
+        """Raise if there are two columns of this name."""
+        if self.columns.count(column) > 1:
+            raise self.error(f"{self.path} has more than one column {column!r}. Rename or remove all but one.")
+
+    def by_name(self, column: str, /, *, name_of: Callable[[str], str] = str) -> dict[str, TableRow]:
+        """The rows by the name in a column, of which each has one row."""
+        rows: dict[str, TableRow] = {}
+        for row in self.rows:
+            name = name_of(row.cells[column])
+            if not name:
+                raise row.wrong(f"the row has no {column}.")
+            if name in rows:
+                raise row.wrong(f"{name!r} has more than one row; the first is in line {rows[name].line}.")
+            rows[name] = row
+        return rows
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Where each line that is not empty begins, and its cells."""
+    header = re.sub(r'"[^"]*"', "", next((line for line in io.StringIO(text) if line.strip()), ""))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=next((one for one in "\t;" if one in header), ","))
+    begin = 1
+    for cells in reader:
+        plain = [without_apostrophe(cell.strip()) for cell in cells]
+        if any(plain):
+            yield begin, plain
+        begin = reader.line_num + 1
 
 
 @dataclass(frozen=True)
@@ -45,106 +170,72 @@ class ScanTable:
 
     Attributes
     ----------
-    path : Path
-    rows : mapping of str to (mapping of str to str)
-        By what is in the first column that matters: the name of a scan, or that of a patient.
+    table : Table
     scan_column : str
-        That column.
-    columns : tuple of str
+        The column with the name of the scan, or that of the patient.
+    rows : mapping of str to TableRow
+        By what is in that column.
     """
 
-    path: Path
-    rows: Mapping[str, Mapping[str, str]]
-    scan_column: str = "scan"
-    columns: tuple[str, ...] = ()
-
-    complaint: ClassVar[type[LesionCountError]] = TruthError
+    table: Table
+    scan_column: str
+    rows: Mapping[str, TableRow]
 
     @classmethod
-    def read(cls, path: Path, *, scan_column: str, needed: Iterable[str] = (), advice: str = "") -> Self:
-        """Read a table, separated by tabs, commas or semicolons.
+    def of(cls, table: Table, scan_column: str, *needed: str, advice: str = "") -> Self:
+        """From a table in which each scan or patient has one row.
 
         Parameters
         ----------
-        path : Path
+        table : Table
         scan_column : str
-            With the names of scans or patients, each of which has one row.
-        needed : iterable of str
+            With the names of scans or patients.
+        *needed : str
             Other columns that must be there.
         advice : str
             What to do if one is not.
         """
-        names, content = read_cells(path)
-        for column in (scan_column, *needed):
-            if column not in names:
-                columns = ", ".join(names) or "none"
-                raise cls.complaint(f"Expected a column {column!r} in {path}, but its columns are {columns}. {advice}")
-            cls.check_once(column, names, path)
-        rows: dict[str, dict[str, str]] = {}
-        for row in content:
-            if None in row or None in row.values():
-                raise cls.complaint(
-                    f"{path}: the row of {row.get(scan_column)!r} does not have as many cells as the header."
-                )
-            name = without_apostrophe(row[scan_column].strip())
-            if name in rows:
-                raise cls.complaint(f"{path}: {name!r} has more than one row.")
-            rows[name] = row
-        return cls(path, rows, scan_column, tuple(names))
+        table.check(scan_column, *needed, advice=advice)
+        return cls(table, scan_column, table.by_name(scan_column))
 
-    @classmethod
-    def check_once(cls, column: str, columns: Sequence[str], path: Path) -> None:
-        """Raise if there are two columns of this name."""
-        if list(columns).count(column) > 1:
-            raise cls.complaint(f"{path} has more than one column {column!r}. Rename or remove all but one.")
+    @property
+    def path(self) -> Path:
+        """The file that it was read from."""
+        return self.table.path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return self.table.columns
 
     def check_each_has_its_own(self, scans: Iterable[Sequence[str]]) -> None:
         """Raise if one row would serve two scans, such as ``map`` for ``a/map.nii`` and ``b/map.nii``."""
         owners: dict[str, str] = {}
         for names in scans:
-            row = self._key(*names)
-            if row is None:
+            key = self._key(*names)
+            if key is None:
                 continue
-            if row in owners:
-                raise self.complaint(
-                    f"{self.path}: the row {row!r} would serve both {owners[row]} and {names[0]}. Give each scan a row "
-                    "of its own, under the name that it has in counts.tsv."
+            if key in owners:
+                raise self.rows[key].wrong(
+                    f"the row {key!r} would serve both {owners[key]} and {names[0]}. Give each scan a row of its own, "
+                    "under the name that it has in counts.tsv."
                 )
-            owners[row] = names[0]
+            owners[key] = names[0]
 
     def cell(self, column: str, *names: str) -> str | None:
         """What a column says of a scan or a patient under one of these names; None if nothing."""
-        cell = self.row(*names).get(column, "").strip()
-        return None if is_unknown(cell) else cell
+        row = self.row(*names)
+        return None if row is None else row.get(column)
 
-    def row(self, *names: str) -> Mapping[str, str]:
-        """The row under one of these names; empty if there is none."""
+    def row(self, *names: str) -> TableRow | None:
+        """The row under one of these names."""
         key = self._key(*names)
-        return {} if key is None else self.rows[key]
+        return None if key is None else self.rows[key]
 
     def _key(self, *names: str) -> str | None:
         """Under which of its names a scan is in the table, or under that of its picture."""
         keys = (*names, *(f"{name}{ending}" for name in names for ending in _PICTURES))
         return next((key for key in keys if key in self.rows), None)
-
-
-def read_cells(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """The names of the columns of a table, and its rows that are not empty."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            stream.seek(0)
-            reader = csv.DictReader(stream, delimiter="\t" if "\t" in first else ";" if ";" in first else ",")
-            reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
-            content = [
-                row for row in reader if any(cell and cell.strip() for cell in row.values() if isinstance(cell, str))
-            ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MapFileError(f"The table {path} cannot be read: {reason_of(error)}.") from None
-    return names, content
-
-
-_COLUMNS = ("baseline", "followup")
 
 
 @dataclass(frozen=True)
@@ -156,41 +247,25 @@ class PairRow:
     participant: str | None = None
 
 
-def read_pairs(table: Path) -> list[PairRow]:
+def read_pairs(path: Path) -> list[PairRow]:
     """Read the pairs; paths are as they are, or begin at the folder of the table."""
-    names, rows = read_cells(table)
-    for column in _COLUMNS:
-        if list(names).count(column) != 1:
-            raise MapFileError(
-                f"Expected a column {column!r} in {table}, once, but its columns are {', '.join(names) or 'none'}."
-            )
-    if not rows:
-        raise MapFileError(f"{table} has no pairs.")
+    table = Table.read(path, MapFileError)
+    table.check("baseline", "followup")
+    table.check_once("participant_id")
+    if not table.rows:
+        raise MapFileError(f"{path} has no pairs.")
     return [
-        PairRow(
-            _existing(row, "baseline", table),
-            _existing(row, "followup", table),
-            _cell(row, "participant_id") or None,
-        )
-        for row in rows
+        PairRow(_existing(row, "baseline"), _existing(row, "followup"), row.get("participant_id")) for row in table.rows
     ]
 
 
-def _cell(row: Mapping[str, str | None], column: str) -> str:
-    """What is in a cell; nothing, if the row is too short for it."""
-    return without_apostrophe((row.get(column) or "").strip())
-
-
-def _existing(row: Mapping[str, str | None], column: str, table: Path) -> Path:
-    text = _cell(row, column)
-    if not text:
-        raise MapFileError(f"{table}: a row has no {column}.")
-    given = Path(text)
-    path = next((one for one in (table.parent / given, given) if one.exists()), None)
+def _existing(row: TableRow, column: str) -> Path:
+    given = Path(row.needed(column))
+    path = next((one for one in (row.path.parent / given, given) if one.exists()), None)
     if path is None:
-        raise MapFileError(f"{table}: the {column} {text} does not exist, neither as it is nor beside the table.")
+        raise row.wrong(f"the {column} {given} does not exist, neither as it is nor beside the table.")
     if path.is_dir() and map_ending(path) is None:
-        raise MapFileError(f"{table}: the {column} {text} is a folder. Expected the path of one map.")
+        raise row.wrong(f"the {column} {given} is a folder. Expected the path of one map.")
     return path
 
 
@@ -210,58 +285,33 @@ def read_region_names(path: Path) -> dict[int, str]:
         A table with the columns ``index`` and ``name``, as ``dseg.tsv`` in BIDS; ``label`` or ``id`` and ``region``
         will do. What label 0 is called does not matter.
     """
-    header, rows = _read(path)
-    index, name = (_column(path, header, names) for names in (_INDEX, _NAME))
+    table = Table.read(path, RegionError, lower=True)
+    index, name = (next((one for one in names if one in table.columns), names[0]) for names in (_INDEX, _NAME))
+    table.check(index, name, advice=f"It must have {_INDEX[0]!r}, the label in the map, and {_NAME[0]!r}.")
     names: dict[int, str] = {}
-    for row in rows:
-        if len(row) <= max(index, name):
-            raise RegionError(f"{path}: the row {row[0]!r:.60} … does not have as many cells as the header.")
-        label = _label(path, row[index])
+    for row in table.rows:
+        label = _label(row, index)
         if label in names:
-            raise RegionError(f"{path}: label {label} has more than one row. Remove all but one.")
-        names[label] = _name(path, row[name], label)
+            raise row.wrong(f"label {label} has more than one row. Remove all but one.")
+        names[label] = _name(row, name, label)
     if not names:
         raise RegionError(f"Expected the names of regions in {path}, but it has no rows.")
     return {label: text for label, text in names.items() if label != 0}
 
 
-def _read(path: Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            stream.seek(0)
-            reader = csv.reader(stream, delimiter="\t" if "\t" in first else ";" if ";" in first else ",")
-            rows = [row for row in reader if any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RegionError(f"The table of regions {path} cannot be read: {reason_of(error)}.") from None
-    return ([cell.strip().lower() for cell in rows[0]], rows[1:]) if rows else ([], [])
-
-
-def _column(path: Path, header: Sequence[str], names: Sequence[str]) -> int:
-    """Which column has one of these names: the first of them that there is."""
-    for name in names:
-        if list(header).count(name) > 1:
-            raise RegionError(f"{path} has more than one column {name!r}. Rename or remove all but one.")
-        if name in header:
-            return header.index(name)
-    raise RegionError(
-        f"Expected a column {names[0]!r} in {path}, but its columns are {', '.join(header)[:200] or 'none'}. It must "
-        f"have {_INDEX[0]!r}, the label in the map, and {_NAME[0]!r}."
-    )
-
-
-def _label(path: Path, cell: str) -> int:
-    text = cell.strip()
+def _label(row: TableRow, column: str) -> int:
+    text = row.cells[column]
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > _LONGEST or int(digits) > _LARGEST:
-        raise RegionError(f"{path}: expected the label of a region, a whole number, but got {text!r:.60}.")
+        raise row.wrong(f"expected the label of a region, a whole number, but got {text!r:.60}.")
     return int(text)
 
 
-def _name(path: Path, cell: str, label: int) -> str:
+def _name(row: TableRow, column: str, label: int) -> str:
     if label == 0:
-        return cell
+        return row.cells[column]
+    text = row.needed(column)
     try:
-        return checked_name(without_apostrophe(cell.strip()))
+        return checked_name(text)
     except RegionError as error:
-        raise RegionError(f"{path}, label {label}: {error}") from None
+        raise row.wrong(f"label {label}: {error}") from None

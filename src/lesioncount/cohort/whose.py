@@ -12,7 +12,6 @@ from typing import Self
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import scan_name
-from lesioncount.folder.sent import Sent
 
 # Groups of a pattern that have names in tables; others are entities of BIDS.
 _GROUPS = {"participant": "sub", "session": "ses"}
@@ -21,7 +20,7 @@ _ENTITIES = frozenset({"acq", "ce", "rec", "run", "space"})
 
 
 @dataclass(frozen=True, slots=True)
-class Whose(Sent):
+class Whose:
     """Whose scan it is.
 
     Attributes
@@ -156,3 +155,17 @@ class BidsName:
         if not keys or keys[0] != "sub" or self.suffix is None:
             return ()
         return tuple(f"{key}-{self.entities[key]}" for key in keys if key in ("sub", "ses"))
+
+
+def repeated_folders(folders: Sequence[str], stem: str) -> int:
+    """How many of the innermost folders the name of a file in a BIDS tree says again: those in ``sub-01/ses-01/anat``.
+
+    Examples
+    --------
+    >>> repeated_folders(["data", "sub-01", "anat"], "sub-01_FLAIR")
+    2
+    """
+    own = BidsName.of(stem).folders
+    n = len(own) + 1
+    is_bids = own and folders and folders[-1] in DATATYPES and tuple(folders[-n:-1]) == own
+    return n if is_bids else 0

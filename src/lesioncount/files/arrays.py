@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import lzma
+import io
 import math
 import struct
-import tokenize
 import warnings
 import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -19,16 +15,13 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files.byte_streams import HIGHEST_RATIO, fill
+from lesioncount.errors import MapFileError
+from lesioncount.files.byte_streams import HIGHEST_RATIO, explained, fill
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
+from lesioncount.files.source import MapSource, chosen_channel, planes_of
 from lesioncount.files.stored import StoredVoxels
 
-_BROKEN = (
-    ValueError, EOFError, OSError, KeyError, AttributeError, SyntaxError, TypeError, OverflowError, NotImplementedError,
-    RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, struct.error,
-)  # fmt: skip
+_BROKEN = "is damaged, or not a numpy file"
 
 # Archives with more in them are not made by numpy's savez for one map.
 _MOST_ARRAYS = 1000
@@ -52,14 +45,13 @@ class _Described:
 
 def open_npy(path: Path, channel: int | None = None) -> MapSource:
     """A ``.npy`` file, read piece by piece; of four axes the first is the channel."""
-    with _explained(path), path.open("rb") as file:
+    with explained(path, _BROKEN), path.open("rb") as file:
         array = _described(path, file)
         start = file.tell()
-    n_axes, has_channels = len(array.shape), len(array.shape) == 4
-    first = 0 if array.is_fortran else n_axes - 1  # where the first axis is, counted from the fastest
+    has_channels = len(array.shape) == 4
+    first = 0 if array.is_fortran else len(array.shape) - 1  # where the first axis is, counted from the fastest
     axes = array.shape if array.is_fortran else array.shape[::-1]
     voxels = StoredVoxels(path, array.dtype, axes, first if has_channels else None, start)
-    chosen = chosen_channel(path, voxels.n_channels, channel)
     voxels.check()
     size = path.stat().st_size
     if size != start + array.n_bytes:
@@ -67,13 +59,8 @@ def open_npy(path: Path, channel: int | None = None) -> MapSource:
             f"{path}: the header promises {start + array.n_bytes:,} bytes, but the file has {size:,}. It is damaged."
         )
     shape = array.shape[1:] if has_channels else array.shape
-
-    def pieces() -> Iterator[NDArray[Any]]:
-        return (piece if array.is_fortran else piece.T for piece in voxels.pieces(chosen))
-
     grid = VoxelGrid(path, shape, why_unplaced="an array has no place in space")
-    axis = len(shape) - 1 if array.is_fortran else 0
-    return MapSource(grid, "npy", array.dtype, axis, pieces, n_channels=voxels.n_channels)
+    return voxels.source(grid, "npy", channel, in_c_order=not array.is_fortran)
 
 
 def open_npz(path: Path, channel: int | None = None) -> MapSource:
@@ -83,7 +70,7 @@ def open_npz(path: Path, channel: int | None = None) -> MapSource:
 
 def load_array(path: Path, name: str | None = None) -> NDArray[Any]:
     """The array of this name in an ``.npz`` file, or its only one."""
-    with _explained(path), zipfile.ZipFile(path) as archive:
+    with explained(path, _BROKEN), zipfile.ZipFile(path) as archive:
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()[:_MOST_ARRAYS]}
         if name is None and len(members) != 1:
             raise MapFileError(
@@ -96,8 +83,24 @@ def load_array(path: Path, name: str | None = None) -> NDArray[Any]:
                 f"{path}: {member.compress_size:,} bytes promise to become {member.file_size:,}, which no map does. "
                 "It is damaged, or a bomb."
             )
+        if member.compress_type == zipfile.ZIP_LZMA:
+            _check_dictionary(path, member)
         with archive.open(member) as file:
             return _array(path, file, member.file_size)
+
+
+def _check_dictionary(path: Path, member: zipfile.ZipInfo) -> None:
+    """Raise if LZMA is to keep far more of what came before than there is: room for it is made at once."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        name, extra = struct.unpack("<26xHH", file.read(30))
+        file.seek(name + extra, io.SEEK_CUR)
+        n_bytes = struct.unpack("<5xI", file.read(9))[0]  # behind a version and the length of the properties
+    if n_bytes > max(_SMALL_BYTES, member.file_size):
+        raise MapFileError(
+            f"{path}: LZMA asks for {n_bytes:,} bytes to unpack {member.file_size:,}, which no map needs. It is "
+            "damaged, or a bomb."
+        )
 
 
 def _array(path: Path, file: IO[bytes], size: int) -> NDArray[Any]:
@@ -120,10 +123,10 @@ def _described(path: Path, file: IO[bytes]) -> _Described:
     """The header of an array, checked before anything is allocated for it."""
     start = file.read(6)
     if start != b"\x93NUMPY":
-        raise MapFileError(f"{path} is damaged, or not a numpy file: an array does not begin with {start!r}.")
+        raise MapFileError(f"{path} {_BROKEN}: an array does not begin with {start!r}.")
     version = tuple(file.read(2))
     if version not in ((1, 0), (2, 0)):  # 3 is for names of fields, which a map has not
-        raise MapFileError(f"{path} is damaged, or not a numpy file: version {version} of the format is not known.")
+        raise MapFileError(f"{path} {_BROKEN}: version {version} of the format is not known.")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # headers of Python 2, old names of types
@@ -148,27 +151,5 @@ def source_of_array(
     chosen = chosen_channel(path, n_channels, channel)
     volume = array[chosen] if array.ndim == 4 else array
     axis = volume.ndim - 1 if volume.flags.f_contiguous and not volume.flags.c_contiguous else 0
-
-    def pieces() -> Iterator[NDArray[Any]]:
-        n = planes_per_piece(volume.shape, axis, volume.dtype.itemsize)
-        for begin in range(0, volume.shape[axis], n):
-            yield volume[(slice(None),) * axis + (slice(begin, begin + n),)]
-
     grid = VoxelGrid(path, volume.shape, why_unplaced="an array has no place in space") if grid is None else grid
-    return MapSource(grid, format_name, volume.dtype, axis, pieces, n_channels=n_channels)
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except LesionCountError:
-        raise
-    except MemoryError:
-        raise MapFileError(
-            f"{path}: the header promises more than fits into memory. It is damaged, or too large."
-        ) from None
-    except _BROKEN as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise MapFileError(f"{path} is damaged, or not a numpy file: {str(error)[:200].rstrip('.')}.") from None
+    return MapSource(grid, format_name, volume.dtype, axis, lambda: planes_of(volume, axis), n_channels=n_channels)

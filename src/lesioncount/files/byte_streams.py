@@ -6,7 +6,7 @@ import bz2
 import io
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any, cast
@@ -14,7 +14,8 @@ from typing import IO, Any, cast
 from isal import igzip
 from isal.igzip_lib import IsalError
 
-from lesioncount.errors import MapFileError
+from lesioncount.errors import LesionCountError, MapFileError
+from lesioncount.files.hashed import reading
 from lesioncount.files.remote_path import RemotePath
 
 # How far bytes can expand: deflate cannot do more. bzip2 packs 45 MB of zeros into some 40 bytes; above the size of a
@@ -45,17 +46,16 @@ def check_regular(path: Path) -> None:
         if S_ISREG(status.st_mode) and status.st_size:
             return
     try:
-        there, regular, empty = path.exists(), path.is_file(), path.is_file() and path.stat().st_size == 0
+        there, regular = path.exists(), path.is_file()
     except OSError as error:  # a name that is too long
         raise MapFileError(f"{short(path)} cannot be looked at: {error.strerror}.") from None
-    if path.is_symlink() and not there:
+    if there:
+        raise MapFileError(
+            f"{path} is {'empty' if regular else 'a folder' if path.is_dir() else 'not a regular file'}."
+        )
+    if path.is_symlink():
         raise MapFileError(f"{path} is a link that leads nowhere, or to itself.")
-    if not there:
-        raise MapFileError(f"{short(path)} does not exist.")
-    if not regular:
-        raise MapFileError(f"{path} is {'a folder' if path.is_dir() else 'not a regular file'}.")
-    if empty:
-        raise MapFileError(f"{path} is empty.")
+    raise MapFileError(f"{short(path)} does not exist.")
 
 
 def short(path: Path) -> str:
@@ -70,11 +70,11 @@ def encoding_of_file(path: Path) -> str:
 
 
 @contextmanager
-def opened(path: Path, encoding: str = "raw", start: int = 0) -> Iterator[IO[bytes]]:
-    """The bytes of a file from ``start`` on, decompressed."""
+def opened(path: Path, encoding: str = "raw", start: int = 0, *, whole: bool = False) -> Iterator[IO[bytes]]:
+    """The bytes of a file from ``start`` on, decompressed; ``whole``: all of them will be read."""
     try:
-        with path.open("rb") as file:
-            file.seek(start)
+        with reading(path) if whole else path.open("rb") as file:
+            skip(path, file, start)
             with _DECOMPRESSED[encoding](file) as stream:
                 yield stream
     except _DAMAGED as error:
@@ -83,6 +83,28 @@ def opened(path: Path, encoding: str = "raw", start: int = 0) -> Iterator[IO[byt
         if isinstance(error, MapFileError) or encoding != "bzip2" or error.errno is not None:
             raise
         raise MapFileError(f"{path} is damaged or truncated: {error}.") from None  # of bz2, "Invalid data stream"
+
+
+@contextmanager
+def explained(path: Path, what: str) -> Iterator[None]:
+    """Say what is wrong with a file that a library reads, whatever it is."""
+    try:
+        yield
+    except (LesionCountError, MemoryError, ImportError, PermissionError):
+        raise
+    except Exception as error:  # noqa: BLE001 - damaged and incomplete files fail in many ways
+        raise MapFileError(f"{path} {what}: {str(error)[:300].rstrip('.') or type(error).__name__}.") from None
+
+
+def inflated_size(file: IO[bytes], n_bytes: int, most: int, window: int = zlib.MAX_WBITS) -> int:
+    """How much the next bytes of a file become, which is known only by inflating them; not further than the most."""
+    inflating, size = zlib.decompressobj(window), 0
+    while (
+        size <= most and not inflating.eof and (block := inflating.unconsumed_tail or file.read(min(n_bytes, 1 << 16)))
+    ):
+        n_bytes -= 0 if inflating.unconsumed_tail else len(block)
+        size += len(inflating.decompress(block, 1 << 20))
+    return size
 
 
 def check_promise(path: Path, promised: int, *, encoding: str = "raw", start: int = 0) -> None:
@@ -108,7 +130,7 @@ def fill(path: Path, file: IO[bytes], into: memoryview) -> None:
 
 def skip(path: Path, file: IO[bytes], n_bytes: int) -> None:
     """Go on by so many bytes."""
-    if isinstance(file, io.BufferedReader) and not isinstance(file.raw, _Inflated):
+    if isinstance(file, io.BufferedReader) and file.seekable():
         file.seek(n_bytes, io.SEEK_CUR)
         return
     while n_bytes > 0:
@@ -161,18 +183,16 @@ class _Inflated(io.RawIOBase):
         return 0
 
 
-def _inflated(file: IO[bytes]) -> IO[bytes]:
+def _inflated(file: io.BufferedReader[Any]) -> IO[bytes]:
     """MetaImage's "compressed" may also be gzip."""
-    place = file.tell()
-    is_gzip = file.read(2) == b"\x1f\x8b"
-    file.seek(place)
+    is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
     return cast(
         "IO[bytes]", igzip.IGzipFile(fileobj=file, mode="rb") if is_gzip else io.BufferedReader(_Inflated(file))
     )
 
 
-_DECOMPRESSED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
-    "raw": lambda file: file,
+_DECOMPRESSED: dict[str, Callable[[io.BufferedReader[Any]], AbstractContextManager[IO[bytes]]]] = {
+    "raw": nullcontext,  # it is not ours to close
     "gzip": lambda file: cast("IO[bytes]", igzip.IGzipFile(fileobj=file, mode="rb")),
     "bzip2": lambda file: cast("IO[bytes]", bz2.BZ2File(file)),
     "zlib": _inflated,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.arrays import source_of_array
-from lesioncount.files.byte_streams import HIGHEST_RATIO
+from lesioncount.files.byte_streams import HIGHEST_RATIO, explained, inflated_size
 from lesioncount.files.dicom_header import sop_class
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
+from lesioncount.files.source import MapSource, chosen_channel, planes_of
 from lesioncount.optional import optional
 
 ENDINGS = (".dcm",)
@@ -104,9 +104,7 @@ def class_name(path: Path) -> str:
 
 def _pieces(stored: NDArray[np.uint8], highest: int) -> Iterator[NDArray[np.float32]]:
     """Probabilities, some planes at a time: as a whole, they would take several times the memory of the bytes."""
-    n = planes_per_piece(stored.shape, 0, 4)
-    for begin in range(0, len(stored), n):
-        yield stored[begin : begin + n].astype(np.float32) / np.float32(highest)
+    return (planes.astype(np.float32) / np.float32(highest) for planes in planes_of(stored, itemsize=4))
 
 
 def _dataset(path: Path) -> Any:
@@ -133,19 +131,14 @@ def _dataset(path: Path) -> Any:
 def _check_deflated(path: Path) -> None:
     """Raise if a file is deflated and becomes too large: it would be inflated as a whole, whatever is read of it."""
     meta = optional("pydicom", "dicom", "Reading DICOM").filereader.read_file_meta_info(path)
-    if meta.TransferSyntaxUID.is_deflated:
-        _check_inflated(path, _BEFORE_META + int(meta.FileMetaInformationGroupLength))
-
-
-def _check_inflated(path: Path, start: int) -> None:
-    """Raise if a deflated file becomes far larger than it is, which is known only by inflating it."""
-    inflating, n_bytes = zlib.decompressobj(-zlib.MAX_WBITS), 0
+    if not meta.TransferSyntaxUID.is_deflated:
+        return
+    size = path.stat().st_size
     with path.open("rb") as file:
-        file.seek(start)
-        while not inflating.eof and (block := inflating.unconsumed_tail or file.read(1 << 16)):
-            n_bytes += len(inflating.decompress(block, 1 << 20))
-            if n_bytes > max(_MOST_INFLATED, path.stat().st_size):
-                raise MapFileError(f"{path} becomes more than {_MOST_INFLATED >> 20} MB when it is inflated.")
+        file.seek(_BEFORE_META + int(meta.FileMetaInformationGroupLength))
+        most = max(_MOST_INFLATED, size)
+        if inflated_size(file, size, most, -zlib.MAX_WBITS) > most:
+            raise MapFileError(f"{path} becomes more than {_MOST_INFLATED >> 20} MB when it is inflated.")
 
 
 def _check_bytes(path: Path, seg: Any) -> None:
@@ -178,17 +171,6 @@ def _check_slices(path: Path, seg: Any) -> None:
         raise MapFileError(
             f"{path}: its {n_frames} frames lie as far apart as {n_slices:,} slices. Their positions are damaged."
         )
-
-
-@contextmanager
-def explained(path: Path, what: str) -> Iterator[None]:
-    """Say what is wrong with a file, whatever it is."""
-    try:
-        yield
-    except (MapFileError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - incomplete files fail in many ways
-        raise MapFileError(f"{path} {what}: {str(error)[:300].rstrip('.') or type(error).__name__}.") from None
 
 
 # Of segment numbers, which have 16 bits.

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.dicom import explained, read_header, to_ras
+from lesioncount.files.byte_streams import explained
+from lesioncount.files.dicom import read_header, to_ras
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_dicom, sop_class
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.optional import optional

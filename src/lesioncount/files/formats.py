@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,9 +12,9 @@ from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png
 from lesioncount.files.byte_streams import check_regular, short
 from lesioncount.files.dicom import open_dicom_mask
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_other_dicom, sop_class
-from lesioncount.files.remote_listing import objects_below
 from lesioncount.files.remote_path import RemotePath, to_path
 from lesioncount.files.source import MapSource
+from lesioncount.files.zarr_listing import listing_of
 
 _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
     **dict.fromkeys(nifti.ENDINGS, nifti.open_nifti),
@@ -72,7 +71,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
     """All files that are read for a map: the `MapSource.files` of it, without reading its voxels."""
     ending = _checked_ending(path)
     if ending == ".zarr":
-        return tuple(zarr_description.files_in(path))
+        return tuple(listing_of(path).files)
     if ending in (*nrrd.ENDINGS, *metaimage.ENDINGS):
         return _READERS[ending](path, 0).files
     return nnunet.files_read(path) if ending == ".npz" and nnunet.is_nnunet(path) else (path,)
@@ -206,17 +205,6 @@ def version_of(path: RemotePath) -> str | None:
     It never looks like a SHA-256 of content: ``etag "9b2c…", 1234 bytes`` or ``etags 1f0e…, 512 objects``.
     """
     if map_ending(path) == ".zarr":
-        return _version_of_store(path)
+        return listing_of(path).version
     state = path.state()
     return None if state.version is None else f"etag {state.version}, {state.size} bytes"
-
-
-def _version_of_store(path: RemotePath) -> str | None:
-    if not path.is_listed:  # the description of an array does not change with its chunks
-        return None
-    digest, objects = hashlib.sha256(), objects_below(path)
-    if not objects:
-        raise MapFileError(f"{path} does not exist: nothing lies below that name.")
-    for file, state in objects.items():
-        digest.update(f"{file.below(path)}\t{state.size}\t{state.version}\n".encode())
-    return f"etags {digest.hexdigest()}, {len(objects)} objects"

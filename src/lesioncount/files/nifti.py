@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lesioncount.errors import MapFileError, reason_of
 from lesioncount.files.byte_streams import encoding_of_file, opened
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.source import MapSource, chosen_channel
+from lesioncount.files.source import MapSource
 from lesioncount.files.stored import StoredVoxels
 
 ENDINGS = (".nii.gz", ".nii")
@@ -23,7 +23,8 @@ _MILLIMETRES = {1: 1000.0, 3: 0.001}
 
 def open_nifti(path: Path, channel: int | None = None) -> MapSource:
     """A ``.nii`` or ``.nii.gz`` file."""
-    header = _header(path)
+    encoding = encoding_of_file(path)
+    header = _header(path, encoding)
     dtype = header.get_data_dtype()
     if dtype.kind not in "biuf":
         raise MapFileError(f"{path}: voxels of type {dtype} cannot be probabilities.")
@@ -34,29 +35,25 @@ def open_nifti(path: Path, channel: int | None = None) -> MapSource:
         (*shape, n_channels) if len(shape) == 3 else shape,
         channel_axis=3 if len(shape) == 3 else None,
         skip=int(header.get_data_offset()) or header.single_vox_offset,
-        encoding=encoding_of_file(path),
+        encoding=encoding,
     )
-    chosen = chosen_channel(path, n_channels, channel)
     voxels.check()
     slope, intercept = header.get_slope_inter()
-    return MapSource(
-        grid=_grid(path, shape, header),
-        format="NIfTI",
-        dtype=dtype,
-        axis=len(shape) - 1,
-        pieces=lambda: voxels.pieces(chosen),
+    return voxels.source(
+        _grid(path, shape, header),
+        "NIfTI",
+        channel,
         scale=None if slope is None or (slope, intercept) == (1, 0) else float(slope),
         offset=0.0 if slope is None else float(intercept),
-        n_channels=n_channels,
     )
 
 
-def _header(path: Path) -> Any:
+def _header(path: Path, encoding: str) -> Any:
     from nibabel import Nifti1Header, Nifti2Header
     from nibabel.spatialimages import HeaderDataError
     from nibabel.wrapstruct import WrapStructError
 
-    with opened(path, encoding_of_file(path)) as file:
+    with opened(path, encoding) as file:
         head = file.read(540)
     kind: Any = Nifti2Header if head[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c") else Nifti1Header
     size = kind.template_dtype.itemsize

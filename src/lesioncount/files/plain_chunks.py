@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,8 @@ class PlainChunks:
         Of its values, with the order of their bytes.
     codec : numcodecs codec or None
         What decodes it; None if it is not compressed.
+    tags : dict of str to str, optional
+        In a bucket, the versions that are meant of all that are stored, by their names. None: whatever there is.
     """
 
     array: Any
@@ -53,9 +55,10 @@ class PlainChunks:
     shape: tuple[int, ...]
     stored: np.dtype[Any]
     codec: Any
+    tags: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, array: Any) -> PlainChunks | None:
+    def of(cls, array: Any, tags: Mapping[str, str] | None = None) -> PlainChunks | None:
         """How the chunks of an array are stored; None if zarr must read them."""
         storage = optional("zarr", "cluster", "Reading zarr").storage
         is_elsewhere = isinstance(array.store, getattr(storage, "ObjectStore", ()))  # since zarr 3.1
@@ -63,14 +66,12 @@ class PlainChunks:
         if how is None or how[1] not in (None, *_CODECS):
             return None
         codec = None if how[1] is None else optional("numcodecs", "cluster", "Reading zarr").get_codec({"id": how[1]})
-        return cls(array, is_elsewhere, tuple(map(int, array.chunks)), how[0], codec)
+        return cls(array, is_elsewhere, tuple(map(int, array.chunks)), how[0], codec, tags)
 
     def read(self, where: Sequence[slice | int]) -> NDArray[Any]:
         """What is stored in a box; any error if something is not as expected, which zarr will explain."""
-        ends = [(one, one + 1) if isinstance(one, int) else (one.start, one.stop) for one in where]
+        ends, places = _ends(where), self._places(where)
         out = np.empty([stop - start for start, stop in ends], self.array.dtype)
-        ranges = zip(ends, self.shape, strict=True)
-        places = [*itertools.product(*(range(start // size, -(-stop // size)) for (start, stop), size in ranges))]
         for place, encoded in zip(places, self._encoded(places), strict=True):
             source, target = [], []
             for (start, stop), size, i in zip(ends, self.shape, place, strict=True):
@@ -80,19 +81,46 @@ class PlainChunks:
             out[tuple(target)] = self._background() if encoded is None else self._decoded(encoded)[tuple(source)]
         return out[tuple(0 if isinstance(one, int) else slice(None) for one in where)]
 
+    def tags_in(self, where: Sequence[slice | int]) -> dict[str, str] | None:
+        """The versions of chunks in a box, where some are meant."""
+        if self.tags is None:
+            return None
+        return {key: self.tags[key] for key in map(self._key, self._places(where)) if key in self.tags}
+
+    def _places(self, where: Sequence[slice | int]) -> list[Place]:
+        """The places of the chunks of a box among all chunks."""
+        ranges = zip(_ends(where), self.shape, strict=True)
+        return [*itertools.product(*(range(start // size, -(-stop // size)) for (start, stop), size in ranges))]
+
+    def _key(self, place: Place) -> str:
+        key: str = self.array.metadata.encode_chunk_key(place)
+        return key
+
     def _encoded(self, places: Sequence[Place]) -> Iterator[Any]:
         """The bytes of chunks, one after the other; None for those that are not stored."""
-        keys = (self.array.metadata.encode_chunk_key(place) for place in places)
+        keys = map(self._key, places)
         if not self.is_elsewhere:
             folder = Path(self.array.store.root) / self.array.path
-            return (_if_stored((folder / key).read_bytes) for key in keys)
+            return (_bytes_of(folder / key) for key in keys)
+        n = min(_FETCHED_AT_ONCE, len(places))
+        return ahead((partial(self._fetched, key) for key in keys), n_threads=n, n_ahead=n)
+
+    def _fetched(self, key: str) -> Any:
+        """A chunk from elsewhere, in the version that is meant; None if it is not stored."""
         from lesioncount.files.remote_objects import obstore
 
-        get = obstore().get
-        prefix = f"{self.array.path}/" if self.array.path else ""
-        calls = (partial(_if_stored, partial(_fetched, get, self.array.store.store, f"{prefix}{key}")) for key in keys)
-        n = min(_FETCHED_AT_ONCE, len(places))
-        return ahead(calls, n_threads=n, n_ahead=n)
+        if self.tags is not None and key not in self.tags:
+            return None
+        get, name = obstore().get, f"{self.array.path}/{key}" if self.array.path else key
+        from obstore.exceptions import PreconditionError
+
+        options = None if self.tags is None else {"if_match": self.tags[key]}
+        try:
+            return get(self.array.store.store, name, options=options).bytes()
+        except (FileNotFoundError, PreconditionError):
+            if self.tags is None:
+                return None
+            raise ChunkChangedError from None
 
     def _decoded(self, encoded: Any) -> NDArray[Any]:
         values = np.frombuffer(encoded if self.codec is None else self.codec.decode(encoded), self.stored)
@@ -106,13 +134,18 @@ class PlainChunks:
         return self.array.fill_value
 
 
-def _fetched(get: Callable[..., Any], store: Any, key: str) -> Any:
-    return get(store, key).bytes()
+def _ends(where: Sequence[slice | int]) -> list[tuple[int, int]]:
+    """Begin and end along each axis of an array."""
+    return [(one, one + 1) if isinstance(one, int) else (one.start, one.stop) for one in where]
 
 
-def _if_stored(read: Callable[[], Any]) -> Any:
+class ChunkChangedError(Exception):
+    """A chunk is no longer the one that was listed."""
+
+
+def _bytes_of(file: Path) -> bytes | None:
     try:
-        return read()
+        return file.read_bytes()
     except FileNotFoundError:
         return None
 

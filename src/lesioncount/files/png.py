@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.byte_streams import check_promise
+from lesioncount.files.byte_streams import check_promise, explained
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
+from lesioncount.files.source import MapSource, chosen_channel, planes_of
 from lesioncount.optional import optional
 
 ENDINGS = (".png",)
@@ -53,9 +53,7 @@ def open_png(path: Path, channel: int | None = None) -> MapSource:
 
     def pieces() -> Iterator[NDArray[Any]]:
         pixels = _pixels(path, dtype, (header.height, header.width))
-        plane = pixels[..., chosen] if n_channels > 1 else pixels
-        n = planes_per_piece(plane.shape, 0, dtype.itemsize)
-        return (plane[begin : begin + n] for begin in range(0, len(plane), n))
+        return planes_of(pixels[..., chosen] if n_channels > 1 else pixels)
 
     grid = VoxelGrid(path, (header.height, header.width), why_unplaced="a picture has no place in space")
     # Shades of 2 and 4 bits are read as those of 8.
@@ -95,17 +93,15 @@ def _check_sums(path: Path) -> None:
 
 def _pixels(path: Path, dtype: np.dtype[Any], shape: tuple[int, int]) -> NDArray[Any]:
     pillow = optional("PIL.Image", "tiff", "Reading PNG")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large pictures: this one holds what it promises
+    with explained(path, "is damaged, or not a PNG file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of large pictures: this one holds what it promises
+        try:
             with pillow.open(path, formats=("PNG",)) as image:
                 pixels = np.asarray(image).astype(dtype, copy=False)
-    except pillow.DecompressionBombError:
-        raise MapFileError(
-            f"{path}: {shape[0]} by {shape[1]} pixels are too many for a PNG. Save it as TIFF."
-        ) from None
-    except Exception as error:  # noqa: BLE001 - damaged pictures fail in many ways
-        raise MapFileError(f"{path} is damaged, or not a PNG file: {str(error)[:200].rstrip('.')}.") from None
+        except pillow.DecompressionBombError:
+            raise MapFileError(
+                f"{path}: {shape[0]} by {shape[1]} pixels are too many for a PNG. Save it as TIFF."
+            ) from None
     if pixels.shape[:2] != shape:
         raise MapFileError(f"{path} is damaged: its header says {shape}, but it holds {pixels.shape[:2]}.")
     return pixels

@@ -157,6 +157,12 @@ class MapSource:
         return whole
 
 
+def planes_of(array: NDArray[Any], axis: int = 0, *, itemsize: int | None = None) -> Iterator[NDArray[Any]]:
+    """The pieces of an array that is in memory; ``itemsize``: what becomes of a voxel, if that is not what it is."""
+    n = planes_per_piece(array.shape, axis, itemsize or array.dtype.itemsize)
+    return (array[(slice(None),) * axis + (slice(at, at + n),)] for at in range(0, array.shape[axis], n))
+
+
 def planes_per_piece(shape: tuple[int, ...], axis: int, itemsize: int) -> int:
     """How many planes make a piece of a good size."""
     plane = max(1, int(np.prod(np.delete(shape, axis), dtype=np.int64))) * itemsize

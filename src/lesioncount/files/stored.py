@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
+from lesioncount.files.ahead import ahead, is_worth_a_thread
 from lesioncount.files.byte_streams import check_promise, fill, opened, read_to_end, skip
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.files.remote_path import RemotePath
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 
 # Columns are counted in 32 bits.
@@ -76,17 +81,31 @@ class StoredVoxels:
             raise MapFileError(f"{self.path}: values of type {self.dtype} cannot be probabilities.")
         check_promise(self.path, self.skip + self.n_bytes, encoding=self.encoding, start=self.start)
 
-    def source(self, grid: VoxelGrid, format_name: str, channel: int | None) -> MapSource:
-        """One of the channels as a map; the header that describes the voxels is the file of the grid."""
+    def source(
+        self, grid: VoxelGrid, format_name: str, channel: int | None, *, in_c_order: bool = False, **meaning: Any
+    ) -> MapSource:
+        """One of the channels as a map; the header that describes the voxels is the file of the grid.
+
+        Parameters
+        ----------
+        grid : VoxelGrid
+        format_name : str
+        channel : int, optional
+        in_c_order : bool, default False
+            Whether the last axis of the map is the one that changes fastest, not the first.
+        **meaning
+            Fields of `MapSource` that say what the numbers mean: scale, offset, full_scale.
+        """
         chosen = chosen_channel(grid.path, self.n_channels, channel)
         return MapSource(
             grid,
             format_name,
             self.dtype,
-            len(self.shape) - 1,
-            lambda: self.pieces(chosen),
+            0 if in_c_order else len(self.shape) - 1,
+            lambda: (piece.T if in_c_order else piece for piece in self.pieces(chosen)),
             n_channels=self.n_channels,
             read_from=tuple(dict.fromkeys((grid.path, self.path))),
+            **meaning,
         )
 
     def pieces(self, channel: int = 0) -> Iterator[NDArray[Any]]:
@@ -98,19 +117,23 @@ class StoredVoxels:
         )
         volume = math.prod(axes) * self.dtype.itemsize
         before = channel * volume if is_last else 0
-        with opened(self.path, self.encoding, self.start) as file:
+        with opened(self.path, self.encoding, self.start, whole=True) as file:
             skip(self.path, file, self.skip + before)
-            for piece in self._planes(file, axes):
-                yield piece[pick]
+            with closing(self._planes(file, axes)) as planes:
+                for piece in planes:
+                    yield piece[pick]
             if self.encoding != "raw":
                 read_to_end(self.path, file, self.n_bytes - before - volume)
 
-    def _planes(self, file: IO[bytes], axes: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+    def _planes(self, file: IO[bytes], axes: tuple[int, ...]) -> Generator[NDArray[Any]]:
+        """Some planes at a time, which are there until the next are asked for."""
         n = min(planes_per_piece(axes, len(axes) - 1, self.dtype.itemsize), axes[-1])
-        plane = math.prod(axes[:-1])
-        buffer = np.empty(n * plane, self.dtype)
-        for begin in range(0, axes[-1], n):
-            here = min(n, axes[-1] - begin)
-            piece = buffer[: here * plane]
-            fill(self.path, file, piece.view(np.uint8).data)
-            yield piece.reshape((*axes[:-1], here), order="F")
+        begins = range(0, axes[-1], n)
+        is_ahead = len(begins) > 1 and not isinstance(self.path, RemotePath) and is_worth_a_thread(self.n_bytes)
+        rooms = itertools.cycle([np.empty((*axes[:-1], n), self.dtype, order="F") for _ in range(1 + is_ahead)])
+        calls = (partial(self._filled, file, next(rooms)[..., : axes[-1] - begin]) for begin in begins)
+        return ahead(calls, n_threads=1, n_ahead=1, wait=True) if is_ahead else (call() for call in calls)
+
+    def _filled(self, file: IO[bytes], room: NDArray[Any]) -> NDArray[Any]:
+        fill(self.path, file, room.reshape(-1, order="F").view(np.uint8).data)
+        return room

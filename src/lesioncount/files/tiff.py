@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.byte_streams import HIGHEST_RATIO
+from lesioncount.files.byte_streams import HIGHEST_RATIO, inflated_size
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.source import MapSource, chosen_channel
 from lesioncount.files.stored import StoredVoxels
@@ -93,7 +93,6 @@ def open_tiff(path: Path, channel: int | None = None) -> MapSource:
         _check_alike(path, series)
         if not is_raw:
             _check_planes(path, series)
-    chosen = chosen_channel(path, layout.n_channels, channel)
     grid = VoxelGrid(path, layout.spatial_shape, None, size, "a TIFF does not say where its voxels lie")
     whole = {"u": (1 << bits) - 1, "i": (1 << (bits - 1)) - 1}.get(dtype.kind)
     if is_raw:
@@ -102,14 +101,9 @@ def open_tiff(path: Path, channel: int | None = None) -> MapSource:
         channels = None if layout.channel is None else len(kept) - 1 - kept.index(layout.channel)
         voxels = StoredVoxels(path, dtype, fastest_first, channels, int(start))
         voxels.check()
-
-        def pieces() -> Iterator[NDArray[Any]]:
-            return (piece.T for piece in voxels.pieces(chosen))
-    else:
-
-        def pieces() -> Iterator[NDArray[Any]]:
-            return _planes(path, layout, chosen)
-
+        return voxels.source(grid, "TIFF", channel, in_c_order=True, full_scale=whole)
+    chosen = chosen_channel(path, layout.n_channels, channel)
+    pieces = partial(_planes, path, layout, chosen)
     return MapSource(grid, "TIFF", dtype, 0, pieces, n_channels=layout.n_channels, full_scale=whole)
 
 
@@ -182,12 +176,8 @@ def _check_inflated(path: Path, file: IO[bytes], plane: Any, segment: int) -> No
         if n * HIGHEST_RATIO["gzip"] <= _MOST_INFLATED:
             continue
         file.seek(start)
-        inflating, left, n_bytes = zlib.decompressobj(), n, 0
-        while not inflating.eof and (block := inflating.unconsumed_tail or file.read(min(left, 1 << 16))):
-            left -= 0 if inflating.unconsumed_tail else len(block)
-            n_bytes += len(inflating.decompress(block, 1 << 20))
-            if n_bytes > segment + _SLACK:
-                raise MapFileError(f"{path}: a strip becomes more than {segment:,} bytes. It is damaged, or a bomb.")
+        if inflated_size(file, n, segment + _SLACK) > segment + _SLACK:
+            raise MapFileError(f"{path}: a strip becomes more than {segment:,} bytes. It is damaged, or a bomb.")
 
 
 @contextmanager
@@ -230,9 +220,7 @@ def _silent() -> Iterator[None]:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except (MapFileError, MemoryError, ImportError):
-        raise
-    except PermissionError:
+    except (MapFileError, MemoryError, ImportError, PermissionError):
         raise
     except Exception as error:  # noqa: BLE001 - incomplete files fail in many ways
         why = str(error)[:300].rstrip(".") or type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.plain_chunks import PlainChunks
+from lesioncount.files.plain_chunks import ChunkChangedError, PlainChunks
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
+from lesioncount.files.zarr_listing import FileState
 from lesioncount.optional import optional
 from lesioncount.sweep.boxes import Box, Triple
 
@@ -41,6 +42,8 @@ class ChunkedVolume:
     is_stored : array of bool, shape (planes, rows, columns) of chunks
         Which of them are, from the chunk ``first`` on.
     first : tuple of int
+    tags : dict of str to str, optional
+        Of a bucket, which versions of stored chunks are meant, by their names. None: whatever there is.
     """
 
     name: Path
@@ -49,9 +52,12 @@ class ChunkedVolume:
     chunks: Triple
     is_stored: NDArray[np.bool_]
     first: Triple = (0, 0, 0)
+    tags: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, array: Any, *, name: Path, index: Sequence[int | None], names: Iterable[str] | None) -> ChunkedVolume:
+    def of(
+        cls, array: Any, *, name: Path, index: Sequence[int | None], names: Mapping[str, FileState | None] | None
+    ) -> ChunkedVolume:
         """The volume that is left of a zarr array, of whose files the names may be known."""
         sizes, shape = tuple(map(int, array.shards or array.chunks)), tuple(map(int, array.shape))
         axes = [axis for axis, place in enumerate(index) if place is None]
@@ -65,7 +71,7 @@ class ChunkedVolume:
             mine = stored[np.all(stored[:, list(chosen)] == list(chosen.values()), axis=1)][:, axes]
             is_stored[...] = False
             is_stored[mine[:, 0], mine[:, 1] if len(axes) == 3 else 0, mine[:, -1]] = True
-        return cls(name, array, tuple(index), chunks, is_stored)
+        return cls(name, array, tuple(index), chunks, is_stored, tags=_tags(names or {}))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -106,7 +112,8 @@ class ChunkedVolume:
         """The same volume, which knows only what is stored in a box: all that is needed to read it."""
         places = self._places(box)
         first = tuple(place.start + begin for place, begin in zip(places, self.first, strict=True))
-        return replace(self, is_stored=self.is_stored[places].copy(), first=(first[0], first[1], first[2]))
+        tags = None if self._plain is None else self._plain.tags_in(self._where(box))
+        return replace(self, is_stored=self.is_stored[places].copy(), first=(first[0], first[1], first[2]), tags=tags)
 
     def n_chunks(self, box: Box) -> int:
         """How many chunks there are in a box, stored or not."""
@@ -131,29 +138,40 @@ class ChunkedVolume:
 
     def read(self, box: Box) -> NDArray[Any]:
         """What is stored in a box, with the axes of the map."""
-        slices = iter(box.index(len(self.shape)))
-        where = tuple(next(slices) if place is None else place for place in self.index)
         try:
-            return self._read(where)
+            return self._read(self._where(box))
         except MemoryError:
             raise MapFileError(f"{self.name}: its chunks do not fit into memory. Store it in smaller ones.") from None
+        except ChunkChangedError:
+            raise MapFileError(f"{self.name} was changed while it was counted. Count it again.") from None
         except Exception as error:  # noqa: BLE001 - codecs raise many kinds for a damaged chunk
             tell_remote(self.name, error)
             why = without_secrets(str(error))[:300].rstrip(".")
             raise MapFileError(f"{self.name}: a chunk is damaged: {why}.") from None
+
+    def _where(self, box: Box) -> tuple[slice | int, ...]:
+        """Where a box is in the array."""
+        slices = iter(box.index(len(self.shape)))
+        return tuple(next(slices) if place is None else place for place in self.index)
 
     def _read(self, where: tuple[slice | int, ...]) -> NDArray[Any]:
         if self._plain is not None:
             try:
                 return self._plain.read(where)
             except Exception as error:  # of what is wrong with a chunk, zarr knows better how to say it
-                if type(error).__module__.startswith("obstore"):  # a server, which was asked often enough
+                # A server was asked often enough.
+                if type(error).__module__.startswith("obstore") or isinstance(error, ChunkChangedError):
                     raise
         return np.asarray(self.array[where])
 
     @cached_property
     def _plain(self) -> PlainChunks | None:
-        return PlainChunks.of(self.array)
+        return PlainChunks.of(self.array, self.tags)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether chunks are read only as they were listed."""
+        return self.tags is not None and self._plain is not None and self.fill_value is not None
 
     def _places(self, box: Box) -> tuple[slice, ...]:
         """Where the chunks of a box are in ``is_stored``."""
@@ -161,7 +179,7 @@ class ChunkedVolume:
         return tuple(slice(low // chunk - first, -(-high // chunk) - first) for low, high, chunk, first in ends)
 
 
-def names_in(array: Any) -> Iterable[str] | None:
+def names_in(array: Any) -> dict[str, None] | None:
     """The names of all files of an array; None if its store cannot list them."""
     if not array.store.supports_listing:
         return None
@@ -169,7 +187,13 @@ def names_in(array: Any) -> Iterable[str] | None:
     names: Iterable[str] = optional("zarr.core.sync", "cluster", "Reading zarr").collect_aiterator(
         array.store.list_prefix(prefix)
     )
-    return [name.removeprefix(prefix) for name in names]
+    return {name.removeprefix(prefix): None for name in names}
+
+
+def _tags(names: Mapping[str, FileState | None]) -> dict[str, str] | None:
+    """The versions of all files, if a bucket can be asked for each."""
+    tags = {name: state.tag for name, state in names.items() if state is not None and state.tag is not None}
+    return tags if tags and len(tags) == len(names) else None
 
 
 def _stored_chunks(array: Any, names: Iterable[str]) -> NDArray[np.int64]:

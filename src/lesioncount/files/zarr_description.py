@@ -1,11 +1,8 @@
-"""What a zarr store says of itself: its files, its attributes and its description, none of which is trusted."""
+"""What a zarr store says of itself: its attributes and its description, none of which is trusted."""
 
 from __future__ import annotations
 
 import json
-import math
-import os
-import stat
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -19,14 +16,6 @@ METADATA = (".zarray", "zarr.json")
 # Where a group has its attributes: in version 2 of the format, and in version 3.
 _ATTRIBUTES = (".zattrs", "zarr.json")
 
-# Chunks that are not there stand for a value, and cost time all the same. Sparse arrays store one chunk in a thousand;
-# what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
-_FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
-_FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
-
-# Of a store that cannot be listed nobody knows what is there: it may have as many chunks as one of some size may.
-_MOST_UNLISTED = 10_000_000
-
 # Attributes may be many, but a description of an array is text of some hundred characters.
 _LONGEST_METADATA = 1 << 24
 
@@ -34,38 +23,6 @@ _LONGEST_METADATA = 1 << 24
 def inside(path: Path, name: str) -> Path:
     """A path in a store; of a server, its query is that of the store."""
     return path.inside(name) if isinstance(path, RemotePath) else path / name
-
-
-def files_in(path: Path) -> dict[Path, int]:
-    """All files of an array in a folder, with their sizes, in the order of their names. All else is refused.
-
-    Of a server that cannot be listed there are none.
-    """
-    if isinstance(path, RemotePath):
-        return _objects_in(path)
-    found: dict[Path, int] = {}
-    for folder, _, names in os.walk(path):
-        for name in names:
-            file = Path(folder) / name
-            try:
-                status = file.stat()
-            except OSError as error:
-                raise MapFileError(f"{file} cannot be looked at: {error.strerror}.") from None
-            if not stat.S_ISREG(status.st_mode):
-                raise MapFileError(f"{file} is not a regular file: a zarr array consists of files.")
-            found[file] = status.st_size
-    return dict(sorted(found.items()))
-
-
-def _objects_in(path: RemotePath) -> dict[Path, int]:
-    if not path.is_listed:
-        return {}
-    from lesioncount.files.remote_listing import objects_below
-
-    found = objects_below(path)
-    if not found:
-        raise MapFileError(f"{path} does not exist: nothing lies below that name.")
-    return {file: state.size for file, state in found.items()}
 
 
 def attributes_of(path: Path) -> Mapping[str, Any]:
@@ -97,14 +54,11 @@ def is_ome_group(path: Path) -> bool:
 
 def _json_bytes(path: Path, name: str) -> bytes | None:
     file = inside(path, name)
+    if not isinstance(file, RemotePath) and not file.is_file():  # a server is asked once
+        return None
     try:
-        if isinstance(file, RemotePath):
-            with file.open("rb") as stream:
-                return bytes(stream.read(_LONGEST_METADATA + 1))
-        if not file.is_file():
-            return None
         with file.open("rb") as stream:
-            return stream.read(_LONGEST_METADATA + 1)
+            return bytes(stream.read(_LONGEST_METADATA + 1))
     except FileNotFoundError:
         return None
 
@@ -134,23 +88,3 @@ def checked_format(path: Path) -> int | None:
     if '"id": "pickle"' in json.dumps(description):
         raise MapFileError(f"{path} holds pickled Python objects, which can run code when they are opened.")
     return 2 if description else None
-
-
-def check_promise(
-    path: Path, files: Mapping[Path, int], shape: tuple[int, ...], chunks: tuple[int, ...], itemsize: int
-) -> None:
-    """Raise if an array promises far more than its files can hold."""
-    n_chunks = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(shape, chunks, strict=True))
-    n_bytes, stored = math.prod(shape) * itemsize, sum(files.values())
-    if isinstance(path, RemotePath) and not path.is_listed:
-        is_much, there = n_chunks > _MOST_UNLISTED, f"no more than {_MOST_UNLISTED:,} chunks are read from a server"
-    else:
-        is_much = n_chunks > max(_FEW_CHUNKS, _CHUNKS_PER_FILE * len(files)) or n_bytes > max(
-            _FEW_BYTES, _BYTES_PER_BYTE * stored
-        )
-        there = f"there are only {len(files):,} files with {stored:,} bytes"
-    if is_much:
-        raise MapFileError(
-            f"{path}: an array of shape {shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but {there}. Its "
-            "description is damaged, or most of it is missing."
-        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from lesioncount.files import volumes
 from lesioncount.files.ahead import ahead
 from lesioncount.files.byte_streams import HIGHEST_RATIO
 from lesioncount.files.geometry import VoxelGrid
-from lesioncount.files.ome_zarr import OmeImage, ome_image
+from lesioncount.files.ome_zarr import OmeImage, OmeLevel, ome_image
 from lesioncount.files.remote_path import RemotePath, tell_remote, without_secrets
 from lesioncount.files.source import MapSource, chosen_channel, planes_per_piece
 from lesioncount.files.volumes import ChunkedVolume
-from lesioncount.files.zarr_description import attributes_of, check_promise, checked_format, files_in, inside
+from lesioncount.files.zarr_description import attributes_of, checked_format, inside
+from lesioncount.files.zarr_listing import FileState, Listing, listing_of, named_in
 from lesioncount.optional import optional
 from lesioncount.sweep.boxes import Box
 
@@ -31,6 +32,14 @@ ENDINGS = (".ome.zarr", ".zarr")
 # What is read at once: whole chunks, side by side. A piece of a small store may be so large, one of others as far as
 # compression goes.
 _LARGEST_PIECE = 1 << 29
+
+# Chunks that are not there stand for a value, and cost time all the same. Sparse arrays store one chunk in a thousand;
+# what promises more chunks, or more bytes, for what is there is damaged. Below the first numbers it is over in seconds.
+_FEW_CHUNKS, _CHUNKS_PER_FILE = 10_000, 1_000
+_FEW_BYTES, _BYTES_PER_BYTE = 1 << 30, 1_000_000
+
+# Of a store that cannot be listed nobody knows what is there: it may have as many chunks as one of some size may.
+_MOST_UNLISTED = 10_000_000
 
 # Chunks from elsewhere that are on their way at once, and the memory that pieces may take which wait to be counted.
 _CHUNKS_AHEAD, _BYTES_AHEAD = 16, 1 << 28
@@ -47,8 +56,8 @@ class StoredArray:
     shape, chunks : tuple of int
         Chunks are what is fetched as a whole: of an array with shards, these.
     dtype : dtype
-    files : dict of Path to int
-        All there are with their sizes; empty if they cannot be listed.
+    listing : Listing or None
+        Of the store that it is in; None of an array that somebody else has opened.
     """
 
     path: Path
@@ -56,20 +65,44 @@ class StoredArray:
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: np.dtype[Any]
-    files: Mapping[Path, int]
+    listing: Listing | None = None
+
+    @cached_property
+    def files(self) -> Mapping[Path, FileState]:
+        """All there are; none if they cannot be listed."""
+        return {} if self.listing is None else self.listing.below(self.path)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """What is stored."""
+        return sum(state.size for state in self.files.values())
 
     @property
-    def names(self) -> Iterable[str] | None:
+    def names(self) -> Mapping[str, FileState | None] | None:
         """The names of what is stored; None if nobody knows them."""
-        if not isinstance(self.path, RemotePath):
+        if self.listing is None:
             return volumes.names_in(self.array)
-        if not self.path.is_listed:
-            return None
-        return [str(file.below(self.path)) for file in self.files if isinstance(file, RemotePath)]
+        return named_in(self.path, self.files) or None
+
+    def check_promise(self) -> None:
+        """Raise if it promises far more than its files can hold."""
+        n_chunks = math.prod(-(-n // chunk) for n, chunk in zip(self.shape, self.chunks, strict=True))
+        n_bytes, n_files = math.prod(self.shape) * self.dtype.itemsize, len(self.files)
+        if isinstance(self.path, RemotePath) and not self.path.is_listed:
+            is_much, there = n_chunks > _MOST_UNLISTED, f"no more than {_MOST_UNLISTED:,} chunks are read from a server"
+        else:
+            is_much = n_chunks > max(_FEW_CHUNKS, _CHUNKS_PER_FILE * n_files)
+            is_much = is_much or n_bytes > max(_FEW_BYTES, _BYTES_PER_BYTE * self.n_bytes)
+            there = f"there are only {n_files:,} files with {self.n_bytes:,} bytes"
+        if is_much:
+            raise MapFileError(
+                f"{self.path}: an array of shape {self.shape} has {n_chunks:,} chunks and {n_bytes:,} bytes, but "
+                f"{there}. Its description is damaged, or most of it is missing."
+            )
 
     def check_piece(self, n_voxels: int) -> None:
         """Raise if so much, read at once, is far larger than the store."""
-        most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * sum(self.files.values()))
+        most = max(_LARGEST_PIECE, HIGHEST_RATIO["gzip"] * self.n_bytes)
         if n_voxels * self.dtype.itemsize > most:
             raise MapFileError(
                 f"{self.path}: its chunks are so large that more than {most >> 20:,} MB must be read at once. Its "
@@ -79,12 +112,16 @@ class StoredArray:
 
 def open_zarr(path: Path, channel: int | None = None, level: int | None = None) -> MapSource:
     """A zarr array of two or three axes, or of four with the channel first; or a level of an OME-Zarr image."""
+    image = _image(path, level)
+    return _source_of(open_stored(path), channel) if image is None else _open_level(path, image, channel)
+
+
+def _image(path: Path, level: int | None) -> OmeImage | None:
+    """The image that a group is, at the level that is meant; None if it is a single array."""
     image = ome_image(path, attributes_of(path))
-    if image is not None:
-        return _open_level(path, replace(image, level=image.check_level(path, level)), channel)
-    if level is not None:
+    if image is None and level is not None:
         raise ChannelError(f"{path} is a single array, without resolution levels: leave --level out.")
-    return _source_of(open_stored(path), channel)
+    return None if image is None else replace(image, level=image.check_level(path, level))
 
 
 def source_of_array(array: Any, channel: int | None = None) -> MapSource:
@@ -95,7 +132,7 @@ def source_of_array(array: Any, channel: int | None = None) -> MapSource:
             f"Expected a zarr array or its path, but got {type(array).__name__}. An array in memory is counted by "
             "lesioncount.count_lesions."
         )
-    return _source_of(_stored(Path(array.name or array.path or "zarr array"), array, {}), channel)
+    return _source_of(_stored(Path(array.name or array.path or "zarr array"), array), channel)
 
 
 def _source_of(stored: StoredArray, channel: int | None) -> MapSource:
@@ -130,17 +167,23 @@ def _open_level(path: Path, image: OmeImage, channel: int | None) -> MapSource:
 
 def level_shapes(path: Path, image: OmeImage) -> list[tuple[int, ...]]:
     """The voxels along each axis of space, at the level of an image and at those that follow, while none has more."""
-    arrays = (open_array(inside(path, level.path)) for level in image.levels[image.level :])
-    shapes = [tuple(int(array.shape[place]) for place in image.space) for array in arrays]
+    shapes = [_shape_at(path, image, level) for level in image.levels[image.level :]]
     coarser_ones = itertools.takewhile(
         lambda pair: all(m <= n for n, m in zip(*pair, strict=True)), itertools.pairwise(shapes)
     )
     return [*shapes[:1], *(coarser for _, coarser in coarser_ones)]
 
 
+def _shape_at(path: Path, image: OmeImage, level: OmeLevel) -> tuple[int, ...]:
+    array = open_array(inside(path, level.path))
+    return tuple(int(array.shape[place]) for place in image.space)
+
+
 def _source(stored: StoredArray, index: Sequence[int | None], grid: VoxelGrid) -> MapSource:
     """What is left of an array where places along some axes are chosen; pieces go along the first that is left."""
     volume = ChunkedVolume.of(stored.array, name=stored.path, index=index, names=stored.names)
+    if stored.listing is not None:
+        stored.listing.is_checked = volume.is_checked
     # Whole chunks, so that none is decompressed twice; as many as make a piece of a good size.
     chunk, whole = volume.chunks[0], Box.whole(volume.shape)
     n_planes = max(chunk, planes_per_piece(volume.shape, 0, volume.dtype.itemsize) // chunk * chunk)
@@ -168,9 +211,9 @@ def _fetched(calls: Iterator[Callable[[], NDArray[Any]]], stored: StoredArray, n
 
 def open_stored(path: Path) -> StoredArray:
     """Open an array on a disk or elsewhere, checked before anything is allocated for it."""
-    files = files_in(path)
-    stored = _stored(path, open_array(path), files)
-    check_promise(path, files, stored.shape, stored.chunks, stored.dtype.itemsize)
+    listing = listing_of(path)
+    stored = replace(_stored(path, open_array(path)), listing=listing)
+    stored.check_promise()
     stored.check_piece(math.prod(stored.chunks))
     return stored
 
@@ -193,7 +236,7 @@ def open_array(path: Path) -> Any:
     return array
 
 
-def _stored(path: Path, array: Any, files: Mapping[Path, int]) -> StoredArray:
+def _stored(path: Path, array: Any) -> StoredArray:
     """An array, whose shape and type a map may have."""
     shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
     dtype = np.dtype(array.dtype)
@@ -203,7 +246,7 @@ def _stored(path: Path, array: Any, files: Mapping[Path, int]) -> StoredArray:
         raise MapFileError(f"{path}: a map has two or three axes with voxels, but this array's shape is {shape}.")
     if dtype.kind not in "biuf":
         raise MapFileError(f"{path}: values of type {dtype} cannot be probabilities.")
-    return StoredArray(path, array, shape, chunks, dtype, files)
+    return StoredArray(path, array, shape, chunks, dtype)
 
 
 def is_large(path: Path, level: int | None = None) -> bool:
@@ -211,17 +254,14 @@ def is_large(path: Path, level: int | None = None) -> bool:
     return _is_large_elsewhere(path, level) if isinstance(path, RemotePath) else _is_large(path, level)
 
 
-@lru_cache(maxsize=1024)
-def _is_large_elsewhere(path: RemotePath, level: int | None) -> bool:
-    return _is_large(path, level)
-
-
 def _is_large(path: Path, level: int | None) -> bool:
-    image = ome_image(path, attributes_of(path))
-    if image is None:
-        return math.prod(map(int, open_array(path).shape[-3:])) > volumes.LARGE_VOLUME
-    array = open_array(inside(path, image.levels[image.check_level(path, level)].path))
-    return math.prod(int(array.shape[place]) for place in image.space) > volumes.LARGE_VOLUME
+    image = _image(path, level)
+    shape = open_array(path).shape[-3:] if image is None else _shape_at(path, image, image.levels[image.level])
+    return math.prod(map(int, shape)) > volumes.LARGE_VOLUME
+
+
+# A server is asked once.
+_is_large_elsewhere = lru_cache(maxsize=1024)(_is_large)
 
 
 def _store(path: Path) -> Any:
@@ -235,9 +275,3 @@ def _store(path: Path) -> Any:
     from zarr.storage import ObjectStore
 
     return ObjectStore(objects, read_only=True)
-
-
-def ome_version(path: Path) -> str | None:
-    """The version of OME-Zarr that an image is of; None if it is none."""
-    image = ome_image(path, attributes_of(path))
-    return None if image is None else image.version

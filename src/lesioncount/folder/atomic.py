@@ -114,11 +114,16 @@ def is_certified(path: Path) -> bool:
 
 def is_certified_text(name: str, text: str) -> bool:
     """The same of the text of a file that was read."""
+    return bool(checksum_in(name, text))
+
+
+def checksum_in(name: str, text: str) -> str:
+    """The check sum that a text of this name carries; nothing, if it is not as we wrote it."""
     mark = _MARK.search(text, max(0, len(text) - _LONGEST_MARK))
     if mark is None:
-        return False
+        return ""
     begin = mark.start() + (text[mark.start()] == "\n")
-    return _checksum(name, text[:begin]) == mark[1]
+    return mark[1] if _checksum(name, text[:begin]) == mark[1] else ""
 
 
 def _checksum(name: str, body: str) -> str:

@@ -35,7 +35,6 @@ _LISTS = ("run.json", "evaluation.json", "summary.json")
 _EMPTY = hashlib.sha256().hexdigest()
 
 _CERTIFIED = (".json", ".html", ".svg", ".js")
-_HASHED_AT_ONCE = 1 << 20
 
 
 class OutputFolder:
@@ -54,6 +53,7 @@ class OutputFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = check_local(path)
         self._made: set[Path] = set()
+        self._lists: dict[str, Mapping[str, str]] = {}
 
     def is_ours(self, name: str) -> bool:
         """Whether a file is there, and just as we wrote it."""
@@ -63,6 +63,11 @@ class OutputFolder:
         if _carries_checksum(name) and is_certified(path):
             return True
         return name in self._written and _sha256(path) in (*self._written[name], _EMPTY)
+
+    def take_list(self, name: str, files: Mapping[str, str]) -> None:
+        """Know which files one of ours lists, from whoever has read or written it: it is not read for that."""
+        self._lists[name] = files
+        self.__dict__.pop("_written", None)
 
     def check(self, names: Iterable[str]) -> None:
         """Raise if one of these files is there and not ours."""
@@ -226,7 +231,8 @@ class OutputFolder:
                     sha256, _, name = line.partition("\t")
                     written.setdefault(name, set()).add(sha256)
         for name in _LISTS:
-            for one, sha256 in listed_in(self.path / name).items():
+            listed = self._lists[name] if name in self._lists else listed_in(self.path / name)
+            for one, sha256 in listed.items():
                 written.setdefault(one, set()).add(sha256)
         return written
 
@@ -311,8 +317,5 @@ def _in_use(path: Path, lock: IO[str]) -> str:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(_HASHED_AT_ONCE):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

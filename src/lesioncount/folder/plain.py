@@ -1,23 +1,26 @@
-"""Plain values ↔ types and JSON: what is read back from a file is checked against the types that it was made from."""
+"""Structs ↔ JSON and rows: the fields of a type are the keys of its file, and the columns of its table."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
+
+import msgspec
+from msgspec import Struct
 
 from lesioncount.folder.atomic import is_certified_text
-from lesioncount.trust.scores.estimate import Estimate
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
+AnyStruct = TypeVar("AnyStruct", bound=Struct)
+
+# The default of a number that every file of today has: one that an older version did not write is not known.
+UNKNOWN: Any = math.nan
 
 # Of whole numbers in files: 64 bits.
 _LARGEST, _MOST_DIGITS = (1 << 63) - 1, 20
@@ -28,57 +31,32 @@ def typed(value: Any, kind: type[T]) -> T: ...
 @overload
 def typed(value: Any, kind: Any) -> Any: ...
 def typed(value: Any, kind: Any) -> Any:
-    """A value of JSON (number, text, list or object) as a type, such as a dataclass; ValueError if it is not one."""
-    import msgspec  # not at the top: a hundredth of a second that only those pay who read results back
-
+    """A value of JSON (number, text, list or object) as a type, such as a struct; ValueError if it is not one."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
 
 
-def number_of(value: Any) -> float:
-    """A number of JSON; null is NaN."""
-    return math.nan if value is None else typed(value, float)
-
-
-def estimates_of(value: Any) -> dict[str, Estimate]:
-    """Estimates by name; null is one without a value."""
-    estimates = typed(value, dict[str, dict[str, Any] | None])
-    return {name: Estimate() if one is None else Estimate.from_dict(one) for name, one in estimates.items()}
-
-
 def read_json(path: Path) -> Any:
     """What a JSON file holds; ValueError if it is none, OSError if it cannot be read."""
-    return from_json(path.name, path.read_text("utf-8"))
+    text = path.read_text("utf-8")
+    return decoded(text, Any, is_ours=is_certified_text(path.name, text))
 
 
-def from_json(name: str, text: str) -> Any:
-    """What the text of a JSON file holds, given the name of the file; ValueError if it is none."""
-    return decoded(text, is_ours=is_certified_text(name, text))
-
-
-def decoded(text: str, *, is_ours: bool) -> Any:
-    """What a text of JSON holds, which is ours if it carries our check sum; ValueError if it is none."""
-    if is_ours:  # no number in it is too large, and a fast decoder may read it
-        import msgspec
-
-        with suppress(ValueError, RecursionError):  # names that are no Unicode are read by the other one only
-            return msgspec.json.decode(text)
+@overload
+def decoded(text: str, kind: type[T], *, is_ours: bool) -> T: ...
+@overload
+def decoded(text: str, kind: Any, *, is_ours: bool) -> Any: ...
+def decoded(text: str, kind: Any, *, is_ours: bool) -> Any:
+    """What a text of JSON holds as a type, in one step if it is ours, with our check sum; ValueError if it is none."""
+    if is_ours:  # no number in it is too large
+        with suppress(ValueError, RecursionError):  # what is wrong is said below; names may be no Unicode
+            return msgspec.json.decode(text, type=kind)
     try:
-        return json.loads(text, parse_int=whole_number)
+        return typed(json.loads(text, parse_int=whole_number), kind)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-
-
-def decoded_as(text: str, kind: type[T], *, is_ours: bool) -> T:
-    """The same as a type, in one step if it is ours; ValueError if it is not one."""
-    if is_ours:
-        import msgspec
-
-        with suppress(ValueError, RecursionError):  # what is wrong with it is said below
-            return msgspec.json.decode(text, type=kind)
-    return typed(decoded(text, is_ours=is_ours), kind)
 
 
 def whole_number(text: str) -> int:
@@ -97,23 +75,11 @@ def to_json(content: Mapping[str, Any]) -> str:
 
 def in_one_line(value: Any) -> str:
     """Any value as JSON."""
-    import msgspec
-
     try:
         return msgspec.json.encode(value).decode()  # null for numbers that JSON does not have
     except (UnicodeEncodeError, TypeError):  # names may be no Unicode, and numbers those of numpy
-        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def cells(value: DataclassInstance) -> dict[str, Any]:
-    """The fields of a dataclass by their names, as they are: `asdict` copies them, which takes ten times as long."""
-    return {name: getattr(value, name) for name in field_names(type(value))}
-
-
-@cache
-def field_names(kind: type[DataclassInstance]) -> tuple[str, ...]:
-    """The names of the fields of a dataclass."""
-    return tuple(one.name for one in fields(kind))
+        plain = msgspec.to_builtins(value, enc_hook=lambda number: number.item())
+        return json.dumps(_plain(plain), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def plain_text(content: Mapping[str, Any]) -> str:
@@ -135,3 +101,68 @@ def _plain(value: Any) -> Any:
 def present(content: Mapping[str, Any]) -> dict[str, Any]:
     """Without what is None or empty."""
     return {key: value for key, value in content.items() if value not in (None, ())}
+
+
+def cells(value: Struct, prefix: str = "", suffix: str = "") -> dict[str, Any]:
+    """The fields of a struct as cells of a row, with a prefix or a suffix; without those that have their defaults."""
+    names, get, defaults = _layout(type(value), prefix, suffix)
+    return {name: one for name, one, default in zip(names, get(value), defaults, strict=True) if one is not default}
+
+
+def columns(kind: type[Struct], prefix: str = "", suffix: str = "") -> tuple[str, ...]:
+    """The columns that the rows of a struct may have."""
+    return _layout(kind, prefix, suffix)[0]
+
+
+def optional_columns(kind: type[Struct], prefix: str = "", suffix: str = "") -> tuple[str, ...]:
+    """Those of them that are left out of a table which says nothing in them."""
+    names, _, defaults = _layout(kind, prefix, suffix)
+    return tuple(name for name, default in zip(names, defaults, strict=True) if default in (None, ()))
+
+
+@cache
+def _layout(
+    kind: type[Struct], prefix: str = "", suffix: str = ""
+) -> tuple[tuple[str, ...], Callable[[Struct], tuple[Any, ...]], tuple[Any, ...]]:
+    """Names of the cells of a struct of two fields or more, what gives their values, and their defaults."""
+    known = msgspec.structs.fields(kind)
+    names = tuple(f"{prefix}{one.name}{suffix}" for one in known)
+    return names, attrgetter(*(one.name for one in known)), tuple(one.default for one in known)
+
+
+def flat(*parts: type[Struct] | tuple[type[Struct], str]) -> Any:
+    """The base of a struct that has the fields of several, side by side: `part` gives one of them back.
+
+    Parameters
+    ----------
+    *parts : Struct, or Struct and str
+        One that is given with a suffix, which may be empty, need not be there.
+    """
+    fields: list[tuple[str, Any, Any]] = []
+    for one in parts:
+        kind, suffix = one if isinstance(one, tuple) else (one, "")
+        for known in msgspec.structs.fields(kind):
+            is_there = not isinstance(one, tuple)
+            type_ = known.type if is_there else known.type | None
+            fields.append((f"{known.name}{suffix}", type_, known.default if is_there else None))
+    return msgspec.defstruct("_Cells", fields, frozen=True, gc=False, omit_defaults=True)
+
+
+def part(row: Struct, kind: type[AnyStruct], suffix: str = "") -> AnyStruct:
+    """One of the structs that a row was made of."""
+    return kind(*_part(kind, suffix)(row))
+
+
+def part_if_there(row: Struct, kind: type[AnyStruct], suffix: str = "") -> AnyStruct | None:
+    """The same of one that need not be there; what an older version did not write of it is not known."""
+    values = _part(kind, suffix)(row)
+    if None not in values:
+        return kind(*values)
+    there = {name: one for name, one in zip(kind.__struct_fields__, values, strict=True) if one is not None}
+    return kind(**there) if there else None
+
+
+@cache
+def _part(kind: type[Struct], suffix: str) -> Callable[[Struct], tuple[Any, ...]]:
+    """What gives the values of the fields of a part, from a row."""
+    return attrgetter(*columns(kind, suffix=suffix))

@@ -1,18 +1,20 @@
-"""torchmetrics: how good counts are during validation."""
+"""torchmetrics: how good counts are during validation, as sums, so that batches and processes add up."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torchmetrics import Metric
 
 from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import ShapeError
-from lesioncount.integrations.summed_metric import SummedMetric
+from lesioncount.torch.precision import working_dtype
 from lesioncount.trust.scores import Confusion, Reliability, confusion, count_reliability, nll, reliability, rps
 
 _BINS = 10
@@ -20,6 +22,39 @@ _BINS = 10
 # Some metrics keep a table of this size squared.
 _MOST_COUNTS = 10_000
 _Sums = tuple[NDArray[Any] | float, ...]
+
+
+class SummedMetric(Metric):
+    """A metric that keeps nothing but sums, in double precision: many voxels must not be lost in rounding.
+
+    Parameters
+    ----------
+    **options
+        Passed on to `torchmetrics.Metric`.
+    """
+
+    is_differentiable = False
+    full_state_update = False
+
+    def __init__(self, **options: bool) -> None:
+        super().__init__(**options)
+        for name, shape in self._sums().items():
+            self.add_state(name, default=torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+
+    @abstractmethod
+    def _sums(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the sums."""
+
+    def _add(self, *sums: NDArray[Any] | Tensor | float) -> None:
+        for name, value in zip(self._sums(), sums, strict=True):
+            state = getattr(self, name)
+            added = torch.as_tensor(value).cpu().to(torch.float64)
+            setattr(self, name, state + added.to(state.device))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> nn.Module:
+        # On a device without double precision the sums stay on the CPU.
+        can_hold_sums = working_dtype(fn(torch.zeros(1)).device) == torch.float64
+        return super()._apply(fn, exclude_state if can_hold_sums else tuple(self._defaults))
 
 
 class CountScore(SummedMetric):

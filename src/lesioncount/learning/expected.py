@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.learning.config_sections import DataConfig
-from lesioncount.learning.pictures import Picture
+from lesioncount.learning.pictures import Picture, channels_in_words
 
 # Mean 0 and variance 1 over the whole picture, or where some channel is not 0; integers from 0 to 1; or as stored.
 Intensities = Literal["whole", "brain", "unit", "stored"]
-INTENSITIES: tuple[str, ...] = get_args(Intensities)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Expected:
 
     n_channels: int
     n_axes: int
-    intensities: str = "stored"
+    intensities: Intensities = "stored"
     resize: bool = False
     suffixes: tuple[str, ...] = ()
 
@@ -49,17 +49,13 @@ class Expected:
 
         Raises
         ------
-        ValueError, KeyError, TypeError, AttributeError
+        ValueError, TypeError, msgspec.ValidationError
             If what it says is of another kind.
         """
-        if "expects" not in content:
-            return cls(n_channels, len(shape))
-        said = dict(content["expects"])
-        suffixes = tuple(said["suffixes"])
-        found = cls(n_channels, len(shape), str(said["intensities"]), bool(said["resize"]), suffixes)
-        are_names = all(isinstance(text, str) and "/" not in text and "\\" not in text for text in suffixes)
-        if not are_names or found.intensities not in INTENSITIES:
-            raise ValueError("not as it was written")
+        said = content.get("expects", {})
+        found = msgspec.convert({**said, "n_channels": n_channels, "n_axes": len(shape)}, cls)
+        if any("/" in text or "\\" in text for text in found.suffixes):
+            raise ValueError("no ends of names")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,18 +68,17 @@ class Expected:
 
     def __str__(self) -> str:
         """In words, for messages."""
-        channels = f"{self.n_channels} channel{'' if self.n_channels == 1 else 's'}"
-        return f"{channels} and {self.n_axes} axes"
+        return f"{channels_in_words(self.n_channels)} and {self.n_axes} axes"
 
 
-def intensities_of(data: DataConfig) -> str:
+def intensities_of(data: DataConfig) -> Intensities:
     """What is done to the images of a training."""
     if not data.normalize:
         return "unit"
     return "brain" if data.nonzero else "whole"
 
 
-def prepared(picture: Picture, intensities: str) -> NDArray[np.float32]:
+def prepared(picture: Picture, intensities: Intensities) -> NDArray[np.float32]:
     """Read a picture, as a network is given it: the same in training and in prediction.
 
     Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +16,10 @@ from lesioncount.learning.picture_files import find_pictures
 from lesioncount.learning.pictures import Picture, open_picture, picture_ending
 
 
-@dataclass(frozen=True, eq=False)
-class ImageToPredict:
-    """An image that is read when its turn comes, and the name of its map."""
-
-    map_name: str
-    picture: Picture
-
-
 def images_to_predict(
     inputs: Sequence[str | Path], expected: Expected, network: Path, *, leave_out: Path
-) -> list[ImageToPredict]:
-    """All images that are meant; raises unless each has the channels and axes that the network expects.
+) -> dict[str, Picture]:
+    """All images that are meant, by the names of their maps; raises unless each has the channels and axes expected.
 
     Parameters
     ----------
@@ -40,7 +31,7 @@ def images_to_predict(
     leave_out : Path
         A folder that is not searched: that of the maps.
     """
-    images = []
+    images = {}
     for files in find_pictures(inputs, channels=expected.suffixes, leave_out=[leave_out]):
         picture = open_picture(files.paths)
         if not expected.allows(picture):
@@ -48,7 +39,7 @@ def images_to_predict(
                 f"The network of {network} was trained on images with {expected}, but {files.paths[0]} has {picture}."
             )
         ending = ".nii.gz" if picture_ending(files.paths[0]) in nifti.ENDINGS else ".npy"
-        images.append(ImageToPredict(f"{files.name}{ending}", picture))
+        images[f"{files.name}{ending}"] = picture
     return images
 
 

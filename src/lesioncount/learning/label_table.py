@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount.cohort.tables import is_unknown, read_cells
+from lesioncount.cohort.tables import Table, TableRow
 from lesioncount.errors import CohortError
 from lesioncount.learning.pictures import picture_ending
 from lesioncount.learning.scans import MANY
@@ -14,6 +14,8 @@ from lesioncount.learning.split import SPLITS
 
 # Columns that have one name only.
 _AT_LEAST, _AT_MOST, _SPLIT, _PATIENT = "at_least", "at_most", "split", "patient"
+
+_ADVICE = 'If one of them is meant, name it in [data]: {} = "…"'
 
 _LONGEST_SHOWN = 80
 _NAMED = 5
@@ -55,19 +57,14 @@ class LabelTable:
     """
 
     def __init__(self, path: Path, *, scan_column: str = "scan", count_column: str = "count") -> None:
-        self.path = path
-        columns, rows = _table(path)
-        if scan_column not in columns:
-            raise CohortError(_missing_column(path, scan_column, columns, "scan_column"))
-        if not {count_column, _AT_LEAST, _AT_MOST} & set(columns):
-            raise CohortError(_missing_column(path, count_column, columns, "count_column"))
-        self._count_column = count_column
-        self._rows: dict[str, Mapping[str, str]] = {}
-        for row in rows:
-            name = _without_ending(_cell(row, scan_column))
-            if name in self._rows:
-                raise CohortError(f"{path}: {name!r} has more than one row.")
-            self._rows[name] = row
+        table = Table.read(path, CohortError)
+        counts = [one for one in (count_column, _AT_LEAST, _AT_MOST) if one in table.columns]
+        table.check(scan_column, advice=_ADVICE.format("scan_column"))
+        table.check(*(counts[:1] or [count_column]), advice=_ADVICE.format("count_column"))
+        for column in (_AT_LEAST, _AT_MOST, _SPLIT, _PATIENT):
+            table.check_once(column)
+        self.path, self._count_column = path, count_column
+        self._rows = table.by_name(scan_column, name_of=_without_ending)
 
     def label_of(self, name: str, /) -> Label | None:
         """The label of a picture, under its name or the last part of it; None if there is no row."""
@@ -94,70 +91,24 @@ class LabelTable:
                 f"No row of {self.path} belongs to a picture. Pictures are called {theirs} …; the table has {ours} …"
             )
 
-    def _label(self, name: str, row: Mapping[str, str]) -> Label:
-        count = self._number(name, row, self._count_column)
-        low, high = self._number(name, row, _AT_LEAST), self._number(name, row, _AT_MOST)
-        split = _cell(row, _SPLIT)
-        if is_unknown(split):
-            split = ""
-        elif split not in SPLITS:
-            raise CohortError(
-                f"{self.path}: expected {', '.join(SPLITS)} or n/a as split of {name}, but got {_short(split)}."
-            )
-        patient = _cell(row, _PATIENT)
+    def _label(self, name: str, row: TableRow) -> Label:
+        columns = (self._count_column, _AT_LEAST, _AT_MOST)
+        count, low, high = (row.whole_number(column, name, below=MANY) for column in columns)
+        least, most = low or 0, MANY if high is None else high
+        patient, split = row.get(_PATIENT) or "", row.get(_SPLIT) or ""
+        if split and split not in SPLITS:
+            expected = f"{', '.join(SPLITS)} or n/a as split of {name}"
+            raise row.wrong(f"expected {expected}, but got {split[:_LONGEST_SHOWN]!r}.")
+        if count is not None and not least <= count <= most:
+            raise row.wrong(f"count, at_least and at_most of {name} contradict each other.")
+        if least > most:
+            raise row.wrong(f"at_least of {name} is above at_most.")
         if count is not None:
-            if not (low or 0) <= count <= (MANY if high is None else high):
-                raise CohortError(f"{self.path}: count, at_least and at_most of {name} contradict each other.")
             return Label(count, count, patient, split)
-        if low is None and high is None:
-            return Label(patient=patient, split=split)
-        if (low or 0) > (MANY if high is None else high):
-            raise CohortError(f"{self.path}: at_least of {name} is above at_most.")
-        return Label(low or 0, MANY if high is None else high, patient, split)
-
-    def _number(self, name: str, row: Mapping[str, str], column: str) -> int | None:
-        text = _cell(row, column)
-        if is_unknown(text):
-            return None
-        try:
-            number = float(text)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number < MANY or number != int(number):
-            raise CohortError(
-                f"{self.path}: expected a whole number of at least 0, or n/a, as {column} of {name}, but got "
-                f"{_short(text)}."
-            )
-        return int(number)
-
-
-def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    columns, rows = read_cells(path)
-    twice = [name for name in columns if name and columns.count(name) > 1]
-    if twice:
-        raise CohortError(f"{path} has more than one column {twice[0]!r}. Rename or remove all but one.")
-    for row in rows:
-        if None in row:
-            raise CohortError(f"{path}: a row has more cells than the header: {_short(str(list(row.values())))}.")
-    return columns, rows
-
-
-def _cell(row: Mapping[str, str], column: str) -> str:
-    """What is in a cell; nothing, if the row is too short for it."""
-    return (row.get(column) or "").strip()
+        is_known = low is not None or high is not None
+        return Label(least, most, patient, split) if is_known else Label(patient=patient, split=split)
 
 
 def _without_ending(cell: str) -> str:
     name = cell.replace("\\", "/").removeprefix("./")
     return name[: len(name) - len(picture_ending(Path(name)) or "")]
-
-
-def _missing_column(path: Path, column: str, columns: Sequence[str], key: str) -> str:
-    return (
-        f"Expected a column {column!r} in {path}, but its columns are {', '.join(columns)[:400] or 'none'}. If one of "
-        f'them is meant, name it in [data]: {key} = "…"'
-    )
-
-
-def _short(text: str) -> str:
-    return repr(text[:_LONGEST_SHOWN])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import lightning
@@ -12,8 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from lesioncount.integrations.summed_metric import SummedMetric
-from lesioncount.integrations.torchmetrics import CountAccuracy, CountF1, CountNLL, CountRPS, VoxelCalibrationError
+from lesioncount.integrations.torchmetrics import (
+    CountAccuracy,
+    CountF1,
+    CountNLL,
+    CountRPS,
+    SummedMetric,
+    VoxelCalibrationError,
+)
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.expected import Expected
 from lesioncount.learning.networks import MapHead, counting_network
@@ -59,19 +66,16 @@ class CountingModule(lightning.LightningModule):
         # A head may know classes of counts; what follows from the map knows counts.
         self._bins = () if self.config.network.method == "map" else self.config.loss.bins
         n_classes = len(self._bins) or self.config.loss.max_count + 1
+        named: dict[str, Any] = {"protocol": CountingProtocol.named(self.config.network.protocol)}
+        if self.config.network.head_dropout < 0:
+            named["head_dropout"] = None
         self.network = counting_network(
-            self.config.network.method,
+            **asdict(self.config.network) | named,
             spatial_dims=len(self.config.data.shape),
             in_channels=in_channels,
-            filters=self.config.network.filters,
-            levels=self.config.network.levels,
-            dropout=self.config.network.dropout,
-            head_dropout=self.config.network.head_dropout if self.config.network.head_dropout >= 0 else None,
             prevalence=prevalence,
             positive_weight=self.config.loss.positive_weight,
             max_count=n_classes - 1,
-            protocol=CountingProtocol.named(self.config.network.protocol),
-            head_readout=self.config.network.head_readout,
         )
         self._memory_format = LAYOUTS[len(self.config.data.shape)]
         self.network.to(memory_format=self._memory_format)  # type: ignore[call-overload]  # a module takes it too

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lesioncount.cohort.whose import DATATYPES, BidsName
-from lesioncount.errors import CohortError, MapFileError, reason_of
+from lesioncount.cohort.inputs import common_folder, files_in, is_below
+from lesioncount.cohort.whose import repeated_folders
+from lesioncount.errors import CohortError, MapFileError, listed, reason_of
+from lesioncount.files.remote_listing import matches
 from lesioncount.learning.pictures import ENDINGS, picture_ending
 from lesioncount.learning.plausible import text_of
-
-# Of pictures that a message names.
-_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -76,28 +74,21 @@ def find_pictures(
 def _picture(root: Path, path: Path, channels: Sequence[str]) -> PictureFiles:
     stem = _stem(path)
     plain = stem[: len(stem) - len(channels[0])] if channels else stem
-    folder = _without_repeated(Path(os.path.relpath(path.parent, root)), stem)
-    name = (folder / (plain.rstrip("_-. ") or stem)).as_posix() if channels else (folder / stem).as_posix()
+    folders = Path(os.path.relpath(path.parent, root)).parts
+    folder = Path(*folders[: len(folders) - repeated_folders(folders, stem)])
     if not channels:
-        return PictureFiles(name, (path,))
+        return PictureFiles((folder / stem).as_posix(), (path,))
     ending = path.name[len(stem) :]
     paths = tuple(path.with_name(f"{plain}{suffix}{ending}") for suffix in channels)
     missing = [other.name for other in paths if not other.is_file()]
     if missing:
         raise CohortError(f"{path}: expected a file for each channel beside it, but there is no {', '.join(missing)}.")
-    return PictureFiles(name, paths)
+    return PictureFiles((folder / (plain.rstrip("_-. ") or stem)).as_posix(), paths)
 
 
 def _channel(stem: str, channels: Sequence[str]) -> str | None:
     """Which channel a file is: ``_ce-gadolinium_T1w`` also ends in ``_T1w``, and the longest ending counts."""
     return max((channel for channel in channels if stem.endswith(channel)), key=len, default=None)
-
-
-def _without_repeated(folder: Path, stem: str) -> Path:
-    """The folder of a file, without ``sub-01/ses-01/anat`` where its name begins with ``sub-01_ses-01``."""
-    repeated = (*BidsName.of(stem).folders, folder.name)
-    is_bids = len(repeated) > 1 and folder.name in DATATYPES and folder.parts[-len(repeated) :] == repeated
-    return Path(*folder.parts[: -len(repeated)]) if is_bids else folder
 
 
 def _stem(path: Path) -> str:
@@ -114,31 +105,25 @@ def _meant_by(given: str | Path, leave_out: Sequence[Path]) -> Iterator[tuple[Pa
         yield from ((path, file) for file in _inside(path, leave_out))
     elif path.exists() and path.suffix.lower() == ".txt":
         files = _listed(path)
-        yield from ((_common(files), file) for file in files)
+        yield from ((_root(files), file) for file in files)
     elif path.exists() or path.is_symlink():
         yield path.parent, path
     else:
-        matches = sorted(Path(match) for match in glob.glob(str(given), recursive=True))  # noqa: PTH207 - may be absolute
-        if not matches:
+        found = matches(path, recursive=True)
+        if not found:
             raise MapFileError(f"{given} does not exist, and matches no file.")
-        files = [match for match in matches if match.is_file() and picture_ending(match)]
-        yield from ((_common(files), file) for file in files)
+        files = [match for match in found if match.is_file() and picture_ending(match)]
+        yield from ((_root(files), file) for file in files)
 
 
-def _common(files: Sequence[Path]) -> Path:
-    """The innermost folder that holds all files."""
-    return Path(os.path.commonpath([os.path.abspath(file.parent) for file in files]))  # noqa: PTH100 - `absolute` keeps ..
+def _root(files: Sequence[Path]) -> Path:
+    return common_folder([Path(os.path.abspath(file.parent)) for file in files])  # noqa: PTH100 - `absolute` keeps ..
 
 
-def _inside(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:
-    apart = [other.resolve() for other in leave_out if other.resolve() != folder.resolve()]
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if hidden or picture_ending(path) is None or not path.is_file():
-            continue
-        parent = path.parent.resolve()
-        if not any(other in (parent, *parent.parents) for other in apart):
-            yield path
+def _inside(folder: Path, leave_out: Sequence[Path]) -> list[Path]:
+    found = files_in(folder, lambda path, is_folder: not is_folder and picture_ending(path) is not None)
+    apart = [other for other in leave_out if other.resolve() != folder.resolve()]
+    return [path for path in found if path.is_file() and not any(is_below(path.parent, other) for other in apart)]
 
 
 def _listed(path: Path) -> list[Path]:
@@ -148,12 +133,10 @@ def _listed(path: Path) -> list[Path]:
     except (OSError, ValueError) as error:
         raise MapFileError(f"The list {path} cannot be read: {reason_of(error)}.") from None
     files = [_placed(path, line) for line in lines if line and not line.startswith("#")]
-    missing = [str(file) for file in files if not file.is_file()]
+    missing = [file for file in files if not file.is_file()]
     if missing:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise MapFileError(
-            f"{path} lists files that are not there: {', '.join(missing[:_NAMED])}{more}. Paths are taken from the "
-            "folder of the list."
+            f"{path} lists files that are not there: {listed(missing)}. Paths are taken from the folder of the list."
         )
     return files
 

@@ -48,8 +48,13 @@ class Picture:
 
     def __str__(self) -> str:
         """Its size in words, for messages."""
-        channels = f"{self.n_channels} channel{'' if self.n_channels == 1 else 's'}"
-        return f"{channels} of {' × '.join(map(str, self.shape))} {'pixels' if len(self.shape) == 2 else 'voxels'}"
+        size = f"{' × '.join(map(str, self.shape))} {'pixels' if len(self.shape) == 2 else 'voxels'}"
+        return f"{channels_in_words(self.n_channels)} of {size}"
+
+
+def channels_in_words(n: int) -> str:
+    """So many channels, for messages."""
+    return f"{n} channel{'' if n == 1 else 's'}"
 
 
 def picture_ending(path: Path) -> str | None:

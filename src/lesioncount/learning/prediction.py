@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from monai.inferers import SlidingWindowInferer
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,9 +20,12 @@ from lesioncount.errors import ConfigError, MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.expected import Expected, prepared
-from lesioncount.learning.images_to_predict import ImageToPredict, images_to_predict, write_map
+from lesioncount.learning.images_to_predict import images_to_predict, write_map
 from lesioncount.learning.networks import CountingNetwork, counting_network
-from lesioncount.learning.pictures import resized
+from lesioncount.learning.pictures import Picture, resized
+
+if TYPE_CHECKING:
+    from monai.inferers import SlidingWindowInferer
 
 # Windows overlap by half. Their middle counts more than their border, where a network sees less context.
 _OVERLAP = 0.5
@@ -90,12 +92,6 @@ def _check_fit(network: CountingNetwork, weights: dict[str, Tensor]) -> None:
         raise ValueError("weights that do not fit")
 
 
-def load_network(checkpoint: Path) -> tuple[CountingNetwork, tuple[int, ...]]:
-    """The network of a checkpoint, ready to predict, and the shape of the images it was trained on."""
-    loaded = load_checkpoint(checkpoint)
-    return loaded.network, loaded.shape
-
-
 def predict(
     checkpoint: Path,
     images: str | Path | Sequence[str | Path],
@@ -137,12 +133,12 @@ def predict(
         raise ConfigError(f"{out} is not empty. Choose another folder, or overwrite it (--overwrite).")
     trained = load_checkpoint(checkpoint)
     inputs = [images] if isinstance(images, str | Path) else list(images)
-    scans = images_to_predict(inputs, trained.expected, checkpoint, leave_out=out)
+    pictures = images_to_predict(inputs, trained.expected, checkpoint, leave_out=out)
     members = _members(trained.network, trained.shape, mc_dropout, tta, seed)
     folders = [""] if len(members) == 1 else [f"member{i + 1:02}/" for i in range(len(members))]
     files = OutputFolder(out)
     with files.alone():
-        written = _write_all(files, scans, trained, dict(zip(folders, members, strict=True)))
+        written = _write_all(files, pictures, trained, dict(zip(folders, members, strict=True)))
         _remove_other_members(files, written)
     return [out / name for name in (written if len(members) == 1 else folders)]
 
@@ -161,12 +157,19 @@ def probability_maps(
     batch_size : int, default 8
         Images that the network sees at once. More need more memory and, without a GPU, save no time.
     """
-    windows = SlidingWindowInferer(trained.shape, sw_batch_size=batch_size, overlap=_OVERLAP, mode="gaussian")
+    windows = _sliding_windows(trained.shape, batch_size)
     remaining = iter(images)
     while batch := list(islice(remaining, batch_size)):
         with torch.inference_mode():
             logits = cast("Tensor", windows(torch.from_numpy(np.stack(batch)), trained.network.segment))
         yield from np.asarray(torch.sigmoid(logits)[:, 0].numpy(), dtype=np.float32)
+
+
+def _sliding_windows(shape: tuple[int, ...], batch_size: int) -> SlidingWindowInferer:
+    # Imported here: it takes seconds, and a network is also loaded to train it on, in many processes.
+    from monai.inferers import SlidingWindowInferer
+
+    return SlidingWindowInferer(shape, sw_batch_size=batch_size, overlap=_OVERLAP, mode="gaussian")
 
 
 def _check_options(mc_dropout: int, tta: bool) -> None:
@@ -182,20 +185,20 @@ def _holds_files(folder: Path) -> bool:
 
 
 def _write_all(
-    files: OutputFolder, scans: Sequence[ImageToPredict], trained: Checkpoint, members: dict[str, _Member]
+    files: OutputFolder, pictures: Mapping[str, Picture], trained: Checkpoint, members: dict[str, _Member]
 ) -> list[str]:
     """Write all maps, which take their places when the last of them is made: until then, those of before stay."""
-    names = [[f"{folder}{scan.map_name}" for folder in members] for scan in scans]
-    files.check(name for of_scan in names for name in of_scan)
+    names = [f"{folder}{name}" for name in pictures for folder in members]
+    files.check(names)
     with ExitStack() as until_done:
-        for of_scan, scan in zip(names, scans, strict=True):
-            image = prepared(scan.picture, trained.expected.intensities)
+        for name, picture in pictures.items():
+            image = prepared(picture, trained.expected.intensities)
             given = resized(image, trained.shape, smooth=True) if trained.expected.resize else image
-            for name, member in zip(of_scan, members.values(), strict=True):
+            for folder, member in members.items():
                 found = member(torch.from_numpy(given)[None])
-                temporary = until_done.enter_context(files.replacing(name))
-                write_map(temporary, resized(found[None], scan.picture.shape, smooth=True)[0], scan.picture.grid)
-    return [name for of_scan in names for name in of_scan]
+                temporary = until_done.enter_context(files.replacing(f"{folder}{name}"))
+                write_map(temporary, resized(found[None], picture.shape, smooth=True)[0], picture.grid)
+    return names
 
 
 def _remove_other_members(files: OutputFolder, written: list[str]) -> None:
@@ -227,7 +230,7 @@ class _Member:
 def _members(
     network: CountingNetwork, shape: tuple[int, ...], mc_dropout: int, tta: bool, seed: int
 ) -> Sequence[_Member]:
-    windows = SlidingWindowInferer(shape, overlap=_OVERLAP, mode="gaussian")
+    windows = _sliding_windows(shape, 1)
     if mc_dropout:
         return [_Member(network, windows, dropout_seed=seed + i) for i in range(mc_dropout)]
     if tta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -128,20 +128,24 @@ class Kept:
 
 
 class Part:
-    """Some scans of a source. The masks of some of them may be hidden."""
+    """Some scans, each a place in a source. The masks of some of them may be hidden.
 
-    def __init__(self, source: ScanSource, rows: Sequence[int], without_mask: Sequence[int] = ()) -> None:
-        self._source, self._rows, self._without = source, list(rows), set(without_mask)
+    Parameters
+    ----------
+    places : sequence of (ScanSource, int)
+    hidden : sequence of int
+        Which of these scans are given without their masks.
+    """
+
+    def __init__(self, places: Sequence[tuple[ScanSource, int]], hidden: Sequence[int] = ()) -> None:
+        self._places, self._hidden = list(places), set(hidden)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._places)
 
     def __getitem__(self, index: int) -> LearningScan:
-        row = self._rows[index]
-        scan = self._source[row]
-        if row not in self._without:
-            return scan
-        return LearningScan(scan.name, scan.patient, scan.images, None, scan.at_least, scan.at_most)
+        source, place = self._places[index]
+        return replace(source[place], mask=None) if index in self._hidden else source[place]
 
 
 def count_of(mask: NDArray[np.bool_]) -> int:

@@ -64,4 +64,4 @@ def _reduced(scans: ScanSource, data: DataConfig, seed: int) -> ScanSource:
     kept = set(rng.permutation(names)[: max(1, round(data.share * len(names)))].tolist())
     rows = [i for i, patient in enumerate(patients) if patient in kept]
     masked = set(rng.permutation(rows)[: round(data.mask_share * len(rows))].tolist())
-    return Part(scans, rows, [row for row in rows if row not in masked])
+    return Part([(scans, row) for row in rows], [i for i, row in enumerate(rows) if row not in masked])

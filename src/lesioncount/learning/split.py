@@ -9,7 +9,7 @@ import numpy as np
 
 from lesioncount.errors import CohortError
 from lesioncount.learning.config_sections import DataConfig
-from lesioncount.learning.scans import LearningScan, Part, ScanSource
+from lesioncount.learning.scans import Part, ScanSource
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -90,11 +90,11 @@ def crossed(parts: Mapping[str, ScanSource], data: DataConfig, *, alike: int) ->
     alike : int
         Counts from here on are taken to be similar.
     """
-    every = _Joined(list(parts.values()))
+    places = [(part, i) for part in parts.values() for i in range(len(part))]
     rows: dict[str, list[int]] = {}
     most: dict[str, int] = {}
-    for row in range(len(every)):
-        scan = every[row]
+    for row, (source, place) in enumerate(places):
+        scan = source[place]
         rows.setdefault(scan.patient, []).append(row)
         most[scan.patient] = max(most.get(scan.patient, 0), min(scan.at_least, alike))
     shuffled = np.random.default_rng([data.seed, data.folds]).permutation(sorted(rows)).tolist()
@@ -107,18 +107,6 @@ def crossed(parts: Mapping[str, ScanSource], data: DataConfig, *, alike: int) ->
         "val": [val],
         "test": list(test),
     }
-    return {part: Part(every, sorted(row for i in of for row in pieces[i])) for part, of in chosen.items()}
-
-
-class _Joined:
-    """Several series of scans, one after another."""
-
-    def __init__(self, parts: Sequence[ScanSource]) -> None:
-        self._places = [(part, i) for part in parts for i in range(len(part))]
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, index: int) -> LearningScan:
-        part, place = self._places[index]
-        return part[place]
+    return {
+        part: Part([places[row] for row in sorted(row for i in of for row in pieces[i])]) for part, of in chosen.items()
+    }

@@ -26,7 +26,7 @@ from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.epoch_log import EpochLog
 from lesioncount.learning.module import CountingModule
 from lesioncount.learning.networks.layers import is_bfloat16
-from lesioncount.learning.prediction import load_network
+from lesioncount.learning.prediction import load_checkpoint
 from lesioncount.learning.scans import ScanSource, TrainingData
 from lesioncount.learning.sources import data_of, sources_of, whole_parts
 from lesioncount.learning.training_folder import BEST, LAST, TrainingFolder, WholeCheckpoints
@@ -182,9 +182,9 @@ def _module(config: TrainingConfig, scans: ScanSource, steps_per_epoch: int) -> 
 
 
 def _begin_with(module: CountingModule, checkpoint: Path) -> None:
-    network, _ = load_network(checkpoint)
+    trained = load_checkpoint(checkpoint)
     try:
-        module.network.unet.load_state_dict(network.unet.state_dict())
+        module.network.unet.load_state_dict(trained.network.unet.state_dict())
     except RuntimeError:
         raise ConfigError(
             f"The UNet of {checkpoint} does not fit the network to be trained: give both the same number of filters, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,11 +18,12 @@ from lesioncount.errors import MapFileError
 from lesioncount.files.nifti import nifti_bytes
 from lesioncount.files.remote_path import is_elsewhere
 from lesioncount.folder.output import OutputFolder
-from lesioncount.folder.plain import to_json
+from lesioncount.folder.plain import cells, to_json
 from lesioncount.folder.tables import filled_columns, to_tsv
+from lesioncount.outputs.output import Keep, Output, check_not_large, lesions_of
 from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS
-from lesioncount.results.record import ScanRecord
-from lesioncount.results.results import RunResults
+from lesioncount.results.record import Record
+from lesioncount.results.results import Results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.version import __version__
 
@@ -56,6 +57,39 @@ _MEANING = {
 _OF_SCAN = re.compile(
     r"sub-[^/]+/(ses-[^/]+/)?anat/[^/]+_(seg-lesions[^/]*_dseg|desc-[^/_]*existence_probseg)\.[a-z.]+"
 )
+
+# The version of BIDS whose rules the files follow.
+_BIDS_VERSION = "1.10.0"
+
+# Files of ours that are not of BIDS: tables and records that other commands of ours read.
+_IGNORED = (
+    "/*.json", "!/dataset_description.json", "!/participants.json", "!/probseg.json", "/counts.tsv",
+    "/lesions.tsv", "/members.tsv", "/report.html", "/report/", "/records/", "/runs.jsonl", "/*_lesions.nii.gz",
+    "*.html", "/figures/",
+)  # fmt: skip
+
+_DATASET = (
+    ".bidsignore", "README", "dataset_description.json", "participants.tsv", "participants.json", "probseg.json",
+)  # fmt: skip
+
+_README = """Lesion counts
+=============
+
+Made by lesioncount from probability maps. For each map, `*_seg-lesions_dseg.nii.gz` holds the candidates, each with
+a number of its own, `*_dseg.tsv` says what is known of them, and `*_desc-existence_probseg.nii.gz` has in the voxels
+of each candidate the probability that it is a lesion. `counts.tsv` has the counts of all scans, `lesions.tsv` their
+candidates, and `run.json` how they were counted.
+"""
+
+_PARTICIPANTS = {
+    "participant_id": {"Description": "Participant, as in the names of folders and files"},
+    "source_id": {"Description": "Participant, as in the paths of the maps and in counts.tsv"},
+}
+
+_EXISTENCE = {
+    "Description": "In the voxels of each candidate, the probability that it is a lesion; 0 elsewhere.",
+    "SpatialReference": "orig",
+}
 
 # The name of our dataset among those that files are said to come from.
 SOURCE = "maps"
@@ -104,71 +138,99 @@ class BidsPlace:
         return (f"{self.existence}.nii.gz", *(f"{self.labels}{ending}" for ending in (".nii.gz", ".tsv", ".json")))
 
 
-def check_places(scans: Iterable[ScanFiles]) -> None:
-    """Raise unless each scan has a place of its own: BIDS wants to know whose it is."""
-    taken: dict[str, ScanFiles] = {}
-    people: dict[str, str] = {}
-    for scan in scans:
-        if scan.problem is not None:
-            continue
-        participant = scan.whose.participant
-        if participant is None or not bids_id("sub", participant):
-            raise MapFileError(
-                f"For --bids it must be known whose scans they are, but {scan.relative} does not say so. Name the "
-                "participant with --name-pattern, such as --name-pattern '(?P<participant>case_[0-9]+)'."
-            )
-        same = people.setdefault(bids_id("sub", participant).casefold(), participant)
-        if label_of(same) != label_of(participant):
-            raise MapFileError(
-                f"The participants {same} and {participant} would both be {bids_id('sub', participant)}: BIDS allows "
-                "for letters and digits only. Name them otherwise with --name-pattern."
-            )
-        other = taken.setdefault(BidsPlace.of(scan.whose).labels.casefold(), scan)
-        if other is not scan:
-            raise MapFileError(
-                f"{other.relative} and {scan.relative} would have the same files in BIDS, "
-                f"{BidsPlace.of(scan.whose).labels}. Tell them apart with --name-pattern (?P<session>…) or (?P<run>…), "
-                "or count one kind of map (--suffix)."
-            )
+class Bids(Output):
+    """The candidates of scans as a BIDS derivative: label maps, look-up tables, maps of existence, and the dataset."""
 
+    keep = Keep(runs=True)
 
-def write_scan(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, count: ScanCount) -> None:
-    """Write the candidates of a scan: label map, look-up table, and a map of their existence."""
-    place, found = BidsPlace.of(scan.whose), count.result.candidates
-    rows = [lesion.row() for lesion in record.lesions if lesion.is_of_first_member]
-    columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
-    named = ({"index": row["label"], "name": f"candidate {row['label']}", **row} for row in rows)
-    labels, existence = found.label_map(_smallest(len(found))), found.existence_map(_calibrated(rows))
-    folder.write_together(
-        {
-            f"{place.labels}.nii.gz": nifti_bytes(labels, count.source.grid, intent="label"),
-            f"{place.existence}.nii.gz": nifti_bytes(existence, count.source.grid),
-            f"{place.labels}.tsv": to_tsv(("index", "name", *columns), named).encode(),
-            f"{place.labels}.json": to_json(_sidecar(scan, record, columns)).encode("utf-8", "backslashreplace"),
+    @property
+    def of_run(self) -> tuple[str, ...]:
+        """What describes the dataset."""
+        return _DATASET
+
+    def checked(self, items: Sequence[ScanFiles]) -> Sequence[ScanFiles]:
+        """Raise unless each scan has a place of its own: BIDS wants to know whose it is."""
+        taken: dict[str, ScanFiles] = {}
+        people: dict[str, str] = {}
+        for scan in items:
+            if scan.problem is None:
+                _check_place(scan, taken, people)
+        return items
+
+    def names(self, item: ScanFiles) -> tuple[str, ...]:
+        """All files of a scan whose participant is known."""
+        return BidsPlace.of(item.whose).files if bids_id("sub", item.whose.participant) else ()
+
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
+        """Write label map, look-up table, and a map of existence."""
+        check_not_large(found.source, "--bids")
+        place, candidates, grid = BidsPlace.of(item.whose), found.result.candidates, found.source.grid
+        rows = [cells(lesion) for lesion in lesions_of(record)]
+        columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
+        named = ({"index": row["label"], "name": f"candidate {row['label']}", **row} for row in rows)
+        labels = candidates.label_map(_smallest(len(candidates)))
+        existence = candidates.existence_map([lesion.best_existence for lesion in lesions_of(record)])
+        folder.write_together(
+            {
+                f"{place.labels}.nii.gz": nifti_bytes(labels, grid, intent="label"),
+                f"{place.existence}.nii.gz": nifti_bytes(existence, grid),
+                f"{place.labels}.tsv": to_tsv(("index", "name", *columns), named).encode(),
+                f"{place.labels}.json": to_json(_sidecar(item, record, columns)).encode("utf-8", "backslashreplace"),
+            }
+        )
+
+    def finish(self, folder: OutputFolder, results: Results, written: Collection[str]) -> None:
+        """Write what describes the dataset, and its tables."""
+        del written
+        if not self.is_wanted:
+            return
+        people = {scan.whose["participant_id"]: None for scan in results.scans if "participant_id" in scan.whose}
+        rows = [{"participant_id": bids_id("sub", one), "source_id": one} for one in people]
+        has_own = any(label_of(row["participant_id"]) != label_of(row["source_id"]) for row in rows)
+        texts = {
+            "README": _README,
+            ".bidsignore": "\n".join(_IGNORED) + "\n",
+            "dataset_description.json": to_json(_description(results)),
+            "participants.tsv": to_tsv(["participant_id", *(["source_id"] if has_own else [])], rows),
+            "participants.json": to_json(_PARTICIPANTS),
+            "probseg.json": to_json(_EXISTENCE),
         }
-    )
+        for name, text in texts.items():
+            folder.write_text(name, text)
 
-
-def _calibrated(rows: Sequence[dict[str, Any]]) -> list[float] | None:
-    """Existence after calibration, where there was one."""
-    return [row["existence_calibrated"] for row in rows] if rows and "existence_calibrated" in rows[0] else None
-
-
-def remove_scan(folder: OutputFolder, scan: ScanFiles) -> None:
-    """Remove what an earlier run has written of a scan that failed now."""
-    if scan.whose.participant is not None:
-        for name in BidsPlace.of(scan.whose).files:
+    def remove_stale(self, folder: OutputFolder, made: Collection[str]) -> None:
+        """Remove files of scans that are gone; if it is not wanted, also those of the dataset."""
+        of_scans = {name for name in folder.names() if _OF_SCAN.fullmatch(name)}
+        of_scans |= {f"{name.removesuffix('.tsv')}.json" for name in of_scans if name.endswith(".tsv")}
+        for name in (*of_scans.difference(made), *(() if self.is_wanted else _DATASET)):
             folder.remove(name)
 
 
-def scan_files_in(folder: OutputFolder) -> set[str]:
-    """The files of scans that were written into a folder at any time."""
-    of_scans = {name for name in folder.names() if _OF_SCAN.fullmatch(name)}
-    return of_scans | {f"{name.removesuffix('.tsv')}.json" for name in of_scans if name.endswith(".tsv")}
+def _check_place(scan: ScanFiles, taken: dict[str, ScanFiles], people: dict[str, str]) -> None:
+    """Raise if the place of a scan is not known, or is that of another."""
+    participant = scan.whose.participant
+    if participant is None or not bids_id("sub", participant):
+        raise MapFileError(
+            f"For --bids it must be known whose scans they are, but {scan.relative} does not say so. Name the "
+            "participant with --name-pattern, such as --name-pattern '(?P<participant>case_[0-9]+)'."
+        )
+    same = people.setdefault(bids_id("sub", participant).casefold(), participant)
+    if label_of(same) != label_of(participant):
+        raise MapFileError(
+            f"The participants {same} and {participant} would both be {bids_id('sub', participant)}: BIDS allows "
+            "for letters and digits only. Name them otherwise with --name-pattern."
+        )
+    other = taken.setdefault(BidsPlace.of(scan.whose).labels.casefold(), scan)
+    if other is not scan:
+        raise MapFileError(
+            f"{other.relative} and {scan.relative} would have the same files in BIDS, "
+            f"{BidsPlace.of(scan.whose).labels}. Tell them apart with --name-pattern (?P<session>…) or (?P<run>…), "
+            "or count one kind of map (--suffix)."
+        )
 
 
-def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dict[str, Any]:
-    numbers = record.summary.counted.best
+def _sidecar(scan: ScanFiles, record: Record, columns: Iterable[str]) -> dict[str, Any]:
+    numbers = record.counted.best
     return {
         "Description": f"Candidates for lesions in {scan.relative}, each with a number of its own.",
         "Sources": [f"bids:{SOURCE}:{scan.relative}"],
@@ -178,10 +240,10 @@ def _sidecar(scan: ScanFiles, record: ScanRecord, columns: Iterable[str]) -> dic
             "Median": numbers.count_median,
             "Mean": numbers.count_mean,
             "Interval90": [numbers.interval90_low, numbers.interval90_high],
-            "Candidates": record.summary.counted.candidates.n_candidates,
+            "Candidates": record.counted.candidates.n_candidates,
         },
         **{name: {"Description": _MEANING[name]} for name in columns},
-        "Protocol": None if record.counted_with is None else record.counted_with.protocol.to_dict(),
+        "Protocol": None if record.settings is None else record.settings.protocol.to_dict(),
     }
 
 
@@ -201,58 +263,7 @@ def _label(value: str | None) -> str:
     return re.sub(r"[^A-Za-z0-9]", "", value or "")
 
 
-# The version of BIDS whose rules the files follow.
-_BIDS_VERSION = "1.10.0"
-
-# Files of ours that are not of BIDS: tables and records that other commands of ours read.
-_IGNORED = (
-    "/*.json", "!/dataset_description.json", "!/participants.json", "!/probseg.json", "/counts.tsv",
-    "/lesions.tsv", "/members.tsv", "/report.html", "/report/", "/records/", "/runs.jsonl", "/*_lesions.nii.gz",
-    "*.html", "/figures/",
-)  # fmt: skip
-
-DATASET_FILES = (
-    ".bidsignore", "README", "dataset_description.json", "participants.tsv", "participants.json", "probseg.json",
-)  # fmt: skip
-
-_README = """Lesion counts
-=============
-
-Made by lesioncount from probability maps. For each map, `*_seg-lesions_dseg.nii.gz` holds the candidates, each with
-a number of its own, `*_dseg.tsv` says what is known of them, and `*_desc-existence_probseg.nii.gz` has in the voxels
-of each candidate the probability that it is a lesion. `counts.tsv` has the counts of all scans, `lesions.tsv` their
-candidates, and `run.json` how they were counted.
-"""
-
-_PARTICIPANTS = {
-    "participant_id": {"Description": "Participant, as in the names of folders and files"},
-    "source_id": {"Description": "Participant, as in the paths of the maps and in counts.tsv"},
-}
-
-_EXISTENCE = {
-    "Description": "In the voxels of each candidate, the probability that it is a lesion; 0 elsewhere.",
-    "SpatialReference": "orig",
-}
-
-
-def write_dataset(folder: OutputFolder, results: RunResults) -> None:
-    """Write what describes the dataset, and its tables."""
-    people = {scan.whose["participant_id"]: None for scan in results.scans if "participant_id" in scan.whose}
-    rows = [{"participant_id": bids_id("sub", one), "source_id": one} for one in people]
-    has_own = any(label_of(row["participant_id"]) != label_of(row["source_id"]) for row in rows)
-    texts = {
-        "README": _README,
-        ".bidsignore": "\n".join(_IGNORED) + "\n",
-        "dataset_description.json": to_json(_description(results)),
-        "participants.tsv": to_tsv(["participant_id", *(["source_id"] if has_own else [])], rows),
-        "participants.json": to_json(_PARTICIPANTS),
-        "probseg.json": to_json(_EXISTENCE),
-    }
-    for name, text in texts.items():
-        folder.write_text(name, text)
-
-
-def _description(results: RunResults) -> dict[str, Any]:
+def _description(results: Results) -> dict[str, Any]:
     maker = {
         "Name": "lesioncount",
         "Version": __version__,
@@ -268,7 +279,7 @@ def _description(results: RunResults) -> dict[str, Any]:
     return content if root is None else content | {"DatasetLinks": {SOURCE: root}}
 
 
-def _root(results: RunResults) -> str | None:
+def _root(results: Results) -> str | None:
     """The folder that the paths of maps begin at, seen from that of the results, so that both may be moved together."""
     for scan in results.scans:
         if scan.files is not None and scan.files.relative is not None and not is_elsewhere(Path(scan.files.path)):

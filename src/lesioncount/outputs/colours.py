@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from lesioncount.cohort.item import ScanFiles
+from lesioncount.folder.output import OutputFolder
+from lesioncount.outputs.output import Output, lesions_of
 from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Record
 
 # From doubtful to certain: blue, yellow, red, which remain apart for the colour-blind.
 _STOPS = ((0.0, (69, 117, 180)), (0.25, (145, 191, 219)), (0.5, (254, 224, 144)), (0.75, (252, 141, 89)), (1.0, (215, 48, 39)))  # fmt: skip  # noqa: E501
@@ -57,12 +62,25 @@ def fsleyes_table(lesions: Sequence[LesionRow]) -> str:
     return "\n".join(rows) + "\n"
 
 
-# By the ending that each program looks for.
-COLOUR_TABLES: dict[str, Callable[[Sequence[LesionRow]], str]] = {
-    ".label": itksnap_table,
-    ".ctbl": slicer_table,
-    ".lut": fsleyes_table,
+# By the ending that each program looks for beside the label map.
+_TABLES: dict[str, Callable[[Sequence[LesionRow]], str]] = {
+    "_lesions.label": itksnap_table,
+    "_lesions.ctbl": slicer_table,
+    "_lesions.lut": fsleyes_table,
 }
+
+
+class Colours(Output):
+    """Tables of colours for the label map of a scan."""
+
+    endings = tuple(_TABLES)
+
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: Any) -> None:
+        """Write a table for each program."""
+        del found
+        lesions = lesions_of(record)
+        for ending, table in _TABLES.items():
+            folder.write_text(f"{item.name}{ending}", table(lesions))
 
 
 def _title(lesion: LesionRow) -> str:

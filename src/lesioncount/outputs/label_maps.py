@@ -1,160 +1,174 @@
-"""What may be written of a scan beside its record: label map, existence map, colour tables, BIDS, DICOM."""
+"""Candidates as images: label maps of scans and of courses, and maps of existence."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.cohort.courses import Course, session_name
 from lesioncount.cohort.item import ScanFiles
-from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files.formats import is_large_volume, map_ending
+from lesioncount.files import volumes
+from lesioncount.files.formats import map_ending
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.nifti import nifti_bytes
-from lesioncount.files.ome_zarr import VERSIONS
-from lesioncount.files.zarr_store import level_shapes, ome_version
+from lesioncount.files.zarr_store import level_shapes
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.bids import BidsPlace, write_scan
-from lesioncount.outputs.colours import COLOUR_TABLES
-from lesioncount.outputs.dicom import dicom_names, write_dicom
-from lesioncount.outputs.label_volumes import label_files, remove_store, write_labels_into
-from lesioncount.outputs.ome_labels import last_ome_file, ome_label_files
-from lesioncount.results.record import ScanRecord
-from lesioncount.results.record_files import shard_of
-from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import CountedWith, Settings
+from lesioncount.outputs.label_volumes import (
+    LAST_OF_ARRAY,
+    LAST_OF_OME,
+    label_files,
+    ome_label_files,
+    remove_store,
+    write_labels_into,
+)
+from lesioncount.outputs.output import Keep, Output, check_not_large, lesions_of
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Record, read_record
+from lesioncount.results.record_parts import Pair
+from lesioncount.results.scan_count import CourseMaps, ScanCount
 
-# The folder of the parts of the page that shows a run, and the name of the page.
-REPORT = "report"
+# Label maps of scans: an image; of a volume that is never held as a whole, a zarr array; of OME-Zarr, a label image.
+_IMAGE, _ARRAY, _OME = "_lesions.nii.gz", "_lesions.zarr", "_lesions.ome.zarr"
 
+# The store that a file is in.
+_STORE = re.compile(r"[^/]*_lesions(\.ome)?\.zarr(?=/)")
 
-def label_name(name: str) -> str:
-    """The file of the label map of a scan."""
-    return f"{name}_lesions.nii.gz"
+# Of courses: the lesions of a session, and what has become of them since the one before.
+_LINEAGES, _CHANGES = "_lineages.nii.gz", "_changes.nii.gz"
 
-
-def label_volume_name(name: str) -> str:
-    """The zarr array of the label map of a scan, where its map is a volume that is never held as a whole."""
-    return f"{name}_lesions.zarr"
-
-
-def label_volume_file(name: str) -> str:
-    """The file of that array which is written last: where it is, all are."""
-    return f"{label_volume_name(name)}/.zarray"
+# Values of the map of changes.
+NEW, PERSISTING, GONE = 1, 2, 3
 
 
-def ome_label_name(name: str) -> str:
-    """The label image of a scan whose map is OME-Zarr."""
-    return f"{name}_lesions.ome.zarr"
+class LabelMaps(Output):
+    """The candidates of a scan, each with its number; of an ensemble, those of its first member.
+
+    Of a store, the file is named that is written last: where it is, all are.
+    """
+
+    endings = (_IMAGE, f"{_ARRAY}/{LAST_OF_ARRAY}", *(f"{_OME}/{last}" for last in LAST_OF_OME.values()))
+    keep = Keep(runs=True)
+
+    def names(self, item: ScanFiles) -> tuple[str, ...]:
+        """An image; of a zarr store that, or a store, or both."""
+        return super().names(item) if map_ending(item.path) == ".zarr" else (f"{item.name}{_IMAGE}",)
+
+    def expected(self, item: ScanFiles, record: Record) -> tuple[str, ...]:
+        """Those of a map of this format and size."""
+        file_format, shape = ("", ()) if record.map is None else (record.map.file_format, record.map.shape)
+        ome = [f"{_OME}/{last}" for version, last in LAST_OF_OME.items() if file_format == f"OME-Zarr {version}"]
+        is_large = (ome or file_format == "zarr") and math.prod(shape) > volumes.LARGE_VOLUME
+        endings = ome or [f"{_ARRAY}/{LAST_OF_ARRAY}"] if is_large else [_IMAGE, *ome]
+        return tuple(f"{item.name}{ending}" for ending in endings)
+
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
+        """Write candidates as an image, or chunk by chunk; those of an OME-Zarr image as its labels in any case."""
+        candidates, source = found.result.candidates, found.source
+        is_large = source.volume is not None and source.volume.is_large
+        if not is_large:
+            labels = candidates.label_map(np.uint16 if len(candidates) < 1 << 16 else np.int32)
+            _write_image(folder, f"{item.name}{_IMAGE}", labels, source.grid, intent="label")
+        if source.ome is not None:
+            existence = [lesion.best_existence for lesion in lesions_of(record)]
+            shapes = level_shapes(source.path, source.ome)
+            files = ome_label_files(candidates, source.ome, existence, shapes=shapes)
+            write_labels_into(folder, f"{item.name}{_OME}", files)
+        elif source.volume is not None and is_large:
+            write_labels_into(folder, f"{item.name}{_ARRAY}", label_files(candidates, source.volume.chunk_shape))
+
+    def remove(self, folder: OutputFolder, item: ScanFiles, *, but: Collection[str] = ()) -> None:
+        """Remove images, and stores as a whole."""
+        kept = _stores(but)
+        if f"{item.name}{_IMAGE}" not in but:
+            folder.remove(f"{item.name}{_IMAGE}")
+        for store in {f"{item.name}{_ARRAY}", f"{item.name}{_OME}"} - kept:
+            remove_store(folder, store)
+
+    def remove_stale(self, folder: OutputFolder, made: Collection[str]) -> None:
+        """Remove images, and stores as a whole."""
+        super().remove_stale(folder, made)
+        for store in _stores(folder.names()) - _stores(made):
+            remove_store(folder, store)
 
 
-def remove_outputs(folder: OutputFolder, name: str, *, but: Collection[str] = ()) -> None:
-    """Remove what was written of a scan beside its record, as far as it is ours, but for some files."""
-    for one in own_names(name):
-        if one not in but:
-            folder.remove(one)
-    if not any(f"{ome_label_name(name)}/{last_ome_file(version)}" in but for version in VERSIONS):
-        remove_store(folder, ome_label_name(name))
-    if label_volume_file(name) not in but:
-        remove_store(folder, label_volume_name(name))
+def _stores(names: Collection[str]) -> set[str]:
+    """The stores of labels that files are in."""
+    return {found[0] for name in names if (found := _STORE.match(name))}
 
 
-def existence_name(name: str) -> str:
-    """The file of the map in which each candidate has its existence."""
-    return f"{name}_existence.nii.gz"
+class ExistenceMap(Output):
+    """A map in which each candidate of a scan has its existence, calibrated where there is a calibration."""
+
+    endings = ("_existence.nii.gz",)
+    keep = Keep(runs=True)
+
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
+        """Write the map."""
+        check_not_large(found.source, "--save-existence")
+        values = found.result.candidates.existence_map([lesion.best_existence for lesion in lesions_of(record)])
+        _write_image(folder, self.names(item)[0], values, found.source.grid)
 
 
-def colour_names(name: str) -> tuple[str, ...]:
-    """The files of the colour tables of a scan, beside its label map."""
-    return tuple(f"{name}_lesions{ending}" for ending in COLOUR_TABLES)
+class CourseLabels(Output):
+    """Label maps of a course, on the grid of its last session.
+
+    A lesion has the same number in all sessions; and one map for each pair of sessions says what has become of it.
+    """
+
+    endings = (_LINEAGES, _CHANGES)
+
+    def names(self, item: Course) -> tuple[str, ...]:
+        """A map for each session, and one for each pair of sessions."""
+        n = len(item.scans)
+        lineages = (f"{item.session_name(place)}{_LINEAGES}" for place in range(n))
+        return (*lineages, *(f"{item.pair_name(place)}{_CHANGES}" for place in range(n - 1)))
+
+    def write(self, folder: OutputFolder, item: Course, record: Record, found: CourseMaps) -> None:
+        """Write them."""
+        sessions = [
+            _painted(found, place, [lesion.lineage for lesion in session.lesions])
+            for place, session in enumerate(record.sessions)
+        ]
+        pairs = [_changes(found, record, pair) for pair in record.pairs]
+        for name, labels in zip(self.names(item), (*sessions, *pairs), strict=True):
+            _write_image(folder, name, labels, found.grid, intent="label")
+
+    def remove(self, folder: OutputFolder, item: Course, *, but: Collection[str] = ()) -> None:
+        """Remove them, also those of sessions that are gone, which the earlier record names."""
+        earlier, names = read_record(folder.path, item.name, of_changes=True), set(self.names(item))
+        if earlier is not None:
+            names |= {f"{session_name(item.name, one.session)}{_LINEAGES}" for one in earlier.sessions}
+            names |= {f"{pair.name}{_CHANGES}" for pair in earlier.pairs}
+        for name in names.difference(but):
+            folder.remove(name)
 
 
-def own_names(name: str, wanted: CountedWith | None = None) -> tuple[str, ...]:
-    """The files called after a scan that are written beside its record; without settings, all there may be."""
-    everything = {
-        (f"{REPORT}/{name}.js", f"{REPORT}/{shard_of(name)}/{name}.js"): wanted is None,
-        (label_name(name),): wanted is None or wanted.save_labels,
-        (existence_name(name),): wanted is None or wanted.save_existence,
-        colour_names(name): wanted is None or wanted.save_colours,
-        dicom_names(name): wanted is None or wanted.dicom is not None,
-    }
-    return tuple(one for names, is_wanted in everything.items() if is_wanted for one in names)
+def _changes(maps: CourseMaps, record: Record, pair: Pair) -> NDArray[np.unsignedinteger]:
+    """New and persisting candidates of the later session, and between them those of the earlier that are gone."""
+    after = _painted(maps, pair.after, [_of_later(lesion) for lesion in record.sessions[pair.after].lesions])
+    before = _painted(maps, pair.before, [_of_earlier(lesion) for lesion in record.sessions[pair.before].lesions])
+    return np.where(after > 0, after, before)
 
 
-def output_names(scan: ScanFiles, wanted: CountedWith) -> tuple[str, ...]:
-    """All files that are written of a scan beside its record, those of a BIDS derivative included."""
-    bids = BidsPlace.of(scan.whose).files if wanted.bids and scan.problem is None else ()
-    own = own_names(scan.name, wanted)
-    if wanted.save_labels and map_ending(scan.path) == ".zarr":
-        labels = _labels_of_zarr(scan, wanted.reading.level)
-        own = (*labels, *(one for one in own if one != label_name(scan.name)))
-    return (*own, *bids)
+def _of_later(lesion: LesionRow) -> int:
+    return NEW if (lesion.p_new or 0.0) > (lesion.p_persisting or 0.0) else PERSISTING
 
 
-def _labels_of_zarr(scan: ScanFiles, level: int | None) -> tuple[str, ...]:
-    """The label maps of a scan, each by the file of it that is written last."""
-    version, is_large = None, is_large_volume(scan.path, level)
-    with suppress(LesionCountError, OSError):  # what is wrong with it is said when it is counted
-        version = ome_version(scan.path)
-    image = () if version is None else (f"{ome_label_name(scan.name)}/{last_ome_file(version)}",)
-    return image or (label_volume_file(scan.name),) if is_large else (label_name(scan.name), *image)
+def _of_earlier(lesion: LesionRow) -> int:
+    """Gone, if it is more probably gone than still there."""
+    return GONE if 2 * (lesion.p_gone or 0.0) > lesion.existence else 0
 
 
-def expected_names(scan: ScanFiles, wanted: CountedWith, n_candidates: int) -> tuple[str, ...]:
-    """Those that must be there of a scan with so many candidates: without any, there is no segmentation."""
-    left_out = dicom_names(scan.name)[:1] if n_candidates == 0 else ()
-    return tuple(one for one in output_names(scan, wanted) if one not in left_out)
-
-
-def write_outputs(folder: OutputFolder, scan: ScanFiles, record: ScanRecord, count: ScanCount, how: Settings) -> None:
-    """Write what is wanted of a scan; of an ensemble, the candidates of its first member."""
-    candidates, grid = count.result.candidates, count.source.grid
-    lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
-    volume = count.source.volume
-    is_large = volume is not None and volume.is_large
-    if is_large:
-        _check_volume(count, how)
-    if how.save_labels:
-        _write_labels(folder, scan.name, count, [one.best_existence for one in lesions], as_whole=not is_large)
-    if how.save_existence:
-        values = candidates.existence_map([lesion.best_existence for lesion in lesions])
-        _write_image(folder, existence_name(scan.name), values, grid)
-    if how.save_colours:
-        for name, table in zip(colour_names(scan.name), COLOUR_TABLES.values(), strict=True):
-            folder.write_text(name, table(lesions))
-    if how.bids:
-        write_scan(folder, scan, record, count)
-    if how.dicom is not None:
-        write_dicom(folder, record, count, scan.series, how.dicom.kind)
-
-
-def _write_labels(
-    folder: OutputFolder, name: str, count: ScanCount, existence: Sequence[float], *, as_whole: bool
-) -> None:
-    """Write candidates as an image, or chunk by chunk; those of an OME-Zarr image as its labels in any case."""
-    candidates, source = count.result.candidates, count.source
-    if as_whole:
-        labels = candidates.label_map(np.uint16 if len(candidates) < 1 << 16 else np.int32)
-        _write_image(folder, label_name(name), labels, source.grid, intent="label")
-    if source.ome is not None:
-        files = ome_label_files(candidates, source.ome, existence, shapes=level_shapes(source.path, source.ome))
-        write_labels_into(folder, ome_label_name(name), files)
-    elif source.volume is not None and not as_whole:
-        write_labels_into(folder, label_volume_name(name), label_files(candidates, source.volume.chunk_shape))
-
-
-def _check_volume(count: ScanCount, how: Settings) -> None:
-    """Raise if something is wanted that is only written as a whole."""
-    wanted = {"--save-existence": how.save_existence, "--bids": how.bids, "--dicom": how.dicom is not None}
-    for option, is_wanted in wanted.items():
-        if is_wanted:
-            raise MapFileError(
-                f"{count.source.path} has too many voxels for {option}, which writes a map as a whole. Leave it out; "
-                "--save-labels writes zarr, chunk by chunk."
-            )
+def _painted(maps: CourseMaps, place: int, values: Sequence[int]) -> NDArray[np.unsignedinteger]:
+    labels = maps.sessions[place].count.result.candidates.label_map()
+    numbers = np.array([0, *values])
+    painted: NDArray[np.unsignedinteger] = numbers.astype(np.uint16 if numbers.max() < 1 << 16 else np.uint32)[labels]
+    return painted
 
 
 def _write_image(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
+
 from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
+from lesioncount.outputs.output import Output
 from lesioncount.results.answers import Answer
-from lesioncount.results.course_settings import KINDS
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.recorded import KINDS
 from lesioncount.results.region_numbers import RegionalNumbers
+from lesioncount.results.results import Results
 from lesioncount.results.scan_numbers import CandidateNumbers, CountNumbers, EnsembleNumbers
-from lesioncount.results.session_rows import FollowedLesion
 
 # Bytes of text that are read at once, from which a block of rows is made.
 _BLOCK = 1 << 24
@@ -21,7 +26,14 @@ _BLOCK = 1 << 24
 _UNKNOWN = "n/a"
 
 # Whose fields are columns of numbers. All others are text, whatever is in them: a participant called 01 stays 01.
-_NUMBERS = (CandidateNumbers, CountNumbers, EnsembleNumbers, RegionalNumbers, FollowedLesion, Answer)
+_NUMBERS: tuple[type[Struct], ...] = (
+    CandidateNumbers,
+    CountNumbers,
+    EnsembleNumbers,
+    RegionalNumbers,
+    LesionRow,
+    Answer,
+)
 
 # Those that only tables have; of changes, after what they are of: new_mean.
 _FURTHER = {
@@ -31,9 +43,38 @@ _FURTHER = {
 }  # fmt: skip
 
 
-def check_can_write_parquet() -> None:
-    """Raise a `MissingExtraError` unless tables can be written as Parquet: before anything is counted."""
-    optional("pyarrow", "parquet", "Writing Parquet")
+@dataclass(frozen=True)
+class Parquet(Output):
+    """Each table as Parquet beside it.
+
+    Attributes
+    ----------
+    setting : bool
+    tables : tuple of str
+        All that a run may have.
+    """
+
+    tables: tuple[str, ...] = ()
+
+    @property
+    def of_run(self) -> tuple[str, ...]:
+        """The files beside the tables."""
+        return tuple(map(parquet_name, self.tables))
+
+    def checked(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Raise a `MissingExtraError` unless tables can be written as Parquet: before anything is counted."""
+        optional("pyarrow", "parquet", "Writing Parquet")
+        return items
+
+    def finish(self, folder: OutputFolder, results: Results, written: Collection[str]) -> None:
+        """Write tables that are new or not there as Parquet; remove what is no longer that of its table."""
+        del results  # tables are read back, a block of rows after the other
+        for table, name in zip(self.tables, self.of_run, strict=True):
+            is_there = (folder.path / table).exists()
+            if not is_there or (table in written and not self.is_wanted):
+                folder.remove(name)
+            elif self.is_wanted and (table in written or not (folder.path / name).exists()):
+                write_parquet(folder, table)
 
 
 def parquet_name(table: str) -> str:
@@ -80,5 +121,5 @@ def _kind(column: str) -> str:
 
 @cache
 def _kinds() -> dict[str, str]:
-    named = {one.name: str(one.type) for kind in _NUMBERS for one in fields(kind)} | _FURTHER
+    named = {name: of for kind in _NUMBERS for name, of in kind.__annotations__.items()} | _FURTHER
     return {name: kind.removesuffix(" | None") for name, kind in named.items()}

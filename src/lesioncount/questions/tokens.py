@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lesioncount.errors import QuestionError
+from lesioncount.errors import QuestionError, listed
 from lesioncount.questions.conditions import KEYWORDS, NAME, quoted
 
 # Questions come from command lines and files: the sum of all regions of a large atlas is shorter than this.
@@ -129,10 +129,8 @@ def unknown(names: Sequence[str], known: Collection[str]) -> QuestionError:
 
 
 def _listed(name: str, known: Collection[str]) -> str:
-    near = nearest(name, known)
-    shown = ", ".join(cut(quoted(one)) for one in near[:_MOST_NAMES])
-    more = f" and {len(near) - _MOST_NAMES} more" if len(near) > _MOST_NAMES else ""
-    return f"Known names, nearest first: {shown}{more}."
+    near = (cut(quoted(one)) for one in nearest(name, known))
+    return f"Known names, nearest first: {listed(near, _MOST_NAMES)}."
 
 
 def nearest(name: str, known: Collection[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from lesioncount.errors import RegionError
+from lesioncount.errors import RegionError, listed
 
 # Where no region of the atlas is.
 OUTSIDE = "outside"
@@ -60,5 +60,4 @@ def no_such_region(name: str, known: Iterable[str]) -> str:
     there = list(dict.fromkeys(known))
     near = difflib.get_close_matches(name, there, n=_SHOWN, cutoff=0.5)
     shown = [*near, *(one for one in there if one not in near)]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return f"There is no region {name!r:.100}. There are {', '.join(shown[:_SHOWN]) or 'none'}{more}."
+    return f"There is no region {name!r:.100}. There are {listed(shown, _SHOWN) or 'none'}."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 # In points, as the other figures of the page have it: 5 by 2.3 inches, with letters of the same sizes.
 _WIDTH, _HEIGHT = 360.0, 166.0
@@ -53,12 +54,12 @@ class BarChart:
     y_name: str
     line: tuple[float, str, str] | None = None
     is_whole: bool = False
-    highest: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Find the highest bar, above which there is a little room."""
+    @cached_property
+    def highest(self) -> float:
+        """A little above the highest bar."""
         heights = [height for bars in self.bars for *_, height in bars.spans]
-        object.__setattr__(self, "highest", 1.05 * max(heights, default=1.0) or 1.0)
+        return 1.05 * max(heights, default=1.0) or 1.0
 
     def svg(self) -> str:
         """As an element of the page."""

@@ -6,20 +6,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lesioncount.cohort.pairing import pair, paired_scan
+from lesioncount.cohort.pairing import pair
 from lesioncount.errors import MapFileError
-from lesioncount.outputs.label_maps import REPORT
-from lesioncount.report.figures import histogram, overview
-from lesioncount.report.page_kind import Image, PageKind
-from lesioncount.report.regions import questions_of_cohort, regions_of_cohort
-from lesioncount.report.sections import SectionText, section_text
-from lesioncount.report.table_parts import ROWS_AT_ONCE, n_parts
-from lesioncount.results.record import ScanRecord, ScanSummary, read_record
-from lesioncount.results.results import RunResults, read_results
-from lesioncount.results.run_file import find_run
+from lesioncount.outputs.page import PAGES
+from lesioncount.report.figures import distribution, histogram, overview
+from lesioncount.report.page_kind import Image, PageKind, SectionText
+from lesioncount.report.regions import questions_of_cohort, regions_of_cohort, regions_of_scan
+from lesioncount.report.section_folder import ROWS_AT_ONCE, n_parts
+from lesioncount.report.slices import cut_slices
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.results import Results
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.scan_numbers import MIN_BETWEEN_VARIANCE
 from lesioncount.trust.calibration import Calibration
+
+# Pictured of one scan: the most doubtful candidates, and the surest ones. Nobody looks at more, and all are in a table.
+MOST_DOUBTFUL, MOST_SURE = 5, 5
+
+# Further candidates move the count by next to nothing, and make a section slow to open.
+ROWS_PER_SCAN = 1000
 
 # Probabilities whose correction says what a calibration does: an open question, and one that a map takes as settled.
 _OPEN, _SETTLED = 0.5, 0.9
@@ -28,21 +34,15 @@ _OPEN, _SETTLED = 0.5, 0.9
 _NEXT_TO_NONE = 0.05
 
 
-def _images(results: RunResults, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
+def _images(results: Results, where: Path, suffix: str) -> dict[str, tuple[Path | None]]:
     """The image of each scan that was counted."""
-    scans = [paired_scan(scan.name, scan.files) for scan in results.counted if scan.files is not None]
+    files = {scan.name: scan.files for scan in results.counted}
     # Scans that failed may have images: then it was looked at before that there are some.
-    found = pair(scans, where, role="image", suffix=suffix, none_is_error=not results.failed)
-    return {scan.name: (image,) for scan, image in zip(scans, found, strict=True)}
+    found = pair(files, where, role="image", suffix=suffix, none_is_error=not results.failed)
+    return {name: (found.get(name),) for name in files}
 
 
-def _section(record: ScanRecord, images: Sequence[Image], count: ScanCount | None) -> SectionText:
-    if record.counted_with is None:
-        raise MapFileError(f"The record of {record.summary.name} does not say how it was counted. Count again.")
-    return section_text(record, record.counted_with, images[0] if images else None, count)
-
-
-def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> dict[str, Any]:
+def _content(results: Results, scans: Sequence[Entry], anchors: Mapping[str, str]) -> dict[str, Any]:
     """The cohort as a whole."""
     calibration, n_apart = results.calibration, n_parts(len(results.scans))
     return {
@@ -51,47 +51,76 @@ def _content(results: RunResults, scans: Sequence[ScanSummary], anchors: Mapping
         "n_parts": n_apart,
         "warnings": results.warnings,
         "disagreeing": _disagreeing(scans),
-        "overview": lambda: overview(scans, anchors, "overview"),
+        "overview": lambda: overview(scans, anchors),
         "histogram": lambda: histogram(scans),
-        "regions": regions_of_cohort(scans, results.run.counted_with),
+        "regions": regions_of_cohort(scans, results.run.settings),
         "questions": questions_of_cohort(scans),
         "totals": [results.total()] + ([] if calibration is None else [results.total(calibration)]),
         "min_between_variance": MIN_BETWEEN_VARIANCE,
-        "calibration_words": None if calibration is None else _in_plain_words(calibration),
+        "corrected": [] if calibration is None else _corrected(calibration),
+        "next_to_none": _NEXT_TO_NONE,
     }
 
 
-def _disagreeing(scans: Sequence[ScanSummary]) -> list[ScanSummary]:
+def _disagreeing(scans: Sequence[Entry]) -> list[Entry]:
     """The scans whose members disagree, those that do so most first."""
     ensembles = [(scan.counted.ensemble, scan) for scan in scans]
     found = [(ensemble.variance_between, scan) for ensemble, scan in ensembles if ensemble and ensemble.disagrees]
     return [scan for _, scan in sorted(found, key=lambda one: -one[0])]
 
 
-def _in_plain_words(calibration: Calibration) -> str:
-    """What a calibration does to a count."""
-    typical = calibration.of_typical_candidates
-    opened, settled = typical.existence([_OPEN, _SETTLED], among=calibration.typical_count)
-    of = f" and typical {' and '.join(calibration.weights)}" if calibration.weights else ""
-    changed = f"a candidate with a probability of {_OPEN} in the map{of} exists with probability {opened:.2f}"
-    return f"{changed}, one with {_SETTLED} exists with {settled:.2f}; {_extra_in_words(calibration)}."
+def _corrected(calibration: Calibration) -> list[tuple[float, float]]:
+    """Probabilities in a map, and what a calibration makes of them."""
+    in_map = (_OPEN, _SETTLED)
+    corrected = calibration.of_typical_candidates.existence(in_map, among=calibration.typical_count)
+    return list(zip(in_map, corrected.tolist(), strict=True))
 
 
-def _extra_in_words(calibration: Calibration) -> str:
-    """How many lesions are expected to have no candidate of their own."""
-    rate, share = calibration.extra_rate, calibration.extra_share
-    of_each = f"{share:.2g} for each lesion that has one"
-    if not calibration.has_extra:
-        return "every lesion is assumed to have a candidate of its own"
-    if rate < _NEXT_TO_NONE and share > 0:
-        return f"lesions without a candidate of their own are expected: {of_each}"
-    also = f", and {of_each}" if share > 0 else ""
-    return f"{rate:.2g} lesions per scan are expected to have no candidate of their own{also}"
+def _section(record: Record, images: Sequence[Image] = (), count: ScanCount | None = None) -> SectionText:
+    """Draw the distribution of a scan, cut its slices, and write its section.
+
+    Parameters
+    ----------
+    record : Record
+    images : sequence of path or text
+        What to show behind candidates: one image; a text says why there is none, though images were asked for.
+    count : ScanCount, optional
+        What was just counted, with its shades and runs. Default: the map is read again.
+    """
+    scan, how = record.summary, record.settings
+    if how is None:
+        raise MapFileError(f"The record of {scan.name} does not say how it was counted. Count again.")
+    lesions = sorted(record.lesions, key=lambda row: (-row.variance_share, -row.existence, row.label))
+    pictured = _pictured(lesions)
+    slices = cut_slices(scan, how, pictured, images[0] if images else None, count)
+    planes = {row.label: cut for row, (cut,) in zip(pictured, slices.planes, strict=False)}
+    of_map = (row for row in lesions if row.is_of_first_member and row.label in planes)
+    return SectionText.rendered(
+        "summary.html.j2",
+        "section.html.j2",
+        slices,
+        scan=scan,
+        figure=distribution(scan.counted, record.pmf, record.pmf_calibrated),
+        lesions=lesions,  # the largest share of the variance first; of an ensemble, those of all members
+        cards=[(row, planes[row.label]) for row in of_map],
+        regions=regions_of_scan(scan, how),
+        calibration=how.calibration,
+        protocol=how.protocol,
+        most=(MOST_DOUBTFUL, MOST_SURE),
+        most_rows=ROWS_PER_SCAN,
+    )
+
+
+def _pictured(lesions: list[LesionRow]) -> list[LesionRow]:
+    """Of the candidates that come by their shares, those with pictures."""
+    of_map = [row for row in lesions if row.is_of_first_member]
+    sure = sorted(of_map[MOST_DOUBTFUL:], key=lambda row: (-row.best_existence, -row.n_voxels))[:MOST_SURE]
+    return of_map[:MOST_DOUBTFUL] + sure
 
 
 # The page of ``lesioncount count``.
 COUNTS = PageKind(
-    folder=REPORT,
+    folder=PAGES["count"],
     template="count_page.html.j2",
     section_templates=("section.html.j2", "summary.html.j2", "numbers.html.j2", "regions.html.j2"),
     what="scan",
@@ -99,14 +128,8 @@ COUNTS = PageKind(
     no_image="Shown on the map, because there is no image of this scan",
     many=12,
     has_parts=True,
-    takes=(RunResults, ScanRecord),
-    find_run=find_run,
-    read=read_results,
-    listed_in=lambda run: run.scans,
-    listed=lambda results: results.scans,
-    about=lambda run: run.counted_with.to_dict(),
+    about=lambda run: run.settings.plain,
     images=_images,
-    record=read_record,
     section=_section,
     interest=lambda scan: scan.counted.best.count_sd,
     content=_content,

@@ -6,14 +6,18 @@ import html
 import re
 import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
+from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
+
+T = TypeVar("T")
 
 # Okabe and Ito's palette, which people with any colour vision tell apart.
 OURS, MARK, USUAL = "#0072b2", "#d55e00", "#8c8c8c"
@@ -22,6 +26,9 @@ OURS, MARK, USUAL = "#0072b2", "#d55e00", "#8c8c8c"
 COLOURS = {"raw": OURS, "calibrated": MARK, "cc": USUAL, "cc_tuned": "#cc79a7", "all_zero": "#e69f00"}
 MARKERS = {"raw": "o", "calibrated": "s", "cc": "x", "cc_tuned": "+", "all_zero": "|"}
 DASHES: dict[str, Any] = {"raw": "-", "calibrated": (0, (5, 2)), "cc": (0, (1, 1.5))}
+
+# Of a line at what is right, or no difference.
+DOTTED: dict[str, Any] = {"color": USUAL, "linewidth": 1, "linestyle": (0, (2, 2))}
 
 # Stands for the colour of the text around the figure, which is light on dark pages.
 INK = "#010203"
@@ -58,8 +65,20 @@ class Figure:
 
     @property
     def element(self) -> str:
-        """As a part of the page."""
-        return inlined(self.document, self.label, self.name)
+        """As a part of the page: without a style of its own, with names that no other figure has."""
+        body = self.document[self.document.index("<svg") :]
+        box = re.search(r'viewBox="([^"]+)"', body)
+        body = body[body.index("</defs>") + len("</defs>") :]
+        body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body).replace(INK, "currentColor")
+        defined = set(re.findall(r' id="([^"]+)"', body))
+        used = {name for name in re.findall(r'(?:url\(|href=")#([^")]+)', body) if name in defined}
+        own = {name: f"{self.name}-{name}" for name in used}
+        body = re.sub(r' id="([^"]+)"', lambda m: f' id="{own[m[1]]}"' if m[1] in own else "", body)
+        body = re.sub(r'(url\(|href=")#([^")]+)', lambda m: f"{m[1]}#{own.get(m[2], m[2])}", body)
+        start = (
+            f'<svg class="figure" viewBox="{box[1] if box else ""}" role="img" aria-label="{html.escape(self.label)}">'
+        )
+        return start + re.sub(r"\s*\n\s*", " ", body).rstrip()
 
     @property
     def file(self) -> str:
@@ -67,22 +86,31 @@ class Figure:
         return self.document.replace(INK, _BLACK)
 
 
-def whole_numbers(axes: Any, *, y: bool = False) -> None:
-    """Ticks at whole numbers only."""
+def write_with_figures(folder: Path, page: str, text: str, figures: Mapping[str, Figure]) -> Path:
+    """Write a page, and its figures as files in ``figures`` beside it, for papers and slides."""
+    files = {f"figures/{name}.svg": figure.file for name, figure in figures.items()} | {page: text}
+    ours = OutputFolder(folder)
+    ours.check(list(files))
+    for name, content in files.items():
+        ours.write_text(name, content)
+    return Path(folder) / page
+
+
+def whole_numbers(*axis: Any) -> None:
+    """Ticks at whole numbers only, on these axes."""
     ticker = optional("matplotlib.ticker", "report", "Writing the report")
-    for axis in (axes.xaxis, axes.yaxis) if y else (axes.xaxis,):
-        axis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+    for one in axis:
+        one.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
 
 
 def count_axis(axes: Any, name: str, *, is_log: bool) -> None:
     """Counts on an axis, "x" or "y": as they are, or by log(count + 1), which has room for 0 and for hundreds."""
-    ticker = optional("matplotlib.ticker", "report", "Writing the report")
     axis = getattr(axes, f"{name}axis")
     if not is_log:
-        axis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+        whole_numbers(axis)
         return
     last = float(axis.get_view_interval()[1])
-    getattr(axes, f"set_{name}scale")("function", functions=(_log_of_count, np.expm1))
+    getattr(axes, f"set_{name}scale")("function", functions=(lambda one: np.log1p(np.maximum(one, -0.9)), np.expm1))
     ticks = [0, *(float(f"{digit}e{power}") for power in range(16) for digit in (1, 3))]
     axis.set_ticks([tick for tick in ticks if tick <= last])
     axis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -97,8 +125,18 @@ def ratio_axis(axis: Any) -> None:
     axis.set_major_formatter(lambda value, _: f"×{np.exp(min(value, _LARGEST_LOG)):.3g}")
 
 
-def _log_of_count(values: Any) -> Any:
-    return np.log1p(np.maximum(values, -0.9))
+def name_rows(axes: Any, names: Sequence[str]) -> None:
+    """Names beside the rows of a figure, the first at the top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def some_of(points: Sequence[T], most: int) -> Sequence[T]:
+    """All points or, of very many, some from all over the list."""
+    if len(points) <= most:
+        return points
+    return [points[i] for i in np.linspace(0, len(points) - 1, most).astype(int)]
 
 
 def legend(figure: Any) -> None:
@@ -114,24 +152,15 @@ def in_percent(*axis: Any) -> None:
         one.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
 
 
-def drawn(
-    draw: Callable[[Any], None],
-    *,
-    height_inch: float,
-    label: str,
-    key: str,
-) -> str:
-    """A figure of one pair of axes, as an element of the page."""
-    document = svg(lambda figure: draw(figure.add_subplot()), height_inch=height_inch)
-    return inlined(document, label, key)
+def figure_of(
+    name: str, label: str, draw: Callable[[Any], None], *, height_inch: float, width_inch: float = WIDTH_INCH
+) -> Figure:
+    """A figure of one pair of axes, which ``draw`` is given."""
+    document = svg(lambda figure: draw(figure.add_subplot()), height_inch=height_inch, width_inch=width_inch)
+    return Figure(name, label, document)
 
 
-def svg(
-    draw: Callable[[Any], None],
-    *,
-    height_inch: float,
-    width_inch: float = WIDTH_INCH,
-) -> str:
+def svg(draw: Callable[[Any], None], *, height_inch: float, width_inch: float = WIDTH_INCH) -> str:
     """An SVG document in our style; ``draw`` is given the empty figure.
 
     Parameters
@@ -151,17 +180,3 @@ def svg(
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(text, format="svg", transparent=True, metadata=nothing)
     return text.getvalue()
-
-
-def inlined(document: str, label: str, key: str) -> str:
-    """An SVG file → an element of the page: without a style of its own, with names that no other figure has."""
-    body = document[document.index("<svg") :]
-    box = re.search(r'viewBox="([^"]+)"', body)
-    body = body[body.index("</defs>") + len("</defs>") :]
-    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body).replace(INK, "currentColor")
-    defined = set(re.findall(r' id="([^"]+)"', body))
-    used = {name for name in re.findall(r'(?:url\(|href=")#([^")]+)', body) if name in defined}
-    body = re.sub(r' id="([^"]+)"', lambda m: f' id="{key}-{m[1]}"' if m[1] in used else "", body)
-    body = re.sub(r'(url\(|href=")#([^")]+)', lambda m: f"{m[1]}#{key}-{m[2]}" if m[2] in used else m[0], body)
-    start = f'<svg class="figure" viewBox="{box[1] if box else ""}" role="img" aria-label="{html.escape(label)}">'
-    return start + re.sub(r"\s*\n\s*", " ", body).rstrip()

@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from lesioncount.assess.evaluation import read_evaluation
-from lesioncount.assess.evaluation.evaluation import Evaluation, systematically_off
+from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, systematically_off
 from lesioncount.assess.evaluation.method import EvaluatedMethod
-from lesioncount.assess.evaluation.scan_row import ScanRow
-from lesioncount.folder.output import OutputFolder
 from lesioncount.report.charts import THIN
-from lesioncount.report.drawing import COLOURS, Figure
+from lesioncount.report.drawing import COLOURS, Figure, write_with_figures
 from lesioncount.report.evaluation_figures import figures_of, shown_scans
-from lesioncount.report.evaluation_scores import SCORES
-from lesioncount.report.templates import check_can_report, template
+from lesioncount.report.evaluation_scores import PERCENT, SCORES
+from lesioncount.report.templates import check_can_report, rendered
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.version import __version__
 
 # Scans listed as the most wrong: enough to learn from, few enough to look at.
 _MOST_WRONG = 20
@@ -51,20 +47,17 @@ def write_evaluation_page(folder: Path, evaluation: Evaluation | None = None) ->
     if evaluation is None:
         evaluation = read_evaluation(folder)
     figures = figures_of(evaluation)
-    ours = OutputFolder(folder)
-    ours.check(["evaluation.html", *(f"figures/{name}.svg" for name in figures)])
-    for name, figure in figures.items():
-        ours.write_text(f"figures/{name}.svg", figure.file)
-    ours.write_text("evaluation.html", _rendered(evaluation, figures))
-    return folder / "evaluation.html"
+    return write_with_figures(folder, "evaluation.html", _rendered(evaluation, figures), figures)
 
 
 def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
     found = comparisons(evaluation)
-    text: str = template("evaluation.html.j2").render(
+    return rendered(
+        "evaluation.html.j2",
         evaluation=evaluation,
         figures=figures,
-        scores={name: score for name, score in SCORES.items() if _is_defined(evaluation, name)},
+        # Calibration error, say, has no value where no count can be hit.
+        scores={name: score for name, score in SCORES.items() if evaluation.ours.score(name).is_defined},
         all_scores=SCORES,
         most_wrong=_most_wrong(evaluation.scans),
         comparisons=found,
@@ -74,15 +67,7 @@ def _rendered(evaluation: Evaluation, figures: dict[str, Figure]) -> str:
         conclusion=conclusion(evaluation, found),
         colours=COLOURS,
         thin=THIN,
-        version=__version__,
-        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
-    return text
-
-
-def _is_defined(evaluation: Evaluation, name: str) -> bool:
-    """Whether a score has a value for our counts: calibration error, say, has none where no count can be hit."""
-    return evaluation.ours.score(name).is_defined
 
 
 def _most_wrong(scans: Sequence[ScanRow]) -> list[ScanRow]:
@@ -91,10 +76,7 @@ def _most_wrong(scans: Sequence[ScanRow]) -> list[ScanRow]:
     return sorted(scored, key=lambda scan: -scan.rps)[:_MOST_WRONG]
 
 
-# A number stays on the line of its unit.
-_PERCENT = "\u00a0%"
-
-Verdict = Literal["better", "no clear difference", "worse"]
+Verdict = Literal["better", "no clear difference", "worse", "too few scans to tell"]
 
 # What else methods are compared by: the error in lesions or, with bins, how often the class is right.
 _BY_ERROR, _BY_ACCURACY = ("mae", "mean error", -1), ("accuracy", "count accuracy", 1)
@@ -108,15 +90,18 @@ def headline(evaluation: Evaluation) -> tuple[str, ...]:
     together = f" (counts from {evaluation.bins} on as one class)" if evaluation.bins is not None else ""
     return (
         f"The count of {ours.name} is off by {_said(ours, 'mae', unit=f' {lesions}')} on average{mean}.",
-        f"Its bias is {_said(ours, 'bias', unit=' lesions')}: {_direction(ours.score('bias'))}.",
+        f"Its bias is {_said(ours, 'bias', unit=' lesions')}: {_direction(evaluation)}.",
         f"The most probable count is right in {_said(ours, 'accuracy')} of {scan}s{together}.",
-        f"The median is within 10{_PERCENT} of the truth in {_said(ours, 'within_10_percent')} and within 1 lesion in "
+        f"The median is within 10{PERCENT} of the truth in {_said(ours, 'within_10_percent')} and within 1 lesion in "
         f"{_said(ours, 'within_1')}.",
-        f"The 90{_PERCENT} interval holds the truth in {_said(ours, 'coverage90')}.",
+        f"The 90{PERCENT} interval holds the truth in {_said(ours, 'coverage90')}.",
     )
 
 
-def _direction(bias: Estimate) -> str:
+def _direction(evaluation: Evaluation) -> str:
+    bias = evaluation.ours.score("bias")
+    if not evaluation.can_judge:
+        return f"{evaluation.n_groups} scans are too few to tell whether counts are too high or too low"
     if not bias.has_interval or bias.low <= 0 <= bias.high:
         return "neither clearly too high nor too low"
     return "too low" if bias.value < 0 else "too high"
@@ -170,33 +155,28 @@ def _by_score(
     values = f"{score.text(mine.value)} against {score.text(yours.value)}"
     gain = evaluation.difference(one, other, name)
     if gain is None:
-        verdict = _of_two_intervals(mine, yours, sign)
+        # Whether two intervals are disjoint is less sharp than a paired difference, but never too hopeful.
+        apart = Estimate(low=mine.low - yours.high, high=mine.high - yours.low)
+        verdict = _verdict(evaluation, apart, sign)
         return verdict, f"{values}; the two were compared by their intervals, not scan by scan."
-    verdict = _of_difference(gain if sign > 0 else -gain)
+    verdict = _verdict(evaluation, gain, sign)
     unit = " percentage points" if score.is_share else ""
     difference = f"difference {score.text(gain.value, signed=True)}{unit}"
     if not gain.has_interval:
         return verdict, f"{values}: {difference}, without an interval."
-    level = f"{100 * evaluation.confidence:g}{_PERCENT} interval"
+    level = f"{100 * evaluation.confidence:g}{PERCENT} interval"
     includes = ", which includes 0" if verdict == "no clear difference" else ""
     return verdict, f"{values}: {difference}, {level} {score.interval(gain, signed=True)}{includes}."
 
 
-def _of_difference(gain: Estimate) -> Verdict:
-    """By the interval of a paired difference; larger is better."""
+def _verdict(evaluation: Evaluation, difference: Estimate, sign: int) -> Verdict:
+    """By the interval of a difference; larger is better with a sign of 1."""
+    if not evaluation.can_judge:
+        return "too few scans to tell"
+    gain = difference if sign > 0 else -difference
     if not gain.has_interval or gain.low <= 0 <= gain.high:
         return "no clear difference"
     return "better" if gain.low > 0 else "worse"
-
-
-def _of_two_intervals(mine: Estimate, yours: Estimate, sign: int) -> Verdict:
-    """By whether two intervals are disjoint: less sharp than a paired difference, but never too hopeful."""
-    mine, yours = (mine, yours) if sign > 0 else (-mine, -yours)
-    if mine.low > yours.high:
-        return "better"
-    if mine.high < yours.low:
-        return "worse"
-    return "no clear difference"
 
 
 # The bad news first. That the second score is better needs no sentence of its own: the table says it.

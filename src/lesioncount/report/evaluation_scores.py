@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lesioncount.trust.scores.estimate import Estimate
 
 # A number stays on the line of its unit.
-_PERCENT = "\u00a0%"
+PERCENT = "\u00a0%"
 
 
 @dataclass(frozen=True)
@@ -35,31 +35,32 @@ class ScoreMeaning:
             number = f"{abs(value):.{max(0, self.digits - n_before)}f}"
         is_zero = not number.strip("0.")
         sign = "" if is_zero else "\u2212" if value < 0 else "+" if signed else ""
-        return sign + number + (_PERCENT if self.is_share and not signed else "")
+        return sign + number + (PERCENT if self.is_share and not signed else "")
 
     def interval(self, estimate: Estimate, *, signed: bool = False) -> str:
         """Both ends of the interval; nothing when there is none."""
         if not estimate.has_interval:
             return ""
         low, high = (self.text(value, signed=signed) for value in (estimate.low, estimate.high))
-        return f"{low.removesuffix(_PERCENT)} to {high}"
+        return f"{low.removesuffix(PERCENT)} to {high}"
 
 
+_HIGHER, _LOWER = "higher is better", "lower is better"
 _SAME_WEIGHT = "averaged over the true and predicted classes that occur, each with the same weight"
 
 
 def _coverage(percent: int) -> ScoreMeaning:
     return ScoreMeaning(
-        f"Coverage of {percent}{_PERCENT} intervals",
-        f"Share of scans whose true count lies in the {percent}{_PERCENT} interval.",
-        f"{percent}{_PERCENT} or a little more is right, less is overconfident",
+        f"Coverage of {percent}{PERCENT} intervals",
+        f"Share of scans whose true count lies in the {percent}{PERCENT} interval.",
+        f"{percent}{PERCENT} or a little more is right, less is overconfident",
         True,
     )
 
 
 def _width(percent: int) -> ScoreMeaning:
     return ScoreMeaning(
-        f"Width of {percent}{_PERCENT} intervals",
+        f"Width of {percent}{PERCENT} intervals",
         "Highest minus lowest count of the interval, in lesions, on average.",
         "smaller is better where coverage is right",
     )
@@ -73,34 +74,29 @@ SCORES = {
         "lower is better, 0 is perfect",
         digits=3,
     ),
-    "mae": ScoreMeaning(
-        "Mean absolute error", "By how many lesions the median count is wrong, on average.", "lower is better"
-    ),
+    "mae": ScoreMeaning("Mean absolute error", "By how many lesions the median count is wrong, on average.", _LOWER),
     "bias": ScoreMeaning(
         "Bias", "Expected minus true number of lesions, on average: above 0, the count is too high.", "near 0 is best"
     ),
     "relative_bias": ScoreMeaning(
-        "Relative bias", "The same as a share of all true lesions.", f"near 0{_PERCENT} is best", True
+        "Relative bias", "The same as a share of all true lesions.", f"near 0{PERCENT} is best", True
     ),
     "accuracy": ScoreMeaning(
-        "Count accuracy",
-        "Share of scans whose predicted count, the most probable one, is right.",
-        "higher is better",
-        True,
+        "Count accuracy", "Share of scans whose predicted count, the most probable one, is right.", _HIGHER, True
     ),
     "within_1": ScoreMeaning(
-        "Within 1", "Share of scans whose median count is wrong by at most one lesion.", "higher is better", True
+        "Within 1", "Share of scans whose median count is wrong by at most one lesion.", _HIGHER, True
     ),
     "within_10_percent": ScoreMeaning(
-        f"Within 10{_PERCENT}",
-        f"Share of scans whose median count is wrong by at most 10{_PERCENT} of the truth; exactly right if it is 0.",
-        "higher is better",
+        f"Within 10{PERCENT}",
+        f"Share of scans whose median count is wrong by at most 10{PERCENT} of the truth; exactly right if it is 0.",
+        _HIGHER,
         True,
     ),
     "concordance": ScoreMeaning(
         "Lin's concordance",
         "Agreement of median and true counts: 1 if all are equal; noise and bias lower it.",
-        "higher is better",
+        _HIGHER,
         digits=3,
     ),
     "coverage50": _coverage(50),
@@ -112,37 +108,35 @@ SCORES = {
     "nll": ScoreMeaning(
         "Negative log-likelihood (NLL)",
         "How surprising the true count is to the distribution: −log of its probability.",
-        "lower is better",
+        _LOWER,
         digits=3,
     ),
     "nll_floored": ScoreMeaning(
         "Truth next to impossible",
         "Share of scans whose true count was so improbable that the log-likelihood takes a least probability instead.",
-        "lower is better",
+        _LOWER,
         True,
     ),
     "zero_mass": ScoreMeaning(
-        "Truth held impossible", "Share of scans whose true count had probability 0.", "lower is better", True
+        "Truth held impossible", "Share of scans whose true count had probability 0.", _LOWER, True
     ),
-    "f1": ScoreMeaning("F1", f"Harmonic mean of precision and recall, {_SAME_WEIGHT}.", "higher is better"),
+    "f1": ScoreMeaning("F1", f"Harmonic mean of precision and recall, {_SAME_WEIGHT}.", _HIGHER),
     "precision": ScoreMeaning(
-        "Precision",
-        f"Of the scans predicted to be in a class, the share that is, {_SAME_WEIGHT}.",
-        "higher is better",
+        "Precision", f"Of the scans predicted to be in a class, the share that is, {_SAME_WEIGHT}.", _HIGHER
     ),
     "recall": ScoreMeaning(
-        "Recall", f"Of the scans that are in a class, the share predicted to be, {_SAME_WEIGHT}.", "higher is better"
+        "Recall", f"Of the scans that are in a class, the share predicted to be, {_SAME_WEIGHT}.", _HIGHER
     ),
     "ece": ScoreMeaning(
         "Calibration error, mean (ECE)",
         "How far the probability of the predicted count is from how often it is right, on average over scans.",
-        "lower is better",
+        _LOWER,
         digits=3,
     ),
     "mce": ScoreMeaning(
         "Calibration error, largest (MCE)",
         "The same in the worst bin of the reliability figure, however few scans are in it.",
-        "lower is better",
+        _LOWER,
         digits=3,
     ),
     "auroc": ScoreMeaning(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,35 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.report.bars import BarChart, Bars
-from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, USUAL, drawn, whole_numbers
-from lesioncount.results.course_record import ChangeCount
-from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.report.drawing import COLOURS, INK, MARK, MARKERS, USUAL, figure_of, name_rows, whole_numbers
+from lesioncount.results.record import Entry
 from lesioncount.results.scan_numbers import CountNumbers, ScanNumbers
-from lesioncount.trust.candidate_table import Counted
 
 # Bars lower than this part of the highest are not visible at the height of the figure.
 _VISIBLE = 0.004
 
 _LONGEST_NAME = 26
 
-
-@dataclass(frozen=True)
-class _Line:
-    """A line of the overview: the method whose numbers it shows; of the guaranteed line, an interval only."""
-
-    name: str
-
-    def numbers(self, scan: ScanSummary) -> CountNumbers | None:
-        return scan.counted.raw if self.name == "raw" else scan.counted.calibrated
-
-    def interval(self, scan: ScanSummary) -> tuple[int, int] | None:
-        if self.name == "guaranteed":
-            return scan.counted.guaranteed
-        numbers = self.numbers(scan)
-        return None if numbers is None else (numbers.interval90_low, numbers.interval90_high)
-
-
-_LINES = (_Line("raw"), _Line("calibrated"), _Line("guaranteed"))
 
 # Distance of the lines of one scan, where the next scan is at 1.
 _LINE = 0.27
@@ -61,35 +40,39 @@ class _Series:
         return f"{name}most likely {self.numbers.count_mode}, 90 % interval {low} to {high}"
 
 
-def overview(scans: Sequence[ScanSummary], anchors: Mapping[str, str], key: str) -> str:
+def overview(scans: Sequence[Entry], anchors: Mapping[str, str]) -> str:
     """The count of each scan: 90 % interval, most likely count, mean, and the usual count beside it."""
-    lines = [line for line in _LINES if all(line.interval(scan) is not None for scan in scans)]
+    found = {name: [getattr(scan.counted, name) for scan in scans] for name in ("raw", "calibrated", "guaranteed")}
+    lines = {name: numbers for name, numbers in found.items() if None not in numbers}
     places = (np.arange(len(lines)) - (len(lines) - 1) / 2) * _LINE
 
     def draw(axes: Any) -> None:
-        for line, place in zip(lines, places, strict=True):
-            _draw_line(axes, scans, line, place, is_alone=len(lines) == 1)
+        for (name, numbers), place in zip(lines.items(), places, strict=True):
+            _draw_line(axes, name, numbers, place, is_alone=len(lines) == 1)
         _draw_members(axes, scans, places[0])
         usual = [scan.counted.candidates.cc_count for scan in scans]
         axes.plot(
             usual, range(len(scans)), "D", color=USUAL, markersize=7, markeredgewidth=1.5, fillstyle="none",
             label="CC > 0.5",
         )  # fmt: skip
-        axes.set(xlabel="number of lesions", ylim=(len(scans) - 0.5, -0.5))
-        _name_rows(axes, scans, anchors)
-        longest = max(1, *usual, *((line.interval(scan) or (0, 0))[1] for line in lines for scan in scans))
+        axes.set(xlabel="number of lesions")
+        name_rows(axes, [_shortened(scan.name) + " ≠" * scan.disagrees for scan in scans])
+        for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
+            text.set_url(f"#{anchors[scan.name]}")
+        longest = max(1, *usual, *(int(_ends(numbers)[1].max()) for numbers in lines.values()))
         axes.set_xlim(-0.04 * longest, 1.04 * longest)
-        whole_numbers(axes)
+        whole_numbers(axes.xaxis)
         axes.grid(axis="y", color=USUAL, alpha=0.25, linewidth=0.5)
         axes.figure.legend(loc="outside upper left", ncols=4, frameon=False, handletextpad=0.4, columnspacing=1.2)
 
     label = (
         f"Counts with their 90 % intervals of {len(scans)} scans, the most uncertain first; numbers are in the table."
     )
-    return drawn(draw, height_inch=0.9 + (0.12 + 0.12 * len(lines)) * len(scans), label=label, key=key)
+    height = 0.9 + (0.12 + 0.12 * len(lines)) * len(scans)
+    return figure_of("overview", label, draw, height_inch=height).element
 
 
-def histogram(scans: Sequence[ScanSummary]) -> str:
+def histogram(scans: Sequence[Entry]) -> str:
     """How many scans have how many lesions expected."""
     expected = [scan.counted.raw.count_mean for scan in scans]
     calibrated = [one.count_mean for scan in scans if (one := scan.counted.calibrated) is not None]
@@ -107,12 +90,7 @@ def _binned(values: Sequence[float], edges: NDArray[np.float64]) -> list[tuple[f
     return [(a, b, float(n)) for a, b, n in zip(edges[:-1].tolist(), edges[1:].tolist(), heights, strict=True) if n]
 
 
-def distribution(record: ScanRecord) -> str:
-    """The probability of each number of lesions of a scan."""
-    return distribution_of(record.summary.counted, record.pmf, record.pmf_calibrated)
-
-
-def distribution_of(
+def distribution(
     numbers: ScanNumbers, pmf: Sequence[float], pmf_calibrated: Sequence[float], what: str = "number of lesions"
 ) -> str:
     """The probability of each count, also calibrated; counts outside the 90 % interval are pale."""
@@ -150,25 +128,30 @@ def _bars(one: _Series, first: int, last: int, *, is_alone: bool) -> list[Bars]:
     ]
 
 
-def _draw_line(axes: Any, scans: Sequence[ScanSummary], line: _Line, place: float, *, is_alone: bool) -> None:
-    rows = np.arange(len(scans)) + place
-    ends = np.array([line.interval(scan) for scan in scans]).T
-    if line.name == "guaranteed":
-        axes.hlines(rows, *ends, color=INK, linewidth=1, label=line.name)
+def _ends(numbers: Sequence[CountNumbers | tuple[int, int]]) -> NDArray[np.int64]:
+    """The 90 % intervals of all scans; a guaranteed one is nothing else."""
+    ends = [one if isinstance(one, tuple) else (one.interval90_low, one.interval90_high) for one in numbers]
+    return np.array(ends).T
+
+
+def _draw_line(axes: Any, name: str, numbers: Sequence[Any], place: float, *, is_alone: bool) -> None:
+    """A line of each scan: the numbers of one method; of the guaranteed line, an interval only."""
+    rows, ends = np.arange(len(numbers)) + place, _ends(numbers)
+    if name == "guaranteed":
+        axes.hlines(rows, *ends, color=INK, linewidth=1, label=name)
         axes.plot(ends, [rows, rows], "|", color=INK, markersize=5, markeredgewidth=1)
         return
-    numbers = [one for scan in scans if (one := line.numbers(scan)) is not None]
-    colour = COLOURS[line.name]
-    names = ("90 % interval", "most likely", "mean") if is_alone else (line.name, None, None)
+    colour = COLOURS[name]
+    names = ("90 % interval", "most likely", "mean") if is_alone else (name, None, None)
     axes.hlines(rows, *ends, color=colour, linewidth=4, alpha=0.4, label=names[0])
     size = 6 if is_alone else 5
     modes, means = [one.count_mode for one in numbers], [one.count_mean for one in numbers]
-    axes.plot(modes, rows, MARKERS[line.name], color=colour, markersize=size, label=names[1])
+    axes.plot(modes, rows, MARKERS[name], color=colour, markersize=size, label=names[1])
     tick = {"color": MARK if is_alone else colour, "markersize": 2 * size, "markeredgewidth": 2}
     axes.plot(means, rows, "|", **tick, label=names[2])
 
 
-def _draw_members(axes: Any, scans: Sequence[ScanSummary], place: float) -> None:
+def _draw_members(axes: Any, scans: Sequence[Entry], place: float) -> None:
     """What each member of an ensemble expects, above the count of all."""
     points = [(one.raw.count_mean, row) for row, scan in enumerate(scans) for one in scan.members]
     if points:
@@ -177,53 +160,7 @@ def _draw_members(axes: Any, scans: Sequence[ScanSummary], place: float) -> None
         axes.plot(mean, row + place, "o", **style, label="means of members")
 
 
-def _name_rows(axes: Any, scans: Sequence[ScanSummary], anchors: Mapping[str, str]) -> None:
-    axes.set_yticks(range(len(scans)), [_shortened(scan.name) + " ≠" * scan.disagrees for scan in scans])
-    axes.tick_params(axis="y", length=0)
-    for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
-        text.set_url(f"#{anchors[scan.name]}")
-
-
 def _shortened(name: str) -> str:
     """The name with its middle left out when it is long: scans of a cohort differ at the beginning or at the end."""
     half = _LONGEST_NAME // 2
     return name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half + 1 :]}"
-
-
-# In pixels: height of the drawing, width of a bar with the gap after it, and the gap.
-_HEIGHT, _STEP, _GAP = 22.0, 12.0, 3.0
-
-# Of a bar that stands for 0, so that its session is seen to be there.
-_LEAST = 1.0
-
-
-def chart(kind: Counted, count: ChangeCount) -> str:
-    """The distribution of the number of new, gone or persisting lesions."""
-    return distribution_of(count.numbers, count.pmf, count.pmf_calibrated, f"number of {kind} lesions")
-
-
-def through_time(values: Sequence[float], words: Sequence[str], what: str, highest: float | None = None) -> str:
-    """A bar for each session, as a drawing that fits into a line.
-
-    Parameters
-    ----------
-    values : sequence of float
-    words : sequence of str
-        The same, for those who do not see it.
-    what : str
-        What they are.
-    highest : float, optional
-        What fills the height. Default: the largest of them.
-    """
-    full = highest or max(values) or 1.0
-    heights = [max(_LEAST, value / full * _HEIGHT) for value in values]
-    bars = "".join(
-        f"M{place * _STEP:g} {_HEIGHT:g}v-{height:.1f}h{_STEP - _GAP:g}V{_HEIGHT:g}z"
-        for place, height in enumerate(heights)
-    )
-    width = len(values) * _STEP - _GAP
-    label = html.escape(f"{what}: {', '.join(words)}")
-    return (
-        f'<svg class="through" viewBox="0 0 {width:g} {_HEIGHT:g}" width="{width:g}" height="{_HEIGHT:g}" role="img" '
-        f'aria-label="{label}"><path d="{bars}"/></svg>'
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,20 @@ import numpy as np
 from lesioncount.assess.groups import TrialSummary
 from lesioncount.assess.groups.group_row import GroupRow, RatioRow
 from lesioncount.distributions.plotting import grouped
-from lesioncount.report.drawing import MARK, OURS, USUAL, Figure, count_axis, legend, ratio_axis, svg, whole_numbers
+from lesioncount.report.drawing import (
+    DOTTED,
+    MARK,
+    OURS,
+    USUAL,
+    Figure,
+    count_axis,
+    figure_of,
+    legend,
+    name_rows,
+    ratio_axis,
+    some_of,
+    whole_numbers,
+)
 
 # Letters of the name of a group that fit beside its row, and its rows.
 _LINE, _MOST_LINES = 18, 2
@@ -39,20 +52,19 @@ def _means(summary: TrialSummary) -> Figure:
     groups, what = summary.groups, f"{summary.lesions} per {summary.unit}"
     largest = max(max(group.expected, default=0.0) for group in groups)
 
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
+    def draw(axes: Any) -> None:
         for row, group in enumerate(groups):
-            points = _some(group.expected)
+            points = some_of(group.expected, _MOST_POINTS)
             label = f"a patient: expected {what}" if row == 0 else None
             axes.plot(points, row + _scattered(len(points)), "o", color=USUAL, markersize=3.5, alpha=0.7, label=label)
             _draw_mean(axes, row, group, f"mean per {summary.unit}, with its 95 % interval" if row == 0 else None)
         axes.set(xlabel=what, xlim=(-0.04 * max(largest, 1.0), 1.05 * max(largest, 1.0)))
         count_axis(axes, "x", is_log=largest > _MANY_LESIONS)
-        _name_rows(axes, [group.name for group in groups])
-        legend(figure)
+        name_rows(axes, _folded(group.name for group in groups))
+        legend(axes.figure)
 
     label = f"{what.capitalize()} of the patients of each group, and the mean of each with its 95 % interval."
-    return Figure("group-means", label, svg(draw, height_inch=1.5 + 0.55 * len(groups)))
+    return figure_of("group-means", label, draw, height_inch=1.5 + 0.55 * len(groups))
 
 
 def _draw_mean(axes: Any, row: int, group: GroupRow, label: str | None) -> None:
@@ -68,19 +80,18 @@ def _ratios(summary: TrialSummary) -> Figure | None:
     if not known:
         return None
 
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        axes.axvline(0, color=USUAL, linewidth=1, linestyle=(0, (2, 2)))
+    def draw(axes: Any) -> None:
+        axes.axvline(0, **DOTTED)
         for row, ratio in enumerate(known):
             _draw_ratio(axes, row, ratio)
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -np.log(2.2)), max(high, np.log(2.2)))
         ratio_axis(axes.xaxis)
         axes.set_xlabel(f"rate, as a multiple of that of {summary.reference.name[:40]}")
-        _name_rows(axes, [ratio.name for ratio in known])
+        name_rows(axes, _folded(ratio.name for ratio in known))
 
     label = "Rate ratios to the reference with their 95 % intervals; at ×1 there is no difference."
-    return Figure("group-ratios", label, svg(draw, height_inch=1.0 + 0.45 * len(known)))
+    return figure_of("group-ratios", label, draw, height_inch=1.0 + 0.45 * len(known))
 
 
 def _draw_ratio(axes: Any, row: int, ratio: RatioRow) -> None:
@@ -96,35 +107,24 @@ def _total(summary: TrialSummary, number: int, group: GroupRow) -> Figure:
     low, high = group.total_interval
     width = int(edges[1] - edges[0])
 
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
+    def draw(axes: Any) -> None:
         bars = axes.bar(edges[:-1] + (width - 1) / 2, p, width=0.9 * width, color=OURS)
         for begin, bar in zip(edges[:-1].tolist(), bars, strict=True):
             bar.set_alpha(1.0 if begin + width > low and begin <= high else _PALE)
         axes.axvline(group.total.mean(), color=MARK, linewidth=1.5)
         axes.set(xlabel=f"{summary.lesions} in its {group.n_scans} {summary.unit}s together", ylabel="probability")
         axes.set_title(textwrap.shorten(group.name, 40, placeholder=" …"), fontsize=10, loc="left")
-        whole_numbers(axes)
+        whole_numbers(axes.xaxis)
 
     what = f"How many {summary.lesions} all {summary.unit}s"
     label = f"{what} of {group.name} have together, and how probable each total is."
-    return Figure(f"group-total-{number}", label, svg(draw, height_inch=2.4, width_inch=3.6))
+    return figure_of(f"group-total-{number}", label, draw, height_inch=2.4, width_inch=3.6)
 
 
-def _name_rows(axes: Any, names: Sequence[str]) -> None:
-    folded = [textwrap.fill(name, _LINE, max_lines=_MOST_LINES, placeholder=" …") for name in names]
-    axes.set_yticks(range(len(names)), folded)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
+def _folded(names: Iterable[str]) -> list[str]:
+    return [textwrap.fill(name, _LINE, max_lines=_MOST_LINES, placeholder=" …") for name in names]
 
 
 def _scattered(n: int) -> Any:
     """Shifts up and down that keep points apart, the same every time: by the golden section, no two are close."""
     return _SPREAD * (2 * ((np.arange(n) * 0.618034) % 1) - 1)
-
-
-def _some(values: Sequence[float]) -> Sequence[float]:
-    """All points or, of very many, some from all over the list."""
-    if len(values) <= _MOST_POINTS:
-        return values
-    return [values[i] for i in np.linspace(0, len(values) - 1, _MOST_POINTS).astype(int)]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
 from pathlib import Path
 
 from lesioncount.assess.groups.group_row import RatioRow
 from lesioncount.assess.groups.trial_summary import TrialSummary
-from lesioncount.folder.output import OutputFolder
-from lesioncount.report.drawing import Figure
+from lesioncount.report.drawing import write_with_figures
 from lesioncount.report.group_figures import figures_of
-from lesioncount.report.templates import check_can_report, template
+from lesioncount.report.templates import check_can_report, rendered
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.version import __version__
 
 
 def write_summary_page(folder: Path, summary: TrialSummary) -> Path:
@@ -33,27 +30,17 @@ def write_summary_page(folder: Path, summary: TrialSummary) -> Path:
     """
     check_can_report()
     figures = figures_of(summary)
-    ours = OutputFolder(folder)
-    ours.check(["summary.html", *(f"figures/{name}.svg" for name in figures)])
-    for name, figure in figures.items():
-        ours.write_text(f"figures/{name}.svg", figure.file)
-    ours.write_text("summary.html", _rendered(summary, figures))
-    return Path(folder) / "summary.html"
-
-
-def _rendered(summary: TrialSummary, figures: dict[str, Figure]) -> str:
-    words = {"number": number, "percent": percent, "ratio_words": ratio_words, "with_interval": with_interval}
-    text: str = template("groups.html.j2").render(
+    text = rendered(
+        "groups.html.j2",
         summary=summary,
         figures=figures,
         verdicts=[verdict(summary, ratio) for ratio in summary.ratios],
-        explained=explained(summary),
         per=per(summary),
-        version=__version__,
-        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
-        **words,
+        number=number,
+        percent=percent,
+        ratio_words=ratio_words,
     )
-    return text
+    return write_with_figures(folder, "summary.html", text, figures)
 
 
 # Smaller p-values are said to be smaller: their digits mean nothing.

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lesioncount.results.course_record import CourseRecord, PairRecord
-from lesioncount.results.course_tables import any_of, change_in_words, total_of
-from lesioncount.results.session_rows import FollowedLesion
+from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.results.record import Record
+from lesioncount.results.record_parts import Pair
+from lesioncount.results.tables import any_of, change_in_words, total_of
 from lesioncount.trust.candidate_table import Counted
 
 # What a lineage is called whose candidates are not one before and one after.
@@ -22,14 +23,11 @@ class SeenLesion:
 
     Attributes
     ----------
-    candidates : tuple of FollowedLesion
+    candidates : tuple of LesionRow
         Those of its lineage: none, one, or several.
     """
 
-    candidates: tuple[FollowedLesion, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.candidates)
+    candidates: tuple[LesionRow, ...] = ()
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -88,12 +86,7 @@ class LineageChange:
             "persisting": self.after.probability("p_persisting"),
         }
 
-    @property
-    def likeliest(self) -> float:
-        """The probability of what has most probably become of it."""
-        return max(self.p.values())
-
-    def peak(self, kind: Counted) -> FollowedLesion:
+    def peak(self, kind: Counted) -> LesionRow:
         """The candidate whose peak shows best what has become of it."""
         seen = self.before if kind == "gone" or not self.after else self.after
         name = f"p_{kind}"
@@ -124,22 +117,22 @@ class LesionCourse:
             yield change_in_words(len(before), len(after))
 
     @property
-    def most(self) -> tuple[float, float]:
-        """The largest probability that it came or went, and its largest existence: those with most to tell first."""
+    def order(self) -> tuple[float, float, int]:
+        """Those first that have probably come or gone; of others, those that probably exist."""
         moved = [one.probability(name) for one in self.sessions for name in ("p_new", "p_gone")]
-        return max(moved), max(one.existence for one in self.sessions)
+        return -max(moved), -max(one.existence for one in self.sessions), self.lineage
 
 
-def changes_of(record: CourseRecord, pair: PairRecord) -> list[LineageChange]:
+def changes_of(record: Record, pair: Pair) -> list[LineageChange]:
     """What has become of all lesions from one session to the next, the most probable changes first."""
     courses = ((one.lineage, one.sessions[pair.before], one.sessions[pair.after]) for one in _courses(record))
     found = [LineageChange(*one) for one in courses if one[1] or one[2]]
-    return sorted(found, key=lambda one: (-max(one.p["new"], one.p["gone"]), -one.likeliest, one.lineage))
+    return sorted(found, key=lambda one: (-max(one.p["new"], one.p["gone"]), -max(one.p.values()), one.lineage))
 
 
-def courses_of(record: CourseRecord) -> list[LesionCourse]:
+def courses_of(record: Record) -> list[LesionCourse]:
     """All lesions of a course, those first that have probably come or gone."""
-    return sorted(_courses(record), key=lambda one: (*(-value for value in one.most), one.lineage))
+    return sorted(_courses(record), key=lambda one: one.order)
 
 
 def pictured(changes: Sequence[LineageChange], kind: Counted, most: int, least: float) -> list[LineageChange]:
@@ -152,8 +145,8 @@ def pictured(changes: Sequence[LineageChange], kind: Counted, most: int, least: 
     return sorted((one for one in changes if one.p[kind] >= least), key=order)[:most]
 
 
-def _courses(record: CourseRecord) -> list[LesionCourse]:
-    members: dict[int, list[list[FollowedLesion]]] = defaultdict(lambda: [[] for _ in record.sessions])
+def _courses(record: Record) -> list[LesionCourse]:
+    members: dict[int, list[list[LesionRow]]] = defaultdict(lambda: [[] for _ in record.sessions])
     for place, session in enumerate(record.sessions):
         for lesion in session.lesions:
             members[lesion.lineage][place].append(lesion)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,22 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
 from lesioncount.report.change_page import CHANGES
 from lesioncount.report.count_page import COUNTS
-from lesioncount.report.page_kind import Image, PageKind
-from lesioncount.report.section_folder import SectionFolder, fingerprint_of, is_written
-from lesioncount.report.sections import SectionText
-from lesioncount.report.table_parts import ROWS_AT_ONCE, has_rows, write_rows
-from lesioncount.report.templates import check_can_report, template
-from lesioncount.results.course_record import CourseRecord
-from lesioncount.results.record import ScanRecord
+from lesioncount.report.page_kind import Image, PageKind, SectionText
+from lesioncount.report.section_folder import (
+    ROWS_AT_ONCE,
+    SectionFolder,
+    fingerprint_of,
+    has_rows,
+    is_written,
+    write_rows,
+)
+from lesioncount.report.templates import check_can_report, rendered
+from lesioncount.results.record import Record, read_record
 from lesioncount.results.record_files import is_sharded, no_record, shard_of
+from lesioncount.results.results import Results, read_results
+from lesioncount.results.run_file import find_run
 from lesioncount.results.scan_count import CourseMaps, ScanCount
-from lesioncount.runs import ChangeResults, RunResults
 from lesioncount.runs.workers import results_of
-from lesioncount.version import __version__
 
 # Up to so many scans or patients, everything is one page, which can be sent by mail: some megabytes. With more, a
 # browser would be slow to open it, so that sections are files of their own, loaded when they are opened.
@@ -40,11 +43,12 @@ _OPEN_OF_MANY = 3
 
 Progress = Callable[[int, int], None]
 
-_KINDS: tuple[PageKind, ...] = (COUNTS, CHANGES)
+# By whether they are of changes.
+_KINDS: tuple[PageKind, PageKind] = (COUNTS, CHANGES)
 
 
 def write_report(
-    results: RunResults | ChangeResults | str | Path,
+    results: Results | str | Path,
     *,
     images: str | Path | None = None,
     images_suffix: str = "",
@@ -58,7 +62,7 @@ def write_report(
 
     Parameters
     ----------
-    results : RunResults, ChangeResults or path
+    results : Results or path
         What `count_batch` or `compare_batch` returned, or the folder it wrote to.
     images : path, optional
         What to show behind the candidates: a folder with an image for each map, of the same name or the same BIDS
@@ -80,26 +84,23 @@ def write_report(
     if not isinstance(results, str | Path):
         return _written(results, images, images_suffix, jobs, progress)
     out = Path(results)
-    runs = ((kind, kind.find_run(out)) for kind in _KINDS)
-    kind, run = next((one for one in runs if one[1] is not None), (_KINDS[0], None))
+    run = find_run(out)
     # That nothing has changed is known without a look into the records, which takes seconds.
     if images is None and run is not None:
-        page = _Page(kind, OutputFolder(out), run, kind.listed_in(run))
+        page = _Page(_KINDS[run.is_of_changes], OutputFolder(out), run, run.items)
         with suppress(MapFileError):  # of a record that is gone
             if page.is_right:
                 return page.tidied()
-    return _written(kind.read(out), images, images_suffix, jobs, progress)
+    return _written(read_results(out), images, images_suffix, jobs, progress)
 
 
-def _written(
-    results: RunResults | ChangeResults, images: str | Path | None, suffix: str, jobs: int, progress: Progress | None
-) -> Path:
-    kind, shown = _kind_of(results), {}
+def _written(results: Results, images: str | Path | None, suffix: str, jobs: int, progress: Progress | None) -> Path:
+    kind, shown = _KINDS[results.run.is_of_changes], {}
     if images is not None:
         where = to_path(images)
         found = kind.images(results, where, suffix)
         shown = {name: _or_why(own, where, kind) for name, own in found.items()}
-    page = _Page(kind, OutputFolder(results.out), results.run, kind.listed(results), shown)
+    page = _Page(kind, OutputFolder(results.out), results.run, results.entries, shown)
     if not page.is_right:
         page.write(results, jobs=jobs, progress=progress)
     return page.tidied()
@@ -121,11 +122,11 @@ class SectionWriter:
         self,
         folder: OutputFolder,
         item: ScanFiles | Course,
-        record: ScanRecord | CourseRecord,
+        record: Record,
         found: ScanCount | CourseMaps,
     ) -> None:
         """Write a section; what goes wrong shows when the page finds none, and makes it."""
-        kind = _kind_of(record)
+        kind = _KINDS[record.is_of_changes]
         sections = SectionFolder(folder, kind)
         own = () if self.images is None else _or_why([scan.image for scan in item.scans], self.images, kind)
         try:
@@ -143,7 +144,7 @@ class _Page:
     ----------
     kind : PageKind
     folder : OutputFolder
-    run : Run or ChangeRun
+    run : Run
     entries : sequence
         All that it lists.
     images : mapping of str to sequence of path or text
@@ -175,7 +176,8 @@ class _Page:
     def keys(self) -> dict[str, str]:
         """What each section depends on."""
         done = (one.name for one in self.entries if one.status == "ok")
-        return self.sections.keys({name: self.images.get(name, ()) for name in done})
+        checksums = {one.name: getattr(one, "checksum", "") for one in self.entries}  # of those that were read
+        return self.sections.keys({name: self.images.get(name, ()) for name in done}, checksums)
 
     @cached_property
     def noted(self) -> dict[str, bool]:
@@ -187,13 +189,14 @@ class _Page:
         """What it depends on: the run, what became of its scans or patients, and their sections."""
         run = self.run
         of_run = (run.started[:10], run.status, dict(run.versions), self.kind.about(run))
-        return fingerprint_of(of_run, [(one.name, one.error, self.keys.get(one.name)) for one in self.entries])
+        return fingerprint_of(of_run, [(one.name, one.error or None, self.keys.get(one.name)) for one in self.entries])
 
     @property
     def is_right(self) -> bool:
         """Whether it is there, with its sections, and shows just this."""
-        is_whole = not self.in_folder or (len(self.noted) == len(self.keys) and self._has_rows)
-        return is_whole and is_written(self.folder, self.name, self.fingerprint)
+        if self.in_folder and (len(self.noted) < len(self.keys) or not self._has_rows):
+            return False
+        return is_written(self.folder, self.name, self.fingerprint)
 
     @property
     def _has_rows(self) -> bool:
@@ -204,13 +207,13 @@ class _Page:
         self.sections.remove(but=self.keys if self.in_folder else None)
         return self.folder.path / self.name
 
-    def write(self, results: RunResults | ChangeResults, *, jobs: int, progress: Progress | None) -> None:
+    def write(self, results: Results, *, jobs: int, progress: Progress | None) -> None:
         """Make what is missing, and write the page."""
         made = self._made(jobs, progress)
         anchors = {one.name: f"{self.kind.what}-{number}" for number, one in enumerate(self.entries, start=1)}
         if self.in_folder:
             self.sections.write(made, self.keys)
-            if isinstance(results, RunResults):
+            if self.kind.has_parts:
                 write_rows(self.folder, results, anchors)
             text = self._rendered(results, anchors, None, self.sections.noted(self.keys))
         else:
@@ -222,7 +225,7 @@ class _Page:
     def _made(self, jobs: int, progress: Progress | None) -> Iterator[tuple[str, SectionText]]:
         """Sections that are missing, from records and maps, which are read once more."""
         missing = [(name, self.images.get(name, ())) for name in self.keys if name not in self.noted]
-        make = partial(_made, self.kind.record, self.kind.section, self.folder.path)
+        make = partial(_made, self.kind.section, self.folder.path)
         for done, (place, future) in enumerate(results_of(make, missing, jobs=jobs), start=1):
             yield missing[place][0], future.result()
             if progress is not None:
@@ -230,7 +233,7 @@ class _Page:
 
     def _rendered(
         self,
-        results: RunResults | ChangeResults,
+        results: Results,
         anchors: Mapping[str, str],
         sections: Mapping[str, SectionText] | None,
         noted: Mapping[str, bool],
@@ -241,7 +244,8 @@ class _Page:
             (one for one in self.entries if one.name in self.keys), key=lambda one: -self.kind.interest(one)
         )
         has_shards = is_sharded(self.folder.path)
-        text: str = template(self.kind.template).render(
+        return rendered(
+            self.kind.template,
             results=results,
             what=self.kind.what,
             anchors=anchors,
@@ -253,16 +257,8 @@ class _Page:
             shown=[(one, None if sections is None else sections[one.name]) for one in entries],
             without_pictures=[one for one in entries if noted[one.name]],
             n_open=len(entries) if len(entries) <= self.kind.many else _OPEN_OF_MANY,
-            version=__version__,
-            written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
             **self.kind.content(results, entries, anchors),
         )
-        return text
-
-
-def _kind_of(shown: object) -> PageKind:
-    """The page that shows results or a record."""
-    return next(kind for kind in _KINDS if isinstance(shown, kind.takes))
 
 
 def _or_why(found: Sequence[Path | None], images: Path, kind: PageKind) -> tuple[Image, ...]:
@@ -271,13 +267,12 @@ def _or_why(found: Sequence[Path | None], images: Path, kind: PageKind) -> tuple
 
 
 def _made(
-    read: Callable[[Path, str], Any],
     section: Callable[[Any, Sequence[Image], None], SectionText],
     out: Path,
     item: tuple[str, Sequence[Image]],
 ) -> SectionText:
     name, images = item
-    record = read(out, name)
+    record = read_record(out, name)
     if record is None:
         raise no_record(out, name)
     return section(record, images, None)

@@ -1,4 +1,4 @@
-"""A window around a candidate → the planes through its peak, turned as radiologists look at them."""
+"""A candidate → the window around it, and the planes through its peak, turned as radiologists look at them."""
 
 from __future__ import annotations
 
@@ -9,52 +9,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.report.pixels import address_of
+from lesioncount.report.pictures import Plane, address_of, outline
+from lesioncount.results.lesion_rows import LesionRow
 
 _ANATOMICAL = ("sagittal", "coronal", "axial")
 _ENDS = (("R", "L"), ("A", "P"), ("S", "I"))
 
+# What is shown around a candidate: about half of a brain, enough to recognise the place.
+_CONTEXT_MM = 64.0
+
+# A candidate fills at most this part of the picture, so that something is seen around it.
+_LARGEST_PART = 0.6
+
+# Pictures of more voxels are finer than the screen; and a window of all of them is held, cubed.
+_MOST_VOXELS = 160
+
 
 @dataclass(frozen=True)
-class Plane:
-    """One picture: pixels, the outline of the candidate, its peak, and where it touches its neighbours.
+class Window:
+    """A box in the map, and the peak of its candidate."""
 
-    Attributes
-    ----------
-    name : str
-    width_mm, height_mm : float
-    n_columns, n_rows : int
-    picture : str
-        The pixels, as an address that holds them.
-    outline : str
-        SVG path around the candidate, in pixels.
-    neighbours : str
-        SVG path around the other candidates.
-    peak : tuple of float
-        Column and row of the middle of the peak voxel, in pixels.
-    bridge : tuple of float, or None
-        The same of the voxel at which it joins a higher peak, if there is one.
-    is_bridge_here : bool
-        Whether that voxel is in this plane, or in front of it or behind.
-    letters : tuple of str, or None
-        What lies to the left, to the right, at the top and at the bottom; None when the map does not say.
-    near : tuple of float, or None
-        Left, top, width and height of the close-up, in mm; None where the picture is one already.
-    """
+    box: tuple[slice, ...]
+    peak: tuple[int, ...]
 
-    name: str
-    width_mm: float
-    height_mm: float
-    n_columns: int
-    n_rows: int
-    picture: str
-    outline: str
-    neighbours: str
-    peak: tuple[float, float]
-    bridge: tuple[float, float] | None
-    is_bridge_here: bool
-    letters: tuple[str, str, str, str] | None
-    near: tuple[float, float, float, float] | None = None
+    @property
+    def peak_inside(self) -> tuple[int, ...]:
+        """Index of the peak in the box."""
+        return tuple(index - part.start for index, part in zip(self.peak, self.box, strict=True))
+
+    @property
+    def alone(self) -> Window:
+        """The same, cut out of its map."""
+        return Window(tuple(slice(0, part.stop - part.start) for part in self.box), self.peak_inside)
+
+    def is_all_of(self, shape: tuple[int, ...]) -> bool:
+        """Whether the box is the whole map."""
+        return all(part.stop - part.start == n for part, n in zip(self.box, shape, strict=True))
+
+    def inside(self, index: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        """Index of a voxel in the box; None if it is not there."""
+        if index is None or not all(part.start <= i < part.stop for i, part in zip(index, self.box, strict=True)):
+            return None
+        return tuple(i - part.start for i, part in zip(index, self.box, strict=True))
+
+
+def window_of(lesion: LesionRow, shape: tuple[int, ...], spacing_mm: tuple[float, ...] | None) -> Window:
+    """The window that shows a candidate."""
+    spacing = np.ones(len(shape)) if spacing_mm is None else np.array(spacing_mm)
+    low, high = np.array(lesion.bbox.split(), dtype=int).reshape(2, len(shape))
+    peak = np.array(lesion.peak)
+    side_mm = max(min(_CONTEXT_MM, _MOST_VOXELS * spacing.min()), ((high - low) * spacing).max() / _LARGEST_PART)
+    size = np.minimum(np.ceil(side_mm / spacing).astype(int), np.minimum(shape, _MOST_VOXELS))
+    # Around the middle of the candidate; around its peak if it does not fit.
+    middle = np.where(high - low <= size, (low + high) // 2, peak)
+    start = np.clip(middle - size // 2, 0, np.array(shape) - size)
+    box = tuple(slice(int(a), int(a + n)) for a, n in zip(start, size, strict=True))
+    return Window(box, tuple(int(index) for index in peak))
 
 
 @dataclass(frozen=True)
@@ -202,42 +212,6 @@ def _found(
         part = view.turned_box([slice(*ends) for ends in zip(box[:n], box[n:], strict=True)], labels.shape)
         found[part[rows], part[columns]] = plane[part[rows], part[columns]]
     return found
-
-
-def outline(labels: NDArray[Any]) -> str:
-    """The edges between pixels of different labels, as an SVG path in pixels; outside, all are 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> outline(np.array([[False, True, True]]))
-    'M1 0h2M1 1h2M1 0v1M3 0v1'
-    """
-    rows = np.flatnonzero(labels.any(axis=1))
-    if rows.size == 0:
-        return ""
-    # Around the part that has some: most of a whole slice has none.
-    top, inner = int(rows[0]), labels[rows[0] : rows[-1] + 1]
-    columns = np.flatnonzero(inner.any(axis=0))
-    left, inner = int(columns[0]), inner[:, columns[0] : columns[-1] + 1]
-    padded = np.zeros((inner.shape[0] + 2, inner.shape[1] + 2), inner.dtype)
-    padded[1:-1, 1:-1] = inner
-    horizontal = _runs(padded[1:, 1:-1] != padded[:-1, 1:-1])
-    vertical = _runs((padded[1:-1, 1:] != padded[1:-1, :-1]).T)
-    return "".join(
-        [f"M{start + left} {row + top}h{n}" for row, start, n in horizontal]
-        + [f"M{row + left} {start + top}v{n}" for row, start, n in vertical]
-    )
-
-
-def _runs(edges: NDArray[np.bool_]) -> list[tuple[int, int, int]]:
-    """Row, first column and length of the runs of True."""
-    padded = np.zeros((edges.shape[0], edges.shape[1] + 2), np.int8)
-    padded[:, 1:-1] = edges
-    steps = padded[:, 1:] - padded[:, :-1]
-    rows, starts = np.nonzero(steps == 1)
-    stops = np.nonzero(steps == -1)[1]
-    return list(zip(rows.tolist(), starts.tolist(), (stops - starts).tolist(), strict=True))
 
 
 def _placed(columns: slice, rows: slice, step: tuple[float, float]) -> tuple[float, float, float, float]:

@@ -8,15 +8,12 @@ from typing import Generic, TypeVar
 
 from lesioncount.regions import Within
 from lesioncount.results.answers import Answer
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.region_numbers import RegionNumbers
-from lesioncount.results.settings import CountedWith
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.region_numbers import RegionRow
 
 # Regions that are seen at once: an atlas has a hundred, and most of them are empty.
 FIRST = 12
-
-# From here on an answer is nearly yes or nearly no.
-_LIKELY, _UNLIKELY = 0.9, 0.1
 
 Row = TypeVar("Row")
 
@@ -51,7 +48,7 @@ class RegionTable(Generic[Row]):
         return self.n_filled + len(self.empty)
 
 
-def regions_of_scan(scan: ScanSummary, counted_with: CountedWith) -> RegionTable[RegionNumbers] | None:
+def regions_of_scan(scan: Entry, counted_with: Recorded) -> RegionTable[RegionRow] | None:
     """The regions of a scan; None where there are none."""
     if not scan.regions:
         return None
@@ -67,72 +64,27 @@ def _table(regions: Mapping[str, tuple[float, Row]], near: frozenset[str]) -> Re
     return RegionTable(by_distance + rows[:FIRST], rows[FIRST:], empty, near)
 
 
-@dataclass(frozen=True)
-class CohortRegion:
-    """A region over all scans: expected lesions, scans that have candidates there, and how many have a lesion."""
-
-    region: str
-    n_scans: int
-    expected: float
-    n_with_candidates: int
-    n_with_lesions: float
-
-
-def regions_of_cohort(scans: Sequence[ScanSummary], counted_with: CountedWith) -> RegionTable[CohortRegion] | None:
-    """The regions of all scans; None where there are none."""
-    found: dict[str, list[RegionNumbers]] = {}
+def regions_of_cohort(scans: Sequence[Entry], counted_with: Recorded) -> RegionTable[list[RegionRow]] | None:
+    """The regions of all scans, each with its rows of all; None where there are none."""
+    found: dict[str, list[RegionRow]] = {}
     for scan in scans:
         for region in scan.regions:
             found.setdefault(region.region, []).append(region)
     if not found:
         return None
-    rows = {name: _over_scans(name, regions) for name, regions in found.items()}
-    return _table({name: (row.expected, row) for name, row in rows.items()}, _near(counted_with))
+    expected = {name: sum(one.best.count_mean for one in rows) for name, rows in found.items()}
+    return _table({name: (expected[name], rows) for name, rows in found.items()}, _near(counted_with))
 
 
-def _over_scans(name: str, regions: Sequence[RegionNumbers]) -> CohortRegion:
-    return CohortRegion(
-        name,
-        len(regions),
-        sum(one.best.count_mean for one in regions),
-        sum(one.n_candidates > 0 for one in regions),
-        sum(one.best.p_1plus for one in regions),
-    )
-
-
-@dataclass(frozen=True)
-class CohortQuestion:
-    """A question over all scans: how many are expected to fulfil it, and how clear that is."""
-
-    question: str
-    name: str | None
-    missing: tuple[str, ...]
-    n_scans: int
-    expected: float
-    n_likely: int
-    n_open: int
-    n_unlikely: int
-
-
-def questions_of_cohort(scans: Sequence[ScanSummary]) -> list[CohortQuestion]:
-    """What was asked of all scans."""
+def questions_of_cohort(scans: Sequence[Entry]) -> list[list[Answer]]:
+    """What was asked of all scans: the answers to each question."""
     found: dict[tuple[str | None, str], list[Answer]] = {}
     for scan in scans:
         for answer in scan.answers:
             found.setdefault((answer.name, answer.question), []).append(answer)
-    return [_question(*key, answers) for key, answers in found.items()]
+    return list(found.values())
 
 
-def _question(name: str | None, question: str, answers: Sequence[Answer]) -> CohortQuestion:
-    likely = sum(one.best > _LIKELY for one in answers)
-    unlikely = sum(one.best < _UNLIKELY for one in answers)
-    missing = tuple(dict.fromkeys(region for one in answers for region in one.missing))
-    n_open = len(answers) - likely - unlikely
-    return CohortQuestion(
-        question, name, missing, len(answers), sum(one.best for one in answers), likely, n_open, unlikely
-    )
-
-
-def _near(counted_with: CountedWith) -> frozenset[str]:
+def _near(counted_with: Recorded) -> frozenset[str]:
     texts = () if counted_with.regions is None else counted_with.regions.within
     return frozenset(Within.parse(text).name for text in texts)

@@ -1,25 +1,28 @@
-"""Sections of a page as files in a folder beside it: kept as long as they are right, loaded when asked for.
+"""Sections of a page, and the rows of a very long table, as files in a folder beside it.
 
-Each is a script that hands its section to the page, because that is the only kind of file that a page which was opened
-from disk may load. Its first line says what it was made from.
+Sections are kept as long as they are right, and loaded when asked for; rows are read after the first screen is shown.
+Each file is a script that hands its content to the page, because that is the only kind of file that a page which was
+opened from disk may load. The first line of a section says what it was made from.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lesioncount.errors import MapFileError
 from lesioncount.files.formats import version_of
 from lesioncount.files.remote_path import RemotePath
+from lesioncount.folder.atomic import checksum_in
 from lesioncount.folder.output import OutputFolder
-from lesioncount.report.page_kind import Image, PageKind
-from lesioncount.report.sections import SectionText
-from lesioncount.report.templates import looks
+from lesioncount.outputs.page import PAGES
+from lesioncount.report.page_kind import Image, PageKind, SectionText
+from lesioncount.report.templates import looks, template
 from lesioncount.results.record_files import SHARDS, is_sharded, record_in, shard_of
+from lesioncount.results.results import Results
 from lesioncount.version import __version__
 
 # Opens a file; with its key, and with whether there is a note in it.
@@ -31,6 +34,15 @@ _CALL, _END = "lesioncountSection(", ");\n"
 _TOGETHER = 50
 
 _LONGEST_HEAD = 200
+
+# Rows of the table that are laid out at first: a few screens. The others are there, to be searched and sorted.
+ROWS_AT_ONCE = 100
+
+# Up to so many scans, all rows are part of the page: some megabytes, which a browser shows within a second.
+PAGED_FROM = 2000
+
+# Rows of a part: a megabyte of text.
+_ROWS_OF_PART = 2000
 
 
 @dataclass(frozen=True)
@@ -53,8 +65,10 @@ class SectionFolder:
         shard = f"{shard_of(record)}/" if is_sharded(self.out.path) else ""
         return f"{self.kind.folder}/{shard}{record}.js"
 
-    def key(self, record: str, images: Sequence[Image]) -> str:
+    def key(self, record: str, images: Sequence[Image], checksum: str = "") -> str:
         """What a section depends on: the record, which knows maps by their hashes, images, and how we draw.
+
+        The record is read, unless its check sum is known.
 
         Of an image, only its size and the time of its last change are looked at: a cohort has gigabytes of them.
         """
@@ -66,11 +80,17 @@ class SectionFolder:
             elif isinstance(image, Path):
                 state = image.stat()
                 digest.update(f"{state.st_size} {state.st_mtime_ns}\n".encode())
-        digest.update((self.out.path / record_in(self.out.path, record)).read_bytes())
+        digest.update((checksum or self._checksum(record)).encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
-    def keys(self, images: Mapping[str, Sequence[Image]]) -> dict[str, str]:
-        """The keys of all sections, given the images of each."""
+    def _checksum(self, record: str) -> str:
+        """That of a record; all of it, if it is not as we wrote it."""
+        path = self.out.path / record_in(self.out.path, record)
+        text = path.read_text("utf-8")
+        return checksum_in(path.name, text) or text
+
+    def keys(self, images: Mapping[str, Sequence[Image]], checksums: Mapping[str, str]) -> dict[str, str]:
+        """The keys of all sections, given the images of each, and the check sums of records where they are known."""
         keys = {}
         for record, own in images.items():
             if Path(record).name != record or "\\" in record:  # a run that somebody else wrote may name anything
@@ -78,7 +98,7 @@ class SectionFolder:
                     f"{record[:80]!r} is not the name of a record: it leads out of {self.out.path}. {self.kind.again}"
                 )
             try:
-                keys[record] = self.key(record, own)
+                keys[record] = self.key(record, own, checksums.get(record, ""))
             except (OSError, ValueError):
                 file = self.out.path / record_in(self.out.path, record)
                 raise MapFileError(f"The record {file} is not there, or its image is gone. {self.kind.again}") from None
@@ -148,3 +168,46 @@ def is_written(folder: OutputFolder, page: str, fingerprint: str) -> bool:
     except OSError:
         return False
     return f'<meta name="fingerprint" content="{fingerprint}">' in head and folder.is_ours(page)
+
+
+def n_parts(n_scans: int) -> int:
+    """In how many parts the rows come; 0 if they are part of the page."""
+    return -(-n_scans // _ROWS_OF_PART) if n_scans > PAGED_FROM else 0
+
+
+def has_rows(out: Path, n_scans: int) -> bool:
+    """Whether all parts are there that the page of so many scans reads."""
+    return all((out / part_name(part)).is_file() for part in range(n_parts(n_scans)))
+
+
+def part_name(part: int) -> str:
+    """The file of a part of the table."""
+    return f"{PAGES['count']}/table/{part}.js"
+
+
+def write_rows(folder: OutputFolder, results: Results, anchors: Mapping[str, str]) -> None:
+    """Write the rows of the table, if they are not part of the page, and remove those of an earlier page."""
+    names = set()
+    if n_parts(len(results.scans)):
+        for part, script in enumerate(_scripts(results, anchors)):
+            folder.write_together({part_name(part): script})
+            names.add(part_name(part))
+    for path in (folder.path / PAGES["count"] / "table").glob("*.js"):
+        name = path.relative_to(folder.path).as_posix()
+        if name not in names:
+            folder.remove(name)
+
+
+def _scripts(results: Results, anchors: Mapping[str, str]) -> Iterator[bytes]:
+    """The parts as scripts."""
+    row = template("scan_row.html.j2").module.scan_row
+    kinds = ["raw"] if results.calibration is None else ["raw", "calibrated"]
+    has_shards, is_guaranteed = is_sharded(results.out), results.is_guaranteed
+    for begin in range(0, len(results.scans), _ROWS_OF_PART):
+        scans = results.scans[begin : begin + _ROWS_OF_PART]
+        shards = [shard_of(one.name) if has_shards else "" for one in scans]
+        rows = (
+            row(one, anchors[one.name], shard, kinds, is_guaranteed) for one, shard in zip(scans, shards, strict=True)
+        )
+        texts = [str(one).strip() for one in rows]
+        yield f"lesioncountRows({json.dumps(texts)});\n".encode()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,63 +12,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lesioncount.assess.recount import counted_again, existing_map
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import MapFileError
 from lesioncount.files import MapSource, open_map, open_mask
-from lesioncount.files.geometry import check_same_grid
 from lesioncount.files.masks import mask_on
 from lesioncount.protocol import CountingProtocol
-from lesioncount.report.backgrounds import UNREADABLE, behind, colours, contrast, image_on, reason, shaded, unusable
-from lesioncount.report.planes import Plane, View, planes_through
-from lesioncount.report.windows import Window, read_windows, window_of
+from lesioncount.report.backgrounds import (
+    Background,
+    Layer,
+    Slices,
+    behind,
+    contrast,
+    cut_or_why,
+    image_on,
+    in_colours,
+    in_grey,
+    shaded,
+)
+from lesioncount.report.pictures import Plane
+from lesioncount.report.planes import Window, window_of
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanSummary
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import CountedWith
-from lesioncount.runs.file_counts import MOST_SHADES, count_file
-
-# A peak of another probability than the record has is a sign of another map; files round to about this.
-_SAME_PROBABILITY = 1e-3
-
-
-@dataclass(frozen=True)
-class Slices:
-    """The pictures of a scan.
-
-    Attributes
-    ----------
-    planes : dict of int to tuple of Plane
-        By the label of the candidate.
-    on_image : bool
-        Whether they show the image, not the map.
-    why_unplaced : str or None
-        Why it is not known how the patient lies in the map, where it is not.
-    note : str or None
-        What could not be done, and why.
-    """
-
-    planes: dict[int, tuple[Plane, ...]] = field(default_factory=dict)
-    on_image: bool = False
-    why_unplaced: str | None = None
-    note: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Shown:
-    """The windows of the background: what is stored, the two values that are black and white, and the colours."""
-
-    voxels: list[NDArray[Any]]
-    black: float
-    white: float
-    palette: bytes | None
-
-    def shades(self, number: int) -> NDArray[np.uint8]:
-        return shaded(self.voxels[number], self.black, self.white)
+from lesioncount.runs.file_counts import MOST_SHADES
 
 
 def cut_slices(
-    scan: ScanSummary,
-    counted_with: CountedWith,
+    scan: Entry,
+    counted_with: Recorded,
     lesions: Sequence[LesionRow],
     image: Path | str | None,
     count: ScanCount | None = None,
@@ -77,8 +50,8 @@ def cut_slices(
 
     Parameters
     ----------
-    scan : ScanSummary
-    counted_with : CountedWith
+    scan : Entry
+    counted_with : Recorded
         How its map was read and counted.
     lesions : sequence of LesionRow
         The candidates to show.
@@ -89,79 +62,51 @@ def cut_slices(
     """
     if not lesions:
         return Slices()
-    try:
-        if math.prod(scan.grid.shape) > MOST_SHADES:
-            return _cut_windows(scan, counted_with, lesions, image)
-        return _cut_whole(scan, counted_with, lesions, image, count)
-    except UNREADABLE as error:
-        return Slices(note=f"No pictures, because the map can no longer be read as it was counted: {reason(error)}")
+    is_large = math.prod(scan.grid.shape) > MOST_SHADES
+    cut = _cut_windows if is_large else partial(_cut_whole, count)
+    why = "the map can no longer be read as it was counted"
+    return cut_or_why(partial(cut, scan, counted_with, lesions, image), why)
 
 
 def _cut_whole(
-    scan: ScanSummary,
-    counted_with: CountedWith,
+    count: ScanCount | None,
+    scan: Entry,
+    counted_with: Recorded,
     lesions: Sequence[LesionRow],
     image: Path | str | None,
-    count: ScanCount | None,
 ) -> Slices:
     """Whole slices, from a map that is held."""
-    count = _counted_again(scan, counted_with) if count is None else count
+    if count is None or count.shades is None:
+        count = counted_again(scan, counted_with, keep_runs=True, keep_shades=True)
     source, candidates, shades = count.source, count.result.candidates, count.shades
-    if source.shape != scan.grid.shape or len(candidates) != len(scan.tables[0]) or shades is None:
-        raise MapFileError(f"{source.path} has changed: it has shape {source.shape}, {len(candidates)} candidates.")
-    for lesion in lesions:
-        row = lesion.label - 1
-        if tuple(candidates.peak_index[row]) != lesion.peak or not _is_height(candidates.peak_probability[row], lesion):
-            raise MapFileError(f"{source.path} has changed: another probability at {lesion.peak}.")
-    shown, note = behind(shades, image, partial(image_on, source.grid))
-    labels, view = candidates.label_map(), View.of(source.affine)
-    windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
-    planes = {
-        lesion.label: planes_through(
-            shown.whole, labels, lesion.peak, view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
-            bridge=lesion.saddle, label=lesion.label, near=None if window.is_all_of(source.shape) else window.box,
-            boxes=candidates.bbox,
-        )
-        for lesion, window in zip(lesions, windows, strict=True)
-    }  # fmt: skip
-    return Slices(planes, shown.is_image, source.grid.why_unplaced if source.affine is None else None, note)
+    if shades is None:
+        raise MapFileError(f"{source.path} is too large.")
+    shown, note = behind(image, partial(in_grey, source.grid), Background(shades, is_image=False))
+    layer = Layer(shown, candidates.label_map(), source.grid, candidates.bbox)
+    planes = [
+        layer.planes(window_of(lesion, source.shape, source.spacing_mm), lesion.label, lesion.saddle)
+        for lesion in lesions
+    ]
+    return _slices(planes, shown, source, note)
 
 
-def _counted_again(scan: ScanSummary, counted_with: CountedWith) -> ScanCount:
-    how = counted_with.reading.to_dict()
-    return count_file(
-        scan.grid.path, protocol=counted_with.protocol, mask=scan.within, keep_runs=True, keep_shades=True, **how
-    )
+def _slices(planes: Iterable[tuple[Plane, ...]], shown: Background, source: MapSource, note: str | None) -> Slices:
+    why = source.grid.why_unplaced if source.affine is None else None
+    return Slices(tuple((one,) for one in planes), (shown.is_image,), why, () if note is None else (note,))
 
 
-def _is_height(probability: float, lesion: LesionRow) -> bool:
-    return bool(abs(probability - lesion.height) <= _SAME_PROBABILITY)
-
-
-def _cut_windows(
-    scan: ScanSummary, counted_with: CountedWith, lesions: Sequence[LesionRow], image: Path | str | None
-) -> Slices:
+def _cut_windows(scan: Entry, counted_with: Recorded, lesions: Sequence[LesionRow], image: Path | str | None) -> Slices:
     """Close-ups only, from a map that is too large to be held."""
-    source = open_map(scan.grid.path, **counted_with.reading.to_dict())
-    if source.shape != scan.grid.shape:
-        raise MapFileError(f"{source.path} now has shape {source.shape}.")
+    source = open_map(existing_map(scan), **counted_with.reading)
     windows = [window_of(lesion, source.shape, source.spacing_mm) for lesion in lesions]
     maps = [source.to_probabilities(stored) for stored in read_windows(source, windows)]
-    for lesion, window, probabilities in zip(lesions, windows, maps, strict=True):
-        if not _is_height(probabilities[window.peak_inside], lesion):
-            raise MapFileError(f"{source.path} has changed: another probability at {window.peak}.")
     labels = _labels(source, scan.within, counted_with.protocol, windows, maps)
-    shown, note = _background(source, windows, maps, image)
-    view = View.of(source.affine)
-    planes = {
-        lesion.label: planes_through(
-            shown.shades(number), labels[number], windows[number].peak_inside,
-            view=view, spacing_mm=source.spacing_mm, palette=shown.palette,
-            bridge=windows[number].inside(lesion.saddle),
-        )
-        for number, lesion in enumerate(lesions)
-    }  # fmt: skip
-    return Slices(planes, shown.palette is None, source.grid.why_unplaced if source.affine is None else None, note)
+    shown, note = behind(image, partial(_windows_in_grey, source, windows), [in_colours(one) for one in maps])
+    planes = [
+        Layer(background, label_map, source.grid).planes(window.alone, bridge=window.inside(lesion.saddle))
+        for background, label_map, window, lesion in zip(shown, labels, windows, lesions, strict=True)
+    ]
+    return _slices(planes, shown[0], source, note)
 
 
 def _labels(
@@ -207,21 +152,25 @@ def _labelled(
     return find_candidates(probabilities, protocol=any_size, mask=inside, warn=False).label_map()
 
 
-def _background(
-    source: MapSource, windows: Sequence[Window], maps: list[NDArray[Any]], image: Path | str | None
-) -> tuple[_Shown, str | None]:
-    note = image if isinstance(image, str) else None
-    if isinstance(image, Path):
-        try:
-            return _image(source, windows, image), None
-        except UNREADABLE as error:
-            note = unusable(error)
-    return _Shown(maps, 0.0, 1.0, colours()), note
-
-
-def _image(source: MapSource, windows: Sequence[Window], path: Path) -> _Shown:
-    image = open_map(path)
-    check_same_grid(source.grid, image.grid, "the image")
+def _windows_in_grey(source: MapSource, windows: Sequence[Window], path: Path) -> list[Background]:
+    """Windows of an image, with one contrast."""
+    image = image_on(source.grid, path)
     voxels = [image.to_values(stored) for stored in read_windows(image, windows)]
-    values = np.concatenate([window.ravel() for window in voxels]).astype(np.float32)
-    return _Shown(voxels, *contrast(values), None)
+    ends = contrast(np.concatenate([window.ravel() for window in voxels]).astype(np.float32))
+    return [Background(shaded(window, *ends), is_image=True) for window in voxels]
+
+
+def read_windows(source: MapSource, windows: Sequence[Window]) -> list[NDArray[Any]]:
+    """What is stored in each window; no more of the map is held than these and one piece."""
+    axis = source.axis
+    parts: list[list[NDArray[Any]]] = [[] for _ in windows]
+    begin = 0
+    for piece in source.pieces():
+        end = begin + piece.shape[axis]
+        for window, part in zip(windows, parts, strict=True):
+            first, last = max(window.box[axis].start, begin), min(window.box[axis].stop, end)
+            if first < last:
+                along = (*window.box[:axis], slice(first - begin, last - begin), *window.box[axis + 1 :])
+                part.append(piece[along].copy())
+        begin = end
+    return [np.concatenate(part, axis=axis) for part in parts]

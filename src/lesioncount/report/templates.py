@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,6 +14,7 @@ from lesioncount.optional import optional
 from lesioncount.report.pictures import picture
 from lesioncount.results.count_warnings import headline, in_general, in_short
 from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.version import __version__
 
 
 def check_can_report() -> None:
@@ -24,6 +26,13 @@ def check_can_report() -> None:
 def template(name: str, package: str = "lesioncount.report") -> Any:
     """A template of a package, ready to be rendered; it may include the templates of this one."""
     return _environment(package).get_template(name)
+
+
+def rendered(name: str, **content: Any) -> str:
+    """A page: a template filled with its content, by this version, now."""
+    written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
+    text: str = template(name).render(version=__version__, written=written, **content)
+    return text
 
 
 @cache
@@ -52,6 +61,7 @@ def _environment(package: str) -> Any:
     environment.filters |= {"headline": headline, "in_general": in_general, "in_short": in_short}
     environment.filters["picture"] = lambda plane, number, planes: safe(picture(plane, f"Candidate {number}", planes))
     environment.filters["picture_of"] = lambda plane, what, planes: safe(picture(plane, what, planes))
+    environment.globals["zip"] = zip
     environment.globals["content_policy"] = lambda *scripts, may_load=False: safe(
         _content_policy([environment.get_template(script).render() for script in scripts], may_load=may_load)
     )

@@ -1,27 +1,33 @@
-"""Questions that are asked of a scan → the probability that the answer is yes: rows of ``answers.tsv``."""
+"""Questions that are asked of a scan, or of a pair of them → the probability of yes: rows of ``answers.tsv``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
-from lesioncount.folder.plain import present
+from lesioncount.changes.lesion_changes import LesionChanges
+from lesioncount.folder.plain import UNKNOWN, cells, columns, optional_columns
 from lesioncount.questions import Question, probability_of
+from lesioncount.questions.over_time import changes_asked_for
 from lesioncount.regions import OUTSIDE
 from lesioncount.regions.within import SEPARATOR
+from lesioncount.results.recorded import KINDS
 from lesioncount.results.region_numbers import regional_count
 from lesioncount.results.region_settings import RegionSettings
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.scan_numbers import WHOSE_COLUMNS
+from lesioncount.results.settings import ChangeSettings
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.trials import COUNT, trials_of
+from lesioncount.trust.candidate_table import CandidateTable, Counted
+from lesioncount.trust.trials import COUNT, trials_of, trials_of_changes
+
+_Tables = Mapping[Counted, CandidateTable]
+_Calibrations = Mapping[Counted, Calibration]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
     """The probability that a scan fulfils a question.
 
     Attributes
@@ -36,33 +42,28 @@ class Answer:
         What a named question asks for and is not counted here: taken as no lesion, so that the answer is a lower bound.
     """
 
-    question: str
+    question: str = ""
     name: str | None = None
-    probability: float
+    probability: float = UNKNOWN
     probability_calibrated: float | None = None
     missing: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Check what was read from a file."""
-        if not all(0 <= one <= 1 for one in (self.probability, self.best)):
-            raise ValueError("expected answers to be probabilities")
+    @property
+    def is_sound(self) -> bool:
+        """Whether its probabilities are some."""
+        return all(0 <= one <= 1 for one in (self.probability, self.best))
 
     @property
     def best(self) -> float:
         """The calibrated probability, or that of the map where there was no calibration."""
         return self.probability if self.probability_calibrated is None else self.probability_calibrated
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, of what there is."""
-        return present({one.name: getattr(self, one.name) for one in fields(self)})
-
     def row(self) -> dict[str, Any]:
         """The cells of its row."""
-        return self.to_dict() | ({"missing": f"{SEPARATOR} ".join(self.missing)} if self.missing else {})
+        return cells(self) | ({"missing": f"{SEPARATOR} ".join(self.missing)} if self.missing else {})
 
 
-OPTIONAL_ANSWER_COLUMNS = (*WHOSE_COLUMNS, "name", "probability_calibrated", "missing")
-ANSWER_COLUMNS = ("scan", *WHOSE_COLUMNS, *(one.name for one in fields(Answer)))
+ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS = columns(Answer), optional_columns(Answer)
 
 
 def answers(
@@ -105,3 +106,32 @@ def check_questions(questions: Sequence[Question], regions: RegionSettings | Non
             numbers = (name for name in question.names if name.isdecimal())  # of labels that have no name
             known = (COUNT, OUTSIDE, *regions.names.values(), *(one.name for one in regions.within), *numbers)
         question.given(tuple(dict.fromkeys(known)))
+
+
+def table_of(step: LesionChanges, kind: Counted, *features: str) -> CandidateTable:
+    """What both maps say of the candidates that may be new, gone or persisting."""
+    of, rises = (step.before, step.fallen) if kind == "gone" else (step.after, step.risen)
+    return CandidateTable.of_candidates(of.candidates, *features, other=rises.others, risen=rises.heights)
+
+
+def answers_of_changes(step: LesionChanges, settings: ChangeSettings) -> tuple[Answer, ...]:
+    """The answers of a pair of sessions."""
+    as_it_is = {kind: settings.recorded.as_it_is(kind) for kind in KINDS}
+    given = {fit.calibration.counted: fit.calibration for fit in settings.calibrations}
+    tables = {kind: table_of(step, kind, *given.get(kind, as_it_is[kind]).weights) for kind in KINDS}
+    return tuple(_answer_of_changes(question, tables, as_it_is, given) for question in settings.questions)
+
+
+def _answer_of_changes(question: Question, tables: _Tables, as_it_is: _Calibrations, given: _Calibrations) -> Answer:
+    """Calibrated if all that it asks for is: corrected numbers and others are not mixed."""
+    is_calibrated = set(changes_asked_for(question.names)) <= set(given)
+    return Answer(
+        question=str(question),
+        name=question.name,
+        probability=_probability(question, tables, as_it_is),
+        probability_calibrated=_probability(question, tables, given) if is_calibrated else None,
+    )
+
+
+def _probability(question: Question, tables: _Tables, calibrations: _Calibrations) -> float:
+    return probability_of(question, trials_of_changes(tables, question.names, calibrations))

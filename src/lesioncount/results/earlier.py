@@ -6,67 +6,47 @@ a name, the record on disk is asked.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from lesioncount.cohort.item import FileFacts, Known
+from lesioncount.cohort.item import Known
 from lesioncount.errors import MapFileError
+from lesioncount.folder.atomic import is_certified_text
 from lesioncount.folder.output import OutputFolder
-from lesioncount.folder.plain import in_one_line, read_json, typed
+from lesioncount.folder.plain import decoded, in_one_line
+from lesioncount.results.record import Record
 from lesioncount.results.record_files import record_in
-from lesioncount.results.settings import OUTPUTS
-
-# Where a run is described.
-RUN_FILE = "run.json"
-
-# Of an input that a run has not come to: it was stopped, or goes on.
-WAITING = "waiting"
+from lesioncount.results.recorded import OUTPUTS, Recorded
+from lesioncount.results.run_file import RUN_FILE, Run, find_run
 
 # Letters of a setting that a message shows.
 _SHOWN = 60
+
+# Settings that messages name by their parts.
+_BY_PARTS = frozenset({"protocol", "calibration", "calibrations", "fingerprints"})
 
 # A name, and the maps that have it or are about to get it.
 Named = tuple[str, Sequence[Path]]
 
 
-class AnyRun(Protocol):
-    """What is asked of a run, be it of counts or of comparisons."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """How it was done, as plain values."""
-
-    @property
-    def given(self) -> Sequence[str] | None:
-        """What maps were given with: "mask", "members". None if that is not known."""
-
-    @property
-    def known(self) -> Mapping[str, Known]:
-        """Its names, and whose they are."""
-
-
-Run = TypeVar("Run", bound=AnyRun)
-
-
-def earlier_run(folder: OutputFolder, find: Callable[[Path], Run | None], command: str, *, may_be: bool) -> Run | None:
+def earlier_run(folder: OutputFolder, command: str, *, of_changes: bool, may_be: bool) -> Run | None:
     """The run that is in a folder; it may be there only if it goes on or is replaced.
 
     Parameters
     ----------
     folder : OutputFolder
-    find : callable
-        Reads the run in a folder; None if there is none of the kind that is asked for.
     command : str
-        Which makes runs of that kind.
+        Which makes runs of the kind that is asked for.
+    of_changes : bool
+        Whether that is a comparison.
     may_be : bool
     """
     folder.check([RUN_FILE])
-    if not folder.is_ours(RUN_FILE):
+    if not (folder.path / RUN_FILE).exists():
         return None
-    run = find(folder.path)
-    if run is None:
+    run = find_run(folder.path)
+    if run is None or run.is_of_changes != of_changes:
         raise MapFileError(
             f"{folder.path} holds other results, not those of lesioncount {command}. Choose another folder."
         )
@@ -80,7 +60,7 @@ def names_before(
 ) -> Collection[str]:
     """The names that have results already; raise if one would pass to somebody else, or settings would change."""
     if before is not None and resume:
-        _check_goes_on(folder.path, before.settings, now.settings)
+        _check_goes_on(folder.path, _flat(before.settings), _flat(now.settings))
         if before.given is not None and now.given is not None:
             _check_goes_on(folder.path, *(dict.fromkeys(run.given or (), "given") for run in (before, now)))
     listed = {} if before is None else before.known
@@ -90,8 +70,8 @@ def names_before(
     if known and before is None:  # somebody has removed run.json, or a power cut has lost it
         if not resume:
             raise _in_the_way(folder)
-        record = folder.path / record_in(folder.path, min(known))
-        _check_goes_on(folder.path, typed(read_json(record), dict[str, Any]).get("settings") or {}, now.settings)
+        settings = _read(folder.path / record_in(folder.path, min(known))).settings
+        _check_goes_on(folder.path, {} if settings is None else _flat(settings), _flat(now.settings))
     return known
 
 
@@ -132,21 +112,31 @@ def _owner_of_record(folder: OutputFolder, name: str) -> Known | None:
     if not folder.is_ours(file) or path.stat().st_size == 0:
         return None
     try:
-        content = typed(read_json(path), dict[str, Any])
-        sessions = typed(content.get("sessions", (content.get("input"),)), tuple[dict[str, Any], ...])
-        files = [typed(session.get("input", session), FileFacts) for session in sessions]
-        paths = typed(content.get("paths", ()), tuple[str, ...]) or tuple(one.path for one in files)
+        record = _read(path)
     except (OSError, ValueError) as error:
-        raise MapFileError(
-            f"{path} is a result of lesioncount, but does not say of which maps: another version may have written it. "
-            "Choose another folder."
-        ) from error
+        raise _nobodys(path) from error
+    files = record.all_files()
+    paths = record.paths or tuple(one.path for one in files)
+    if not any(paths):
+        raise _nobodys(path)
     return Known(paths, tuple(one.sha256 for one in files))
 
 
-def _check_goes_on(out: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def _read(path: Path) -> Record:
+    """What a record says, whether or not it is one of this version; ValueError if it says nothing."""
+    text = path.read_text("utf-8")
+    return decoded(text, Record, is_ours=is_certified_text(path.name, text))
+
+
+def _nobodys(path: Path) -> MapFileError:
+    return MapFileError(
+        f"{path} is a result of lesioncount, but does not say of which maps: another version may have written it. "
+        "Choose another folder."
+    )
+
+
+def _check_goes_on(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raise if an earlier run would go on with other settings, or with other kinds of files."""
-    old, new = _flat(before), _flat(now)
     differ = [
         f"{name} is {_in_words(new.get(name))} instead of {_in_words(old.get(name))}"
         for name in sorted({*old, *new})
@@ -159,15 +149,12 @@ def _check_goes_on(out: Path, before: Mapping[str, Any], now: Mapping[str, Any])
         )
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(settings: Recorded) -> dict[str, Any]:
     """All settings that decide what is counted, by the names that people know them by."""
-    plain = json.loads(in_one_line(settings))  # as it comes back from a file
-    flat = {name: value for name, value in plain.items() if name not in OUTPUTS}
-    flat |= flat.pop("protocol", {})
-    flat["calibration"] = (flat.pop("calibration", None) or {}).get("fingerprint")
-    fingerprints = flat.pop("fingerprints", {})
-    calibrations = flat.pop("calibrations", {})
-    return flat | {f"calibration of {kind} lesions": fingerprints.get(kind) for kind in calibrations}
+    flat = {name: value for name, value in settings.plain.items() if name not in OUTPUTS | _BY_PARTS}
+    flat |= settings.protocol.to_dict() | {"calibration": settings.fingerprint()}
+    of_changes = (kind for kind in settings.calibrations if kind != "lesions")
+    return flat | {f"calibration of {kind} lesions": settings.fingerprint(kind) for kind in of_changes}
 
 
 def _in_words(value: Any) -> str:

@@ -5,37 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from lesioncount.errors import MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.plain import in_one_line
-from lesioncount.results.earlier import AnyRun
+from lesioncount.results.run_file import Run
 
 HISTORY = "runs.jsonl"
 
 # How each line begins, also one that a full disk has cut.
 _BEGIN = b'{"started":'
-
-
-class DoneRun(AnyRun, Protocol):
-    """What is told of a run."""
-
-    @property
-    def started(self) -> str:
-        """Date and time."""
-
-    @property
-    def status(self) -> str:
-        """How it ended."""
-
-    @property
-    def command(self) -> str | None:
-        """What was typed; None from Python."""
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Of the packages that it depends on."""
 
 
 class History:
@@ -67,17 +47,17 @@ class History:
                 )
             self._take(line)
 
-    def add_killed(self, run: DoneRun | None) -> None:
+    def add_killed(self, run: Run | None) -> None:
         """Add the earlier run in the folder, if there is one that was killed before it could do so itself."""
         if run is not None and run.status == "running" and self._last.get("started") != run.started:
             self._append(run, "killed", {name: self._inputs.get(name) for name in run.known}, {}, None)
 
-    def add(self, run: DoneRun, inputs: Mapping[str, Any], tables: Mapping[str, str], *, seconds: float) -> None:
+    def add(self, run: Run, inputs: Mapping[str, Any], tables: Mapping[str, str], *, seconds: float) -> None:
         """Add a run.
 
         Parameters
         ----------
-        run : Run or ChangeRun
+        run : Run
         inputs : mapping of str to list
             The hashes of what went in, by names of scans or patients. Only those that have changed are written.
         tables : mapping of str to str
@@ -88,9 +68,9 @@ class History:
         self._append(run, run.status, inputs, tables, round(seconds, 3))
 
     def _append(
-        self, run: DoneRun, status: str, inputs: Mapping[str, Any], tables: Mapping[str, str], seconds: float | None
+        self, run: Run, status: str, inputs: Mapping[str, Any], tables: Mapping[str, str], seconds: float | None
     ) -> None:
-        settings = json.loads(in_one_line(run.settings))
+        settings = run.settings.plain
         before, tables_before = self._last.get("settings", settings), self._last.get("tables", {})
         together = in_one_line(dict(sorted(inputs.items()))).encode("utf-8", "backslashreplace")
         content = {
@@ -98,7 +78,7 @@ class History:
             "seconds": seconds,
             "status": status,
             "command": run.command,
-            "versions": dict(run.versions),
+            "versions": run.versions,
             "settings": settings,
             "given": run.given,
             "inputs": {"n": len(inputs), "sha256": hashlib.sha256(together).hexdigest()},

@@ -1,22 +1,26 @@
-"""Candidates of a scan → the rows of ``lesions.tsv``."""
+"""Candidates of a scan → the rows of ``lesions.tsv``; of a course, with what becomes of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
+from lesioncount.changes.lesion_changes import LesionChanges
+from lesioncount.changes.rises import Rises
+from lesioncount.folder.plain import UNKNOWN, columns, optional_columns
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.trust.calibration import Calibration
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LesionRow:
+class LesionRow(Struct, frozen=True, gc=False, omit_defaults=True):
     """One candidate, by the names of its columns in ``lesions.tsv``; None for what is not known.
 
     Attributes
@@ -38,34 +42,57 @@ class LesionRow:
         Where its peak lies, if it was counted with regions.
     within, within_mm : str or None
         The regions by distance that it lies in, and how far it is from them, with semicolons between them.
+    lineage : int
+        Of a course: the number that all candidates of the same lesion have, in all its sessions. 0 of a single scan.
+    new_at, gone_at : str or None
+        Of a course: index of the voxel at which it rises most above the session before, and above the one after, with
+        blanks between numbers; None at the ends of the course.
+    new_height, gone_height : float or None
+        The probability there.
+    new_before, gone_after : float or None
+        The highest probability within the tolerance of it, one session before and one after.
+    p_new, p_persisting : float or None
+        That it is a lesion that was not, and that was, there one session before.
+    p_gone : float or None
+        That it is a lesion that is no longer there one session after.
     """
 
-    label: int
+    label: int = 0
     member: int | None = None
-    existence: float
+    existence: float = UNKNOWN
     existence_calibrated: float | None = None
-    n_voxels: int
-    volume_mm3: float | None
-    peak_i: int
-    peak_j: int
-    peak_k: int | None
-    peak_x_mm: float | None
-    peak_y_mm: float | None
-    peak_z_mm: float | None
+    n_voxels: int = UNKNOWN
+    volume_mm3: float | None = UNKNOWN
+    peak_i: int = -1
+    peak_j: int = -1
+    peak_k: int | None = UNKNOWN
+    peak_x_mm: float | None = UNKNOWN
+    peak_y_mm: float | None = UNKNOWN
+    peak_z_mm: float | None = UNKNOWN
     peak_probability: float | None = None
     saddle_probability: float | None = None
     saddle_i: int | None = None
     saddle_j: int | None = None
     saddle_k: int | None = None
-    centroid_x_mm: float | None
-    centroid_y_mm: float | None
-    centroid_z_mm: float | None
-    bbox: str
-    equivalent_diameter_mm: float | None
-    variance_share: float
+    centroid_x_mm: float | None = UNKNOWN
+    centroid_y_mm: float | None = UNKNOWN
+    centroid_z_mm: float | None = UNKNOWN
+    bbox: str = ""
+    equivalent_diameter_mm: float | None = UNKNOWN
+    variance_share: float = UNKNOWN
     region: str | None = None
     within: str | None = None
     within_mm: str | None = None
+    lineage: int = 0
+    new_at: str | None = None
+    new_height: float | None = None
+    new_before: float | None = None
+    gone_at: str | None = None
+    gone_height: float | None = None
+    gone_after: float | None = None
+    p_new: float | None = None
+    p_persisting: float | None = None
+    p_gone: float | None = None
 
     @property
     def peak(self) -> tuple[int, ...]:
@@ -104,16 +131,25 @@ class LesionRow:
         """Whether it is a candidate of the map that pictures are cut from; other members use the same labels."""
         return self.member in (None, 1)
 
-    def row(self) -> dict[str, Any]:
-        """The cells of its row."""
-        row = {name: getattr(self, name) for name in LESION_COLUMNS[1:]}  # a tenth of the time of `asdict`
-        return {name: value for name, value in row.items() if value is not None or name not in OPTIONAL_LESION_COLUMNS}
+    @property
+    def is_sound(self) -> bool:
+        """Whether its saddle lies below its peak, existence is their difference, and all probabilities are some."""
+        saddle, height = self.saddle_probability or 0.0, self.height
+        if self.label < 1 or not (0 <= saddle <= height <= 1 and 0 <= self.existence <= 1):
+            return False
+        if self.lineage and not all(value is None or 0 <= value <= 1 for value in _of_changes(self)):
+            return False
+        return math.isclose(self.existence, height - saddle, abs_tol=_ROUNDING)
 
 
+# Existence is a difference of two numbers that are written with all their digits.
+_ROUNDING = 1e-12
+
+_of_changes = attrgetter("new_height", "new_before", "gone_height", "gone_after", "p_new", "p_persisting", "p_gone")
 _OF_PEAKS = ("peak_probability", "saddle_probability", "saddle_i", "saddle_j", "saddle_k")
-_OF_REGIONS = ("region", "within", "within_mm")
-OPTIONAL_LESION_COLUMNS = ("member", "existence_calibrated", *_OF_PEAKS, *_OF_REGIONS)
-LESION_COLUMNS = ("scan", *(one.name for one in fields(LesionRow)))
+_FIRST_OF_COURSES = LesionRow.__struct_fields__.index("lineage")
+LESION_COLUMNS = columns(LesionRow)[:_FIRST_OF_COURSES]
+OPTIONAL_LESION_COLUMNS = tuple(name for name in optional_columns(LesionRow) if name in LESION_COLUMNS)
 
 
 def lesion_rows(counts: Sequence[ScanCount], calibration: Calibration | None) -> tuple[LesionRow, ...]:
@@ -174,3 +210,25 @@ def _places(count: ScanCount, index: NDArray[Any]) -> list[list[float | None]]:
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
+
+
+def followed(
+    rows: Sequence[LesionRow],
+    lineages: NDArray[np.int64],
+    *,
+    before: LesionChanges | None = None,
+    after: LesionChanges | None = None,
+) -> tuple[LesionRow, ...]:
+    """Rows of candidates, with their lineages and what has changed since the session before and until the one after."""
+    values: dict[str, list[Any]] = {"lineage": lineages.tolist()}
+    if before is not None:
+        values |= {"p_new": before.p_new.tolist(), "p_persisting": before.p_persisting.tolist()}
+        values |= _rises(before.risen, "new_at", "new_height", "new_before")
+    if after is not None:
+        values |= {"p_gone": after.p_gone.tolist()} | _rises(after.fallen, "gone_at", "gone_height", "gone_after")
+    return tuple(replace(row, **{name: one[place] for name, one in values.items()}) for place, row in enumerate(rows))
+
+
+def _rises(rises: Rises, at: str, height: str, other: str) -> dict[str, list[Any]]:
+    places = [" ".join(map(str, index)) for index in rises.index.tolist()]
+    return {at: places, height: rises.heights.tolist(), other: rises.others.tolist()}

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec import Struct
+
 from lesioncount.cohort.tables import read_region_names
 from lesioncount.errors import RegionError
 from lesioncount.files.geometry import VoxelGrid
@@ -19,8 +21,7 @@ from lesioncount.regions.region_names import checked_names
 from lesioncount.regions.within import all_within, check_known
 
 
-@dataclass(frozen=True)
-class CountedRegions:
+class CountedRegions(Struct, frozen=True):
     """What is recorded of them with every scan; which label map it was is among its files.
 
     Attributes
@@ -33,10 +34,6 @@ class CountedRegions:
 
     names_sha256: str | None = None
     within: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Check what was read from a file."""
-        all_within(self.within)
 
 
 @dataclass(frozen=True)

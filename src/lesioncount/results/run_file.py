@@ -1,25 +1,39 @@
-"""What ``run.json`` holds: how a run counted, and what became of each of its scans."""
+"""What ``run.json`` holds: how a run counted or compared, and what became of each of its scans or patients."""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from lesioncount.cohort.item import FileFacts, Known, ScanFiles
-from lesioncount.errors import MapFileError
 from lesioncount.files.remote_path import without_secrets
-from lesioncount.folder.plain import read_json, to_json, typed
-from lesioncount.results.earlier import RUN_FILE, WAITING
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.settings import CountedWith
+from lesioncount.folder.atomic import is_certified_text
+from lesioncount.folder.plain import cells, decoded, flat, to_json
+from lesioncount.results.record import CHANGES, Record
+from lesioncount.results.recorded import Recorded, held_once
+
+if TYPE_CHECKING:
+    from lesioncount.cohort.courses import Course
+
+# Where a run is described.
+RUN_FILE = "run.json"
+
+# Of an input that a run has not come to: it was stopped, or goes on.
+WAITING = "waiting"
 
 Status = Literal["running", "finished", "interrupted"]
 _PACKAGES = ("lesioncount", "numpy", "nibabel", "isal")
+
+# The keys that a file has, whatever is in them.
+_ALWAYS = {"settings", "run", "versions", "started", "seconds", "n_ok", "n_failed", "files"}
+_OF_COUNTS, _OF_CHANGES = frozenset(_ALWAYS | {"inputs"}), frozenset(_ALWAYS | {"kind", "alone", "patients"})
 
 
 def versions_now() -> dict[str, str]:
@@ -32,147 +46,193 @@ def time_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime())
 
 
-@dataclass(frozen=True, slots=True)
-class RunScan:
-    """What became of a scan: its error, or None; and the path of its map, where it is known."""
-
-    name: str
-    status: str
-    error: str | None = None
-    path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Input:
-    """The same by the keys that the file has."""
-
-    scan: str
-    status: str
-    error: str | None = None
-    path: str | None = None
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run of ``lesioncount count``.
+class How(Struct, frozen=True):
+    """How a run is done.
 
     Attributes
     ----------
-    counted_with : CountedWith
     jobs : int
     cluster : str or None
     status : {"running", "finished", "interrupted"}
-    began : float
-        Seconds since the epoch.
-    versions : dict
-        Of Python and the packages that a count depends on.
-    scans : tuple of RunScan
-        In the order of the inputs.
-    started : str
-        Date and time, for people.
     command : str or None
         What was typed; None from Python.
-    given : tuple of str or None
-        What maps were given with: a mask, members. None if that is not known.
+    given : tuple of str
+        What maps were given with: a mask, members.
     """
 
-    counted_with: CountedWith
     jobs: int = 1
-    cluster: str | None = None
-    status: Status = "running"
-    versions: Mapping[str, str] = field(default_factory=versions_now)
-    started: str = field(default_factory=time_now)
-    scans: tuple[RunScan, ...] = ()
-    command: str | None = None
-    given: tuple[str, ...] | None = None
+    cluster: str | UnsetType | None = UNSET
+    status: Status = "finished"
+    command: str | UnsetType | None = UNSET
+    given: tuple[str, ...] | UnsetType | None = UNSET
+
+
+class _Outcome(Struct, frozen=True, gc=False):
+    scan: str = ""
+    patient: str = ""
+    status: str = ""
+    error: str | None = ""
+    paths: tuple[str, ...] = ()
+
+
+class RunItem(flat(_Outcome, FileFacts)):  # type: ignore[misc]  # has the fields of both
+    """What became of a scan, whose files are known, or of a patient, with the paths of the maps."""
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """From its record."""
+        if record.is_of_changes:
+            return cls(patient=record.name, status=record.status, error=record.error, paths=record.paths)
+        files = {} if record.input is None else cells(record.input)
+        return cls(scan=record.name, status=record.status, error=record.error, **files)
+
+    @classmethod
+    def waiting(cls, item: ScanFiles | Course) -> Self:
+        """What a run has not come to."""
+        if isinstance(item, ScanFiles):
+            return cls(scan=item.name, status=WAITING, error=None, **cells(FileFacts.unread(item)))
+        return cls(patient=item.name, status=WAITING, error=None, paths=item.paths)
+
+    @property
+    def name(self) -> str:
+        """That of the scan or the patient."""
+        return str(self.patient or self.scan)
+
+
+class Run(Struct, frozen=True):
+    """A run of ``lesioncount count`` or ``lesioncount compare``.
+
+    Attributes
+    ----------
+    kind : str
+        "changes", if scans of patients were compared.
+    settings : Recorded
+    run : How
+    versions : dict
+        Of Python and the packages that a count depends on.
+    started : str
+        Date and time, for people.
+    seconds : float
+    n_ok, n_failed : int
+    alone : tuple of str
+        Of a comparison: patients with one map only.
+    inputs, patients : tuple of RunItem
+        What became of scans, or of patients, in the order of the inputs.
+    files : dict of str to str
+        The SHA-256 of the files that were written.
+    """
+
+    kind: str = ""
+    settings: Recorded = Recorded()
+    run: How = How()
+    versions: dict[str, str] = {}
+    started: str = ""
+    seconds: float = 0.0
+    n_ok: int = 0
+    n_failed: int = 0
+    alone: tuple[str, ...] = ()
+    inputs: tuple[RunItem, ...] = ()
+    patients: tuple[RunItem, ...] = ()
+    files: dict[str, str] = {}
+
+    @classmethod
+    def begun(
+        cls,
+        settings: Recorded,
+        *,
+        jobs: int = 1,
+        cluster: str | None = None,
+        command: str | None = None,
+        given: tuple[str, ...] = (),
+        alone: tuple[str, ...] = (),
+    ) -> Self:
+        """One that begins now."""
+        how = How(jobs, None if cluster is None else without_secrets(cluster), "running", command, given)
+        kind = CHANGES if settings.is_of_changes else ""
+        return cls(kind, settings, how, versions_now(), time_now(), alone=alone)
+
+    @property
+    def is_of_changes(self) -> bool:
+        """Whether scans of patients were compared."""
+        return self.kind == CHANGES
+
+    @property
+    def status(self) -> Status:
+        """How it ended, or that it has not."""
+        return self.run.status
+
+    @property
+    def command(self) -> str | None:
+        """What was typed; None from Python, or if that is not known."""
+        return self.run.command or None
+
+    @property
+    def given(self) -> tuple[str, ...] | None:
+        """What maps were given with; None if that is not known."""
+        return None if self.run.given is UNSET else self.run.given
+
+    @property
+    def items(self) -> tuple[RunItem, ...]:
+        """What became of all scans or patients."""
+        return self.patients if self.is_of_changes else self.inputs
 
     @property
     def known(self) -> dict[str, Known]:
-        """The names of its scans, and whose they are."""
-        return {scan.name: Known((scan.path,)) for scan in self.scans if scan.path is not None}
+        """The names of its scans or patients, and whose they are."""
+        paths = ((one.name, one.paths or (one.path,)) for one in self.items)
+        return {name: Known(those) for name, those in paths if any(those)}
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """How it counted, as plain values."""
-        return self.counted_with.to_dict()
+    def with_status(self, status: Status) -> Self:
+        """The same, after it has come so far."""
+        return replace(self, run=replace(self.run, status=status))
 
-    def to_json(
+    def with_items(
         self,
-        summaries: Sequence[ScanSummary] = (),
-        waiting: Sequence[ScanFiles] = (),
+        done: Iterable[Record] = (),
+        waiting: Iterable[ScanFiles | Course] = (),
         *,
         seconds: float = 0.0,
         files: Mapping[str, str] | None = None,
-    ) -> str:
-        """As text, with the scans it has come to, those that wait, and the SHA-256 of the files it has written."""
-        inputs = [
-            {"scan": one.name, "status": one.status, "error": one.error}
-            | ({} if one.files is None else one.files.to_dict())
-            for one in summaries
-        ]
-        inputs += [
-            {"scan": one.name, "status": WAITING, "error": None} | FileFacts.unread(one).to_dict() for one in waiting
-        ]
-        cluster = None if self.cluster is None else without_secrets(self.cluster)
-        n_ok = sum(summary.is_counted for summary in summaries)
-        return to_json(
-            {
-                "settings": self.settings,
-                "run": {
-                    "jobs": self.jobs,
-                    "cluster": cluster,
-                    "status": self.status,
-                    "command": self.command,
-                    "given": self.given,
-                },
-                "versions": self.versions,
-                "started": self.started,
-                "seconds": round(seconds, 3),
-                "n_ok": n_ok,
-                "n_failed": len(summaries) - n_ok,
-                "inputs": inputs,
-                "files": files or {},
-            }
+    ) -> Self:
+        """The same with what it has come to, what waits, and the SHA-256 of the files it has written."""
+        came_to = tuple(map(RunItem.of, done))
+        items = (*came_to, *map(RunItem.waiting, waiting))
+        n_ok = sum(one.status == "ok" for one in came_to)
+        return replace(
+            self,
+            seconds=round(seconds, 3),
+            n_ok=n_ok,
+            n_failed=len(came_to) - n_ok,
+            files=dict(files or {}),
+            **{"patients" if self.is_of_changes else "inputs": items},
         )
 
-    @classmethod
-    def from_plain(cls, content: Any) -> Self:
-        """From what its file holds; ValueError, KeyError, TypeError or one of our errors if it is no run."""
-        content = typed(content, dict[str, Any])
-        how = typed(content["run"], dict[str, Any])
-        versions = typed(content["versions"], dict[str, str])
-        if "lesioncount" not in versions:  # the page says who counted
-            raise KeyError("lesioncount")
-        return cls(
-            CountedWith.from_dict(typed(content["settings"], dict[str, Any])),
-            typed(how.get("jobs", 1), int),
-            typed(how.get("cluster"), str | None),
-            typed(how.get("status", "finished"), Status),
-            versions,
-            typed(content["started"], str),
-            tuple(
-                RunScan(one.scan, one.status, one.error, one.path)
-                for one in typed(content["inputs"], tuple[_Input, ...])
-            ),
-            typed(how.get("command"), str | None),
-            typed(how.get("given"), tuple[str, ...] | None),
-        )
+    @property
+    def without_items(self) -> Self:
+        """The same for those who have all records at hand."""
+        return replace(self, inputs=(), patients=(), files={})
+
+    def to_json(self) -> str:
+        """As text."""
+        always = _OF_CHANGES if self.is_of_changes else _OF_COUNTS
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name in always}
+        return to_json(values | {"settings": self.settings.plain})
+
+    def checked(self) -> Self:
+        """The same; ValueError or one of our errors if it is no run."""
+        if self.kind not in ("", CHANGES) or self.is_of_changes != self.settings.is_of_changes:
+            raise ValueError("expected a run of lesioncount count or compare, and its settings")
+        if not self.started or "lesioncount" not in self.versions:
+            raise ValueError("expected when it began, and by which version")
+        if not all(one.name and one.status for one in self.items):
+            raise ValueError("expected names, and what became of them")
+        return replace(self, settings=held_once(self.settings))
 
 
 def find_run(out: Path) -> Run | None:
     """The run whose results are in a folder; None when there is none, or its file is not one of ours."""
     try:
-        return Run.from_plain(read_json(out / RUN_FILE))
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        text = (out / RUN_FILE).read_text("utf-8")
+        return decoded(text, Run, is_ours=is_certified_text(RUN_FILE, text)).checked()
+    except (OSError, ValueError, TypeError, OverflowError):
         return None
-
-
-def read_run(out: Path) -> Run:
-    """The run whose results are in a folder."""
-    run = find_run(out)
-    if run is None:
-        raise MapFileError(
-            f"Expected the results of a run in {out}, but its run.json is not there or cannot be read. Count first: "
-            f"lesioncount count MAPS -o {out}"
-        )
-    return run

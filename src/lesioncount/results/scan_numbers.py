@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from statistics import median_low
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from msgspec import Struct
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import MixtureOfCounts
-from lesioncount.folder.plain import cells, field_names, typed
-from lesioncount.folder.sent import Sent
+from lesioncount.folder.plain import UNKNOWN, cells, columns, flat, optional_columns, part, part_if_there
 from lesioncount.results.scan_count import ScanCount
 
 # Of the intervals in all tables.
@@ -24,28 +23,28 @@ CONFIDENCE = 0.9
 # one a lesion.)
 MIN_BETWEEN_VARIANCE = 0.25
 
-_CALIBRATED, _GUARANTEED = "_calibrated", ("interval90_low_conformal", "interval90_high_conformal")
+# Of columns that a calibration has corrected.
+CALIBRATED = "_calibrated"
 
 
-@dataclass(frozen=True, slots=True)
-class CountNumbers(Sent):
+class CountNumbers(Struct, frozen=True, gc=False):
     """A distribution in numbers, by the names of their columns in ``counts.tsv``.
 
     Of the three ways to give it as one number, the median has the smallest error where errors are counted in lesions.
     """
 
-    count_mode: int
-    count_median: int
-    count_mean: float
-    count_sd: float
-    interval90_low: int
-    interval90_high: int
-    entropy: float
-    p_0: float
-    p_1: float
-    p_2: float
-    p_3: float
-    p_4plus: float
+    count_mode: int = UNKNOWN
+    count_median: int = UNKNOWN
+    count_mean: float = UNKNOWN
+    count_sd: float = UNKNOWN
+    interval90_low: int = UNKNOWN
+    interval90_high: int = UNKNOWN
+    entropy: float = UNKNOWN
+    p_0: float = UNKNOWN
+    p_1: float = UNKNOWN
+    p_2: float = UNKNOWN
+    p_3: float = UNKNOWN
+    p_4plus: float = UNKNOWN
 
     @classmethod
     def of(cls, distribution: CountDistribution) -> Self:
@@ -54,18 +53,13 @@ class CountNumbers(Sent):
         middle = distribution.mode(), distribution.median(), distribution.mean()
         return cls(*middle, distribution.std(), *interval, distribution.entropy(), *bins)
 
-    def row(self, suffix: str = "") -> dict[str, Any]:
-        """The cells of a table, whose columns may have a suffix."""
-        return {f"{name}{suffix}": value for name, value in cells(self).items()}
 
-
-@dataclass(frozen=True, slots=True)
-class CandidateNumbers(Sent):
+class CandidateNumbers(Struct, frozen=True, gc=False):
     """How many candidates there are, how many components above 0.5, and their volume; None when that is unknown."""
 
-    n_candidates: int
-    cc_count: int
-    total_volume_mm3: float | None
+    n_candidates: int = UNKNOWN
+    cc_count: int = UNKNOWN
+    total_volume_mm3: float | None = UNKNOWN
 
     @classmethod
     def of(cls, counts: Sequence[ScanCount]) -> Self:
@@ -78,13 +72,12 @@ class CandidateNumbers(Sent):
         )
 
 
-@dataclass(frozen=True)
-class EnsembleNumbers:
+class EnsembleNumbers(Struct, frozen=True, gc=False):
     """How far the members of an ensemble agree."""
 
-    n_members: int
-    variance_within: float
-    variance_between: float
+    n_members: int = UNKNOWN
+    variance_within: float = UNKNOWN
+    variance_between: float = UNKNOWN
 
     @property
     def disagrees(self) -> bool:
@@ -97,93 +90,111 @@ class EnsembleNumbers:
         return cls(n_members, mixture.within_variance, mixture.between_variance)
 
 
-@dataclass(frozen=True)
-class MemberNumbers:
+class _Correction(Struct, frozen=True, gc=False):
+    """The fingerprint of a calibration, and the ends of the conformal interval, where it was asked for."""
+
+    calibration: str | None = None
+    interval90_low_conformal: int | None = None
+    interval90_high_conformal: int | None = None
+
+
+class _Member(Struct, frozen=True, gc=False):
+    """The number of a member of an ensemble, and its map."""
+
+    member: int = 0
+    path: str = ""
+
+
+class MemberNumbers(flat(_Member, CandidateNumbers, CountNumbers)):  # type: ignore[misc]  # has the fields of all three
     """What one member of an ensemble counted: a row of ``members.tsv``."""
 
-    member: int
-    path: str
-    candidates: CandidateNumbers
-    raw: CountNumbers
+    @classmethod
+    def of(cls, member: int, count: ScanCount) -> Self:
+        """Of the count of its map."""
+        numbers = cells(CandidateNumbers.of([count])) | cells(CountNumbers.of(count.result.distribution))
+        return cls(member, str(count.source.path), **numbers)
 
-    def row(self) -> dict[str, Any]:
-        """The cells of its row."""
-        return {"member": self.member, "path": self.path, **cells(self.candidates), **self.raw.row()}
+    @property
+    def candidates(self) -> CandidateNumbers:
+        """How many there are, and their volume."""
+        return part(self, CandidateNumbers)
+
+    @property
+    def raw(self) -> CountNumbers:
+        """Its count, as its map has it."""
+        return part(self, CountNumbers)
+
+
+class ScanNumbers(
+    flat(CandidateNumbers, CountNumbers, (CountNumbers, CALIBRATED), (_Correction, ""), (EnsembleNumbers, ""))  # type: ignore[misc]  # has their fields
+):
+    """The row of a scan in ``counts.tsv``; only those cells have a value that there is something to say in."""
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """From the cells of its row."""
-        parts = _part(CandidateNumbers, row), _part(CountNumbers, row)
-        return cls(typed(row["member"], int), typed(row["path"], str), *parts)
+    def of(
+        cls,
+        candidates: CandidateNumbers,
+        raw: CountNumbers,
+        calibrated: CountNumbers | None = None,
+        calibration: str | None = None,
+        guaranteed: tuple[int, int] | None = None,
+        ensemble: EnsembleNumbers | None = None,
+    ) -> Self:
+        """Put together from its parts.
 
+        Parameters
+        ----------
+        candidates : CandidateNumbers
+        raw, calibrated : CountNumbers
+            As the map has it, and corrected by a calibration where there was one.
+        calibration : str, optional
+            Fingerprint of the calibration.
+        guaranteed : tuple of int, optional
+            Ends of the conformal interval, where it was asked for.
+        ensemble : EnsembleNumbers, optional
+        """
+        given = cells(candidates) | cells(raw) | cells(_Correction(calibration, *(guaranteed or ())))
+        given |= {} if calibrated is None else cells(calibrated, suffix=CALIBRATED)
+        return cls(**given | ({} if ensemble is None else cells(ensemble)))
 
-@dataclass(frozen=True, slots=True)
-class ScanNumbers(Sent):
-    """The row of a scan in ``counts.tsv``.
+    @property
+    def candidates(self) -> CandidateNumbers:
+        """How many there are, and their volume."""
+        return part(self, CandidateNumbers)
 
-    Attributes
-    ----------
-    candidates : CandidateNumbers
-    raw, calibrated : CountNumbers
-        As the map has it, and corrected by a calibration where there was one.
-    calibration : str or None
-        Fingerprint of the calibration.
-    guaranteed : tuple of int or None
-        Ends of the conformal interval, where it was asked for.
-    ensemble : EnsembleNumbers or None
-    """
+    @property
+    def raw(self) -> CountNumbers:
+        """The count as the map has it."""
+        return part(self, CountNumbers)
 
-    candidates: CandidateNumbers
-    raw: CountNumbers
-    calibrated: CountNumbers | None = None
-    calibration: str | None = None
-    guaranteed: tuple[int, int] | None = None
-    ensemble: EnsembleNumbers | None = None
+    @property
+    def calibrated(self) -> CountNumbers | None:
+        """The count as a calibration has corrected it; None where there was none."""
+        return part_if_there(self, CountNumbers, CALIBRATED)
 
     @property
     def best(self) -> CountNumbers:
         """The calibrated numbers, or the raw ones where there was no calibration."""
-        return self.raw if self.calibrated is None else self.calibrated
+        return self.calibrated or self.raw
 
-    def row(self) -> dict[str, Any]:
-        """The cells of its row; only those that there is something to say in."""
-        row = cells(self.candidates) | self.raw.row()
-        if self.calibrated is not None:
-            row |= self.calibrated.row(_CALIBRATED) | {"calibration": self.calibration}
-        if self.guaranteed is not None:
-            row |= dict(zip(_GUARANTEED, self.guaranteed, strict=True))
-        return row | ({} if self.ensemble is None else cells(self.ensemble))
+    @property
+    def guaranteed(self) -> tuple[int, int] | None:
+        """Ends of the conformal interval; None where it was not asked for."""
+        low, high = self.interval90_low_conformal, self.interval90_high_conformal
+        return None if low is None or high is None else (low, high)
 
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """From the cells of its row."""
-        has_calibration, is_guaranteed = "count_mode_calibrated" in row, _GUARANTEED[0] in row
-        return cls(
-            _part(CandidateNumbers, row),
-            _part(CountNumbers, row),
-            _part(CountNumbers, row, _CALIBRATED) if has_calibration else None,
-            typed(row.get("calibration"), str | None),
-            typed(tuple(row[name] for name in _GUARANTEED), tuple[int, int]) if is_guaranteed else None,
-            _part(EnsembleNumbers, row) if "n_members" in row else None,
-        )
+    @property
+    def ensemble(self) -> EnsembleNumbers | None:
+        """How far members agree; None unless it is an ensemble."""
+        return part_if_there(self, EnsembleNumbers)
 
 
-def _part(kind: Any, row: Mapping[str, Any], suffix: str = "") -> Any:
-    """The cells of a row that are the fields of a type; one that an older version did not write has its default."""
-    names = (name for name in field_names(kind) if f"{name}{suffix}" in row)
-    return typed({name: row[f"{name}{suffix}"] for name in names}, kind)
-
-
-_COUNT = tuple(one.name for one in fields(CountNumbers))
 # Whose scan it is, where that is known.
 WHOSE_COLUMNS = ("participant_id", "session_id")
-_OPTIONAL_NUMBERS = (
-    *(f"{name}{_CALIBRATED}" for name in _COUNT), "calibration", *_GUARANTEED,
-    *(one.name for one in fields(EnsembleNumbers)),
-)  # fmt: skip
+_COUNT, _OPTIONAL_NUMBERS = columns(CountNumbers), optional_columns(ScanNumbers)
 OPTIONAL_COUNT_COLUMNS = (*WHOSE_COLUMNS, *_OPTIONAL_NUMBERS)
 COUNT_COLUMNS = (
     "scan", *WHOSE_COLUMNS, "path", "status", "n_candidates", *_COUNT, "cc_count", "total_volume_mm3",
     *_OPTIONAL_NUMBERS, "error",
 )  # fmt: skip
-MEMBER_COLUMNS = ("scan", *WHOSE_COLUMNS, "member", "path", "n_candidates", "cc_count", "total_volume_mm3", *_COUNT)
+MEMBER_COLUMNS = ("scan", *WHOSE_COLUMNS, *columns(MemberNumbers))

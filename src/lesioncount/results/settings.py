@@ -1,50 +1,29 @@
-"""How scans are counted: what a run is given, and what is recorded of it with every scan."""
+"""How scans are counted and compared: what a run is given."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property, lru_cache
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from lesioncount.errors import CalibrationError
-from lesioncount.folder.plain import in_one_line, present, typed
-from lesioncount.optional import optional
+from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
+from lesioncount.distributions.count_distribution import is_between
+from lesioncount.errors import CalibrationError, MapError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.questions import Question
-from lesioncount.results.region_settings import CountedRegions, RegionSettings
+from lesioncount.questions.over_time import asked_over_time
+from lesioncount.results.recorded import KINDS, Recorded, reading_of
+from lesioncount.results.region_settings import RegionSettings
 from lesioncount.results.scan_numbers import CONFIDENCE
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
     from lesioncount.trust.fitting import CalibrationFit
 
-
-# What is written beside the records, and changes nothing in what they say.
-OUTPUTS = frozenset({"save_labels", "save_existence", "save_colours", "bids", "dicom"})
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the voxels of a file are read: which channel and level, on what scale, and whether they are logits."""
-
-    channel: int | None = None
-    scale: float | None = None
-    logits: bool = False
-    level: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As options of `open_map`."""
-        plain = {"channel": self.channel, "scale": self.scale, "logits": self.logits}
-        return plain if self.level is None else plain | {"level": self.level}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From plain values among others; ValueError or KeyError if they are none."""
-        names = [one.name for one in fields(cls) if one.name != "level" or "level" in content]
-        return typed({name: content[name] for name in names}, cls)
+# No lesion moves farther, and the look-ups of a ball grow with its volume.
+_FARTHEST_MM = 50.0
 
 
 @dataclass(frozen=True)
@@ -66,96 +45,58 @@ class DicomOutput:
 
 
 @dataclass(frozen=True)
-class CountedWith:
-    """What is recorded of the settings: all that a count depends on beside the map and the mask.
+class MapSettings:
+    """What counting and comparing have in common.
 
     Attributes
     ----------
     protocol : CountingProtocol
-    reading : Reading
-    save_labels, conformal, bids, save_existence, save_colours : bool
-    calibration : Calibration or None
-        What counts were corrected with.
-    fingerprint : str or None
-        Of the calibration with its evidence.
-    dicom : str or None
-        Kind of the DICOM segmentation that was written.
-    regions : CountedRegions or None
-        Names of regions and distances to them, where it was counted by region.
-    questions : tuple of str
-        What was asked.
+        What counts as one lesion.
+    channel, scale, logits
+        As in `open_map`.
+    save_labels : bool
+        Write the candidates as label maps.
+    conformal : bool
+        Add the guaranteed intervals of calibrations.
+    questions : tuple of Question
+        What is asked.
     """
 
     protocol: CountingProtocol = field(default_factory=CountingProtocol)
-    reading: Reading = field(default_factory=Reading)
-    save_labels: bool = False
-    conformal: bool = False
-    calibration: Calibration | None = None
-    fingerprint: str | None = None
-    bids: bool = False
-    save_existence: bool = False
-    save_colours: bool = False
-    dicom: str | None = None
-    regions: CountedRegions | None = None
-    questions: tuple[str, ...] = ()
+    channel: int | None = None
+    scale: float | None = None
+    logits: bool = False
+    save_labels: bool = field(default=False, kw_only=True)
+    conformal: bool = field(default=False, kw_only=True)
+    questions: tuple[Question, ...] = field(default=(), kw_only=True)
 
-    def counts_as(self, other: CountedWith) -> bool:
-        """Whether counts are the same with other settings, which may write more or less beside them."""
-        return self is other or all(
-            getattr(self, one.name) == getattr(other, one.name) for one in fields(self) if one.name not in OUTPUTS
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the voxels of a file are read, as options of `open_map`."""
+        return reading_of(self)
+
+    def _recorded(self, **own: Any) -> Recorded:
+        """What is recorded of them."""
+        shared = ("channel", "scale", "logits", "conformal", "save_labels")
+        return Recorded(
+            self.protocol.to_dict(),
+            **{name: getattr(self, name) for name in shared},
+            questions=tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in self.questions),
+            **own,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        applied = None if self.calibration is None else self.calibration.to_dict() | {"fingerprint": self.fingerprint}
-        return {
-            "protocol": self.protocol.to_dict(),
-            **self.reading.to_dict(),
-            "save_labels": self.save_labels,
-            "calibration": applied,
-            "conformal": self.conformal,
-            "bids": self.bids,
-            "save_existence": self.save_existence,
-            "save_colours": self.save_colours,
-            "dicom": self.dicom,
-            **({} if self.regions is None else {"regions": asdict(self.regions)}),
-            **present({"questions": self.questions}),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From plain values; ValueError, KeyError or TypeError if they are none."""
-        return cls._from_text(in_one_line(content))
-
-    @classmethod
-    @lru_cache(maxsize=8)  # all records of a run have the same
-    def _from_text(cls, text: str) -> Self:
-        content = json.loads(text)
-        from lesioncount.trust.fitting.evidence import (
-            read_calibration,
-        )  # not at the top: for those who read results back
-
-        applied = typed(content.get("calibration"), dict[str, Any] | None) or {}
-        return cls(
-            CountingProtocol.from_dict(typed(content["protocol"], dict[str, Any])),
-            Reading.from_dict(content),
-            typed(content.get("save_labels", False), bool),
-            typed(content.get("conformal", False), bool),
-            read_calibration({name: value for name, value in applied.items() if name != "fingerprint"})
-            if applied
-            else None,
-            typed(applied.get("fingerprint"), str | None),
-            typed(content.get("bids", False), bool),
-            typed(content.get("save_existence", False), bool),
-            typed(content.get("save_colours", False), bool),
-            typed(content.get("dicom"), str | None),
-            typed(content.get("regions"), CountedRegions | None),
-            typed(content.get("questions", ()), tuple[str, ...]),
-        )
+    def _check_fits(self, fits: Mapping[Counted, CalibrationFit], no_intervals: str) -> None:
+        """Raise unless calibrations are of this protocol, and have the guaranteed intervals that are asked for."""
+        for counted, fit in fits.items():
+            fit.calibration.check(self.protocol, counted)
+            if self.conformal and fit.conformal is not None:
+                fit.conformal.conformal.check(CONFIDENCE)
+        if self.conformal and not any(fit.conformal for fit in fits.values()):
+            raise CalibrationError(no_intervals)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(MapSettings):
     """How scans are counted.
 
     Attributes
@@ -184,67 +125,114 @@ class Settings:
         What is asked of each scan: about the count, and about regions.
     """
 
-    protocol: CountingProtocol = field(default_factory=CountingProtocol)
-    channel: int | None = None
-    scale: float | None = None
-    logits: bool = False
-    save_labels: bool = False
     calibration: CalibrationFit | None = None
-    conformal: bool = False
     bids: bool = False
     save_existence: bool = False
     save_colours: bool = False
     dicom: DicomOutput | None = None
     regions: RegionSettings | None = None
-    questions: tuple[Question, ...] = ()
     level: int | None = None
 
-    @property
-    def has_outputs(self) -> bool:
-        """Whether anything is written of a scan beside its record."""
-        return any((self.save_labels, self.save_existence, self.save_colours, self.bids, self.dicom is not None))
+    # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
+    # first: of a large volume they fail before anything is written.
+    outputs: ClassVar[Mapping[str, str]] = {
+        "save_existence": "label_maps:ExistenceMap",
+        "bids": "bids:Bids",
+        "dicom": "dicom:Dicom",
+        "save_labels": "label_maps:LabelMaps",
+        "save_colours": "colours:Colours",
+    }
 
     @cached_property
-    def recorded(self) -> CountedWith:
+    def recorded(self) -> Recorded:
         """What is recorded of them."""
         fit = self.calibration
-        return CountedWith(
-            self.protocol,
-            Reading(self.channel, self.scale, self.logits, self.level),
-            self.save_labels,
-            self.conformal,
-            None if fit is None else fit.calibration,
-            None if fit is None else fit.fingerprint,
-            self.bids,
-            self.save_existence,
-            self.save_colours,
-            None if self.dicom is None else self.dicom.kind,
-            None if self.regions is None else self.regions.recorded,
-            question_texts(self.questions),
+        return self._recorded(
+            level=self.level,
+            plain_calibration=None if fit is None else fit.calibration.to_dict() | {"fingerprint": fit.fingerprint},
+            bids=self.bids,
+            save_existence=self.save_existence,
+            save_colours=self.save_colours,
+            dicom=None if self.dicom is None else self.dicom.kind,
+            regions=None if self.regions is None else self.regions.recorded,
         )
 
     def check(self, *, members: bool) -> None:
-        """Raise unless what is asked for can be done: formats, a calibration of this protocol, its intervals."""
-        if self.dicom is not None:
-            optional("highdicom", "dicom", "Writing DICOM")  # said before anything is counted
-        fit = self.calibration
-        if fit is not None:
-            fit.calibration.check(self.protocol)
-        if not self.conformal:
-            return
-        if fit is None or fit.conformal is None:
-            raise CalibrationError(
-                "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount "
-                "calibrate, not with --positive-weight), and --calibration FILE."
-            )
-        fit.conformal.conformal.check(CONFIDENCE)
-        if members:
+        """Raise unless what is asked for can be done: a calibration of this protocol, its intervals."""
+        self._check_fits(
+            {} if self.calibration is None else {"lesions": self.calibration},
+            "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount "
+            "calibrate, not with --positive-weight), and --calibration FILE.",
+        )
+        if self.conformal and members:
             raise CalibrationError(
                 "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "
                 "Leave --interval conformal out, or count one member."
             )
 
 
-def question_texts(questions: Sequence[Question]) -> tuple[str, ...]:
-    """What is recorded of questions."""
-    return tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in questions)
+@dataclass(frozen=True)
+class ChangeSettings(MapSettings):
+    """How maps are compared.
+
+    Attributes
+    ----------
+    protocol : CountingProtocol
+        What counts as one lesion.
+    channel, scale, logits
+        As in `open_map`.
+    tolerance_mm : float, optional
+        How far around the voxels of a candidate the other map is searched. Default: 2 mm, or a voxel if that is larger.
+    coupling : float
+        How the doubt about a place belongs together at both times, see `lesioncount.changes.coupling.only_now`.
+    calibrations : tuple of CalibrationFit
+        At most one for each of new, gone and persisting lesions.
+    conformal : bool
+        Add the guaranteed intervals of the calibrations.
+    save_labels : bool
+        Write the candidates of each session as a label map, with the same number for the same lesion.
+    questions : tuple of Question
+        What is asked of each pair of sessions: about new, gone and persisting lesions, and the count of the later one.
+    """
+
+    tolerance_mm: float | None = None
+    coupling: float = DEFAULT_COUPLING
+    calibrations: tuple[CalibrationFit, ...] = ()
+
+    outputs: ClassVar[Mapping[str, str]] = {"save_labels": "label_maps:CourseLabels"}  # as in `Settings`
+
+    def fit(self, kind: Counted) -> CalibrationFit | None:
+        """The calibration of what is counted."""
+        return next((fit for fit in self.calibrations if fit.calibration.counted == kind), None)
+
+    @cached_property
+    def recorded(self) -> Recorded:
+        """What is recorded of them."""
+        return self._recorded(
+            tolerance_mm=self.tolerance_mm,
+            coupling=self.coupling,
+            plain_calibrations={fit.calibration.counted: fit.calibration.to_dict() for fit in self.calibrations},
+            fingerprints={fit.calibration.counted: fit.fingerprint for fit in self.calibrations},
+        )
+
+    def check(self) -> None:
+        """Raise unless what is asked for can be done."""
+        if not is_between(self.coupling, 0, STRONGEST_COUPLING):
+            raise MapError(f"Expected a coupling from 0 to {STRONGEST_COUPLING:g}, but got {self.coupling!r}.")
+        if self.tolerance_mm is not None and not is_between(self.tolerance_mm, 0, _FARTHEST_MM):
+            raise MapError(f"Expected a tolerance from 0 to {_FARTHEST_MM:g} mm, but got {self.tolerance_mm!r}.")
+        for question in self.questions:
+            asked_over_time(question)
+        kinds = [fit.calibration.counted for fit in self.calibrations]
+        for kind in kinds:
+            if kind not in KINDS:
+                raise CalibrationError(
+                    "The calibration is for the lesions of single scans, not for changes. Compare without it, then fit "
+                    "one: lesioncount calibrate OUT --truth MASKS -o FILE."
+                )
+            if kinds.count(kind) > 1:
+                raise CalibrationError(f"There are two calibrations for {kind} lesions. Pass one.")
+        self._check_fits(
+            dict(zip(kinds, self.calibrations, strict=True)),
+            "Guaranteed intervals need a calibration that was fitted on pairs with known truth, and --calibration.",
+        )

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.reviews.accepted_maps import candidates_again, existing_map
-from lesioncount.cohort.pairing import pair, paired_scan
-from lesioncount.errors import MapFileError
+from lesioncount.assess.recount import counted_again, existing_map
+from lesioncount.cohort.item import states_of
+from lesioncount.cohort.pairing import pair
 from lesioncount.files import open_map
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.nifti import nifti_bytes
-from lesioncount.results.record import ScanRecord, ScanSummary
-from lesioncount.results.results import RunResults, read_counted
+from lesioncount.files.remote_path import RemotePath, to_path
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.results import Results, read_counted
 
 # Records and volumes that are kept: those of the scan on the screen, and of the next ones.
 _RECORDS, _VOLUMES = 64, 6
@@ -43,11 +44,13 @@ class ReviewCohort:
     """
 
     def __init__(self, out: Path, *, images: Path | None = None, images_suffix: str = "") -> None:
-        self.results: RunResults = read_counted(out)
-        self.scans: tuple[ScanSummary, ...] = self.results.counted
-        self.images = {} if images is None else self._paired(images, images_suffix)
-        self.record: Callable[[int], ScanRecord] = lru_cache(_RECORDS)(self._record)
+        self.results: Results = read_counted(out)
+        self.scans: tuple[Entry, ...] = self.results.counted
+        files = {scan.name: scan.files for scan in self.scans}
+        self.images = {} if images is None else pair(files, images, role="image", suffix=images_suffix)
+        self.record: Callable[[int], Record] = lru_cache(_RECORDS)(self._record)
         self.volume: Callable[[int, str], bytes] = lru_cache(_VOLUMES)(self._volume)
+        self._seen: dict[int, object] = {}
 
     @property
     def out(self) -> Path:
@@ -58,12 +61,21 @@ class ReviewCohort:
         """Whether there is an image of a scan."""
         return self.scans[number].name in self.images
 
-    def _paired(self, images: Path, suffix: str) -> dict[str, Path]:
-        scans = [paired_scan(scan.name, scan.files) for scan in self.scans if scan.files is not None]
-        found = pair(scans, images, role="image", suffix=suffix)
-        return {scan.name: path for scan, path in zip(scans, found, strict=True) if path is not None}
+    def check_unchanged(self, number: int) -> None:
+        """Raise if the map of a scan, or its mask, is another than was counted: decisions are about no other.
 
-    def _record(self, number: int) -> ScanRecord:
+        Files are read only if they were touched since the last look. Those that are gone, or live elsewhere, are not.
+        """
+        files = self.scans[number].files
+        paths = [] if files is None else [to_path(path) for path in (files.path, files.mask) if path is not None]
+        if files is None or any(isinstance(path, RemotePath) or not path.exists() for path in paths):
+            return
+        states = [states_of(path) for path in paths]
+        if self._seen.get(number) != states:
+            files.check_unchanged()
+            self._seen[number] = states
+
+    def _record(self, number: int) -> Record:
         return self.results.record(self.scans[number].name)
 
     def _volume(self, number: int, kind: str) -> bytes:
@@ -80,14 +92,13 @@ class ReviewCohort:
 
     def _map(self, number: int) -> NDArray[Any]:
         scan = self.scans[number]
-        source = open_map(existing_map(scan), **self.results.run.counted_with.reading.to_dict())
-        if source.shape != scan.grid.shape:
-            raise MapFileError(f"The map {source.path} of {scan.name} has changed since it was counted. Count again.")
+        source = open_map(existing_map(scan), **self.results.run.settings.reading)
         return np.round(source.probabilities().clip(0, 1) * _SHADES).astype(np.uint8)
 
     def _labels(self, number: int) -> NDArray[Any]:
         """The candidates of a scan, painted with their labels."""
-        found = candidates_again(self.scans[number], self.results.run.counted_with)
+        again = counted_again(self.scans[number], self.results.run.settings, keep_runs=True)
+        found = again.result.candidates
         return found.label_map(np.uint16 if len(found) <= _MOST_SHORT else np.int32)
 
 

@@ -46,7 +46,7 @@ class Reader:
         self._progress: dict[int, ScanProgress] = {}
         self._numbers = {scan.name: number for number, scan in enumerate(cohort.scans)}
         self._seed = crc32("\n".join(self._numbers).encode("utf-8", "surrogateescape"))  # the same for all readers
-        self._counting = counting_of(cohort.results.run.counted_with)
+        self._counting = counting_of(cohort.results.run.settings)
         self._lock = RLock()
 
     def overview(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Reader:
     def scan(self, number: int) -> dict[str, Any]:
         """Everything about a scan."""
         record = self.cohort.record(number)
-        grid = record.summary.grid
+        grid = record.grid
         with self._lock:
             state, count = self._state(number)
         lesions = reviewed_lesions(record)
@@ -127,6 +127,7 @@ class Reader:
 
     def _take(self, number: int, **what: Any) -> dict[str, Any]:
         scan = self.cohort.scans[number]
+        self.cohort.check_unchanged(number)
         event = ReviewEvent(
             reader=self.journal.reader, scan=scan.name, map_sha256=sha256_of(scan), counting=self._counting, **what
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.json import decode
 
 from lesioncount.assess.reviews.journals import Verdict
 from lesioncount.errors import ReviewError
-from lesioncount.folder.plain import typed, whole_number
 
 T = TypeVar("T")
 
@@ -16,35 +16,31 @@ T = TypeVar("T")
 MOST_BYTES = 1 << 16
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A verdict about a candidate."""
 
     candidate: int
     verdict: Verdict
     n: int = 1
     seconds: float = 0.0
-    shown: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class Addition:
+class Addition(Struct, frozen=True):
     """A lesion that has no candidate, at this voxel."""
 
     at: tuple[int, ...]
     seconds: float = 0.0
-    shown: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class Undoing:
+class Undoing(Struct, frozen=True):
     """The last thing is taken back."""
 
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The whole scan was looked at, or not yet; and what all candidates are that were not decided."""
 
     done: bool
@@ -52,8 +48,7 @@ class Ending:
     rest: Literal["none"] | None = None
 
 
-@dataclass(frozen=True)
-class ReaderName:
+class ReaderName(Struct, frozen=True):
     """The name of a reader."""
 
     name: str
@@ -62,6 +57,6 @@ class ReaderName:
 def body_of(content: bytes, kind: type[T]) -> T:
     """The body of a request, as one of the types above."""
     try:
-        return typed(json.loads(content or b"{}", parse_int=whole_number), kind)
+        return decode(content or b"{}", type=kind)
     except (ValueError, RecursionError) as error:
         raise ReviewError(f"The request cannot be understood: {str(error)[:200] or 'it is no JSON'}.") from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from threading import Lock
 from typing import Any
 
 import uvicorn
+from msgspec.structs import asdict
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -23,13 +23,11 @@ from lesioncount.assess.reviews.progress import Order
 from lesioncount.errors import LesionCountError, MapFileError, ReviewError
 from lesioncount.review import page_files
 from lesioncount.review.cohort import ReviewCohort
+from lesioncount.review.connections import IDLE_SECONDS, Connections
 from lesioncount.review.guard import HEADERS, BrowserSession, Guard
 from lesioncount.review.reader import Reader
 from lesioncount.review.requests import MOST_BYTES, Addition, Decision, Ending, ReaderName, Undoing, body_of
 from lesioncount.version import __version__
-
-# Requests at a time, more than a few browsers make, and how long one that says nothing is waited for.
-_MOST_REQUESTS, _IDLE_SECONDS = 100, 30
 
 _VOLUMES = {"image.nii.gz": "image", "map.nii.gz": "map", "labels.nii.gz": "labels"}
 
@@ -65,6 +63,7 @@ class ReviewServer:
         self.reader = None if reader is None else checked_reader(reader)
         self._socket = _bound(port)
         self.guard = Guard(self._socket.getsockname()[1])
+        self._connections = Connections()
         self._readers: dict[str, Reader] = {}
         self._lock = Lock()
         self._server = self._uvicorn()
@@ -92,8 +91,8 @@ class ReviewServer:
             lifespan="off",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_REQUESTS,
-            timeout_keep_alive=_IDLE_SECONDS,
+            http=self._connections.protocol(),
+            timeout_keep_alive=int(IDLE_SECONDS),
             timeout_graceful_shutdown=2,
         )
         return uvicorn.Server(config)
@@ -108,15 +107,15 @@ class ReviewServer:
             Route("/api/reader", self._reader, methods=["POST"]),
             Route("/api/cohort", self._cohort),
             Route(scan, self._scan),
-            Route(scan + "/decisions", self._taking(Decision, _decide), methods=["POST"]),
-            Route(scan + "/added", self._taking(Addition, _add), methods=["POST"]),
-            Route(scan + "/undo", self._taking(Undoing, _undo), methods=["POST"]),
-            Route(scan + "/done", self._taking(Ending, _done), methods=["POST"]),
+            Route(scan + "/decisions", self._taking(Decision, Reader.decide), methods=["POST"]),
+            Route(scan + "/added", self._taking(Addition, Reader.add), methods=["POST"]),
+            Route(scan + "/undo", self._taking(Undoing, Reader.undo), methods=["POST"]),
+            Route(scan + "/done", self._taking(Ending, Reader.done), methods=["POST"]),
             Route(scan + "/{volume}", self._volume),
             Route("/api/export", self._export, methods=["POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _refused, LesionCountError: _failed, OSError: _failed}
-        return _Guarded(Starlette(routes=routes, exception_handlers=handlers), self.guard)
+        return _Guarded(Starlette(routes=routes, exception_handlers=handlers), self.guard, self._connections)
 
     async def _index(self, request: Request) -> Response:
         token = request.query_params.get("token")
@@ -153,19 +152,16 @@ class ReviewServer:
 
     def _cohort(self, request: Request) -> Response:
         reader = self._reader_of(request)
-        others = [name for name in readers_of(self.cohort.out) if name != reader.journal.reader]
-        return JSONResponse(reader.overview() | {"others": others if self.show_others else []})
+        return JSONResponse(reader.overview() | {"others": self._others(reader)})
 
     def _scan(self, request: Request) -> Response:
         reader, number = self._reader_of(request), self._number(request)
-        return JSONResponse(reader.scan(number) | {"others": self._others(reader, number)})
+        others = {name: self._reader_named(name).decisions(number) for name in self._others(reader)}
+        return JSONResponse(reader.scan(number) | {"others": others})
 
-    def _others(self, reader: Reader, number: int) -> dict[str, Any]:
-        """What other readers have decided, if that was asked for."""
-        if not self.show_others:
-            return {}
-        names = [name for name in readers_of(self.cohort.out) if name != reader.journal.reader]
-        return {name: self._reader_named(name).decisions(number) for name in names}
+    def _others(self, reader: Reader) -> list[str]:
+        """The names of other readers, if their decisions are to be told."""
+        return [name for name in readers_of(self.cohort.out) if self.show_others and name != reader.journal.reader]
 
     def _volume(self, request: Request) -> Response:
         self._reader_of(request)
@@ -175,15 +171,13 @@ class ReviewServer:
             raise HTTPException(404, "There is no such picture of this scan.")
         return Response(self.cohort.volume(number, kind), media_type="application/gzip")
 
-    def _taking(
-        self, kind: type, take: Callable[[Reader, int, Any], dict[str, Any]]
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _taking(self, kind: type, take: Callable[..., dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
         """A route that takes something from the page."""
 
         async def route(request: Request) -> Response:
             reader, number = self._reader_of(request), self._number(request)
             wish: Any = body_of(await _body(request), kind)
-            return JSONResponse(await run_in_threadpool(take, reader, number, wish))
+            return JSONResponse(await run_in_threadpool(take, reader, number, **asdict(wish)))
 
         return route
 
@@ -215,25 +209,28 @@ class ReviewServer:
 class _Guarded:
     """Turns away requests that are not meant for this server, or not from our page, before anything looks at them."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
+    def __init__(self, app: ASGIApp, guard: Guard, connections: Connections) -> None:
+        self._app, self._guard, self._connections = app, guard, connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope)
-        headers = request.headers
-        answer: Response | None = None
+        headers, client = request.headers, scope.get("client")
+        app = self._app
         if not self._guard.knows_host(headers.get("host")):
-            answer = _error(421, f"This server is http://{self._guard.hosts[0]}/ and nothing else.")
+            app = _error(421, f"This server is http://{self._guard.hosts[0]}/ and nothing else.")
         elif not self._guard.is_own_origin(headers.get("origin")):
-            answer = _error(403, "Only the page of this server may ask.")
+            app = _error(403, "Only the page of this server may ask.")
         else:
-            scope["state"] = {"session": self._guard.session_of(headers.get("cookie"))}
-        if answer is not None:
-            await answer(scope, receive, _with_headers(send))
-        else:
-            await self._app(scope, receive, _with_headers(send))
+            session = self._guard.session_of(headers.get("cookie"))
+            scope["state"] = {"session": session}
+            if session is not None:
+                self._connections.is_readers(client)
+        try:
+            await app(scope, receive, _with_headers(send))
+        finally:
+            self._connections.idle(client)
 
 
 def _with_headers(send: Send) -> Send:
@@ -263,22 +260,6 @@ async def _body(request: Request) -> bytes:
         if len(content) > MOST_BYTES:
             raise HTTPException(413, f"The request is longer than {MOST_BYTES} bytes.")
     return content
-
-
-def _decide(reader: Reader, number: int, wish: Decision) -> dict[str, Any]:
-    return reader.decide(number, **asdict(wish))
-
-
-def _add(reader: Reader, number: int, wish: Addition) -> dict[str, Any]:
-    return reader.add(number, **asdict(wish))
-
-
-def _undo(reader: Reader, number: int, wish: Undoing) -> dict[str, Any]:
-    return reader.undo(number, seconds=wish.seconds)
-
-
-def _done(reader: Reader, number: int, wish: Ending) -> dict[str, Any]:
-    return reader.done(number, **asdict(wish))
 
 
 def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - what Starlette calls it with

@@ -2,11 +2,10 @@
 
 from lesioncount.cohort.courses import CourseSelection
 from lesioncount.cohort.scans import Selection
-from lesioncount.results.course_results import ChangeResults, read_changes
-from lesioncount.results.course_settings import ChangeSettings
-from lesioncount.results.results import RunResults, read_results
+from lesioncount.results.counts_of import CountsOf
+from lesioncount.results.results import Results, read_changes, read_results
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import DicomOutput, Settings
+from lesioncount.results.settings import ChangeSettings, DicomOutput, Settings
 from lesioncount.runs.compare import compare_batch
 from lesioncount.runs.count import count_batch
 from lesioncount.runs.count_table import CountTable, FileCount, count_files
@@ -14,13 +13,13 @@ from lesioncount.runs.file_counts import compare_files, count_file
 from lesioncount.runs.volume_counts import count_volume
 
 __all__ = [
-    "ChangeResults",
     "ChangeSettings",
     "CountTable",
+    "CountsOf",
     "CourseSelection",
     "DicomOutput",
     "FileCount",
-    "RunResults",
+    "Results",
     "ScanCount",
     "Selection",
     "Settings",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,109 +12,51 @@ from lesioncount.cohort.item import FileFacts
 from lesioncount.cohort.names import check_case
 from lesioncount.files.remote_path import to_path, without_secrets
 from lesioncount.folder.output import OutputFolder
-from lesioncount.outputs.course_labels import LABEL_ENDINGS, SECTIONS, label_names, names_of_record, write_labels
-from lesioncount.results.course_record import CourseRecord, read_course
-from lesioncount.results.course_results import ChangeResults, ChangeRun, find_change_run
-from lesioncount.results.course_settings import ChangeSettings
-from lesioncount.results.course_tables import TABLES, tables_of
+from lesioncount.outputs import outputs_of
+from lesioncount.outputs.output import Keep
+from lesioncount.outputs.page import Show
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.results import Results
+from lesioncount.results.run_file import Run
 from lesioncount.results.scan_count import CourseMaps
-from lesioncount.results.tables import RunTable
+from lesioncount.results.settings import ChangeSettings
+from lesioncount.results.tables import CHANGE_TABLES
 from lesioncount.runs.comparing import compared
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.session_maps import read_maps
 
-Progress = Callable[[CourseRecord, int, int], None]
-
-# Shows a course that has just been compared, while its maps are at hand.
-ShowCourse = Callable[[OutputFolder, Course, CourseRecord, CourseMaps], None]
+Progress = Callable[[Entry, int, int], None]
 
 
 @dataclass(frozen=True)
-class Comparing(Kind[Course, CourseRecord, CourseMaps, CourseRecord, ChangeResults]):
+class Comparing(Kind):
     """How the scans of one patient are compared."""
 
     settings: ChangeSettings
 
     command = "compare"
     done = "compared"
-    page = f"{SECTIONS}.html"
-    tables = TABLES
+    tables = CHANGE_TABLES
 
-    def find_run(self, out: Path) -> ChangeRun | None:
-        """The run of comparisons in a folder."""
-        return find_change_run(out)
+    @property
+    def recorded(self) -> Recorded:
+        """What is recorded of the settings."""
+        return self.settings.recorded
 
     def work(
-        self, item: Course, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
-    ) -> tuple[CourseRecord, CourseMaps]:
+        self, item: Course, files: Callable[[], list[FileFacts]], *, keep: Keep, jobs: int, client: Any
+    ) -> tuple[Record, CourseMaps]:
         """Compare the maps of a patient."""
-        del is_shown, jobs, client  # maps are in memory as a whole, and so are pictures of them
+        del keep, jobs, client  # maps are in memory as a whole, and so are pictures of them
         maps = read_maps(item.scans, self.settings, item.sessions)
-        return compared(item, maps, tuple(files), self.settings), maps
+        return compared(item, maps, tuple(files()), self.settings), maps
 
-    def failed(self, item: Course, why: str, files: Sequence[FileFacts] = ()) -> CourseRecord:
+    def failed(self, item: Course, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a patient that could not be compared."""
         del files
-        return CourseRecord(item.name, error=without_secrets(why), participant=item.participant, paths=item.paths)
-
-    def brief(self, record: CourseRecord) -> CourseRecord:
-        """A record without its single candidates."""
-        return record.without_lesions
-
-    def text(self, record: CourseRecord) -> str:
-        """A record as JSON."""
-        return record.to_json()
-
-    def unchanged(self, item: Course, out: Path) -> tuple[CourseRecord, list[FileFacts]] | None:
-        """What the record says of a patient who was compared with the same settings, and whose outputs are there."""
-        record = read_course(out, item.name, unchanged=True)
-        if record is None or not record.is_compared or record.compared_with is None:
-            return None
-        if not record.compared_with.compares_as(self.settings.recorded):
-            return None
-        if not all((out / name).exists() for name in self.output_names(item)):
-            return None
-        return record.without_lesions, [session.files for session in record.sessions]
-
-    def write_outputs(self, folder: OutputFolder, item: Course, record: CourseRecord, found: CourseMaps) -> None:
-        """Write label maps."""
-        if self.settings.save_labels:
-            write_labels(folder, item, found, record)
-
-    def output_names(self, item: Course) -> tuple[str, ...]:
-        """Label maps."""
-        return label_names(item) if self.settings.save_labels else ()
-
-    def remove_outputs(self, folder: OutputFolder, item: Course, *, but: Iterable[str]) -> None:
-        """Remove label maps and the part of the page, also of sessions that are gone."""
-        earlier = read_course(folder.path, item.name)
-        of_earlier = () if earlier is None else names_of_record(earlier)
-        for name in {*label_names(item), *of_earlier} - set(but):
-            folder.remove(name)
-
-    def shown(self, found: CourseMaps) -> CourseMaps:
-        """All maps."""
-        return found
-
-    def results(self, out: Path, run: ChangeRun, done: tuple[CourseRecord, ...]) -> ChangeResults:
-        """All patients."""
-        return ChangeResults(out, run, done)
-
-    def tables_of(self, results: ChangeResults) -> tuple[RunTable, ...]:
-        """Changes, lineages and answers."""
-        return tables_of(results)
-
-    def is_record(self, out: Path, name: str) -> bool:
-        """Whether there is a record of a patient."""
-        return read_course(out, name) is not None
-
-    def remove_stale(self, folder: OutputFolder, items: Sequence[Course], gone: Iterable[str]) -> None:
-        """Remove label maps of patients and sessions that are gone."""
-        del gone  # known by their endings
-        made = {name for item in items for name in self.output_names(item)}
-        for name in folder.names():
-            if name.endswith(LABEL_ENDINGS) and name not in made:
-                folder.remove(name)
+        known: dict[str, Any] = {"participant_id": item.participant, "paths": item.paths}
+        return Record.failed(item.name, without_secrets(why), of_changes=True, **known)
 
 
 def compare_batch(  # noqa: PLR0913 - as many as a run has options
@@ -129,11 +71,11 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
-    show: ShowCourse | None = None,
+    show: Show | None = None,
     cluster: str | None = None,
     parquet: bool = False,
     command: str | None = None,
-) -> ChangeResults:
+) -> Results:
     """Compare the maps of patients at several times, and write tables and records into a folder.
 
     Parameters
@@ -157,7 +99,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     overwrite : bool, default False
         Do everything again, and replace what is there.
     progress : callable, optional
-        Called with the record of a patient, the number of patients done, and the number of all.
+        Called with the entry of a patient, the number of patients done, and the number of all.
     show : callable, optional
         Called, in the process that compared it, with the folder, the course, its record and its maps:
         `lesioncount.report.SectionWriter` makes pictures for the page while the maps are at hand.
@@ -169,11 +111,12 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
-    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, parquet, progress, show)
+    outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, show=show)
+    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     settings.check()
     found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))
     check_case([course.name for course in found.courses], folder.path)
     given = () if mask is None else ("mask",)
-    run = ChangeRun(settings.recorded, jobs, alone=found.alone, cluster=cluster, command=command, given=given)
+    run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given, alone=found.alone)
     return engine.run(found.courses, run, before)

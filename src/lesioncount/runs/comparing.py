@@ -17,18 +17,18 @@ from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.protocol import CountingProtocol
 from lesioncount.regions.nearby import axes_in_memory
-from lesioncount.results.course_answers import answers_of, table_of
-from lesioncount.results.course_record import ChangeCount, CourseRecord, PairRecord, SessionRecord
-from lesioncount.results.course_settings import KINDS, ChangeSettings
-from lesioncount.results.lesion_rows import lesion_rows
-from lesioncount.results.record import MapFacts
+from lesioncount.results.answers import answers_of_changes, table_of
+from lesioncount.results.lesion_rows import followed, lesion_rows
+from lesioncount.results.record import CHANGES, FORMAT_VERSION, Record
+from lesioncount.results.record_parts import Count, MapFacts, Pair, SessionRecord
+from lesioncount.results.recorded import KINDS
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, THRESHOLDS, CourseMaps, SessionMap
 from lesioncount.results.scan_numbers import CONFIDENCE, CandidateNumbers, CountNumbers, ScanNumbers
-from lesioncount.results.session_rows import Neighbour, followed
+from lesioncount.results.settings import ChangeSettings
 from lesioncount.trust.candidate_table import Counted
 
 
-def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], settings: ChangeSettings) -> CourseRecord:
+def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], settings: ChangeSettings) -> Record:
     """The record of a course whose maps have been read."""
     counted = [one.counted for one in maps.sessions]
     steps = [
@@ -37,44 +37,43 @@ def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], set
     ]
     candidates = [one.count.candidates for one in counted]
     lineages = Lineages.follow(candidates, steps[0].tolerance_mm) if len(counted) > 2 else steps[0].lineages
+    around = zip([None, *steps], [*steps, None], strict=True)
     sessions = tuple(
-        _session(course.sessions[place], maps.sessions[place], files[place], lineages.of[place], _around(steps, place))
-        for place in range(len(counted))
+        _session(course.sessions[place], maps.sessions[place], files[place], lineages.of[place], *steps_around)
+        for place, steps_around in enumerate(around)
     )
     pairs = tuple(
-        PairRecord(
+        Pair(
             course.pair_name(place),
             place,
             place + 1,
             step.tolerance_mm,
-            _counts(step, counted[place:], settings),
-            answers_of(step, settings),
+            *_counts(step, counted[place:], settings),
+            answers_of_changes(step, settings),
         )
         for place, step in enumerate(steps)
     )
-    return CourseRecord(
-        course.name,
-        participant=course.participant,
-        compared_with=settings.recorded,
-        sessions=sessions,
-        pairs=pairs,
-        notes=maps.notes,
+    return Record(
+        FORMAT_VERSION,
+        CHANGES,
+        patient=course.name,
+        participant_id=course.participant,
+        status="ok",
         paths=tuple(one.path for one in files),
+        settings=settings.recorded,
+        notes=maps.notes,
+        pairs=pairs,
+        sessions=sessions,
     )
 
 
-def _around(steps: list[LesionChanges], place: int) -> list[Neighbour]:
-    """What the sessions before and after say of the candidates of a session."""
-    found = []
-    if place > 0:
-        found.append(Neighbour.before(steps[place - 1]))
-    if place < len(steps):
-        found.append(Neighbour.after(steps[place]))
-    return found
-
-
 def _session(
-    name: str, session: SessionMap, files: FileFacts, lineages: NDArray[np.int64], around: list[Neighbour]
+    name: str,
+    session: SessionMap,
+    files: FileFacts,
+    lineages: NDArray[np.int64],
+    before: LesionChanges | None,
+    after: LesionChanges | None,
 ) -> SessionRecord:
     count = session.count
     return SessionRecord(
@@ -83,28 +82,28 @@ def _session(
         MapFacts.of(count),
         session.is_resampled,
         count.warnings,
-        followed(lesion_rows([count], None), lineages, around),
         count.result.candidates.n_dropped,
+        followed(lesion_rows([count], None), lineages, before=before, after=after),
     )
 
 
-def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSettings) -> Mapping[Counted, ChangeCount]:
+def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSettings) -> tuple[Count, Count, Count]:
+    """Of new, gone and persisting lesions."""
     components = components_changed(maps[0], maps[1], THRESHOLDS, settings.protocol)
     raw: dict[Counted, PoissonBinomial] = {"new": step.new, "gone": step.gone, "persisting": step.persisting}
-    return {kind: _count(kind, raw[kind], step, components[kind], settings) for kind in KINDS}
+    new, gone, persisting = (_count(kind, raw[kind], step, components[kind], settings) for kind in KINDS)
+    return new, gone, persisting
 
 
 def _count(
     kind: Counted, raw: PoissonBinomial, step: LesionChanges, components: tuple[int, ...], settings: ChangeSettings
-) -> ChangeCount:
+) -> Count:
     fit = settings.fit(kind)
     of, table = step.before if kind == "gone" else step.after, table_of(step, kind, *(fit.features if fit else ()))
     corrected = None if fit is None else fit.calibration.distribution(table)
-    guaranteed = None
-    if settings.conformal and fit is not None and fit.conformal is not None:
-        guaranteed = fit.conformal.interval(table, CONFIDENCE)
+    guaranteed = fit.guaranteed(table, CONFIDENCE) if settings.conformal and fit is not None else None
     volume = float(of.candidates.volume_mm3.sum())
-    numbers = ScanNumbers(
+    numbers = ScanNumbers.of(
         CandidateNumbers(
             len(of.candidates),
             components[THRESHOLDS.index(COMPONENT_THRESHOLD)],
@@ -115,7 +114,7 @@ def _count(
         None if fit is None else fit.fingerprint,
         guaranteed,
     )
-    return ChangeCount(
+    return Count(
         numbers,
         tuple(raw.pmf().tolist()),
         () if corrected is None else tuple(corrected.pmf().tolist()),

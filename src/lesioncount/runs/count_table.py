@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lesioncount.checks import defined
@@ -21,15 +22,18 @@ from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import LesionCountError, WorkerDiedError
 from lesioncount.files.remote_path import to_path
 from lesioncount.folder.plain import to_json
+from lesioncount.outputs.output import Keep
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import RegionCounts, Within
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.record import Record
 from lesioncount.results.region_settings import region_settings
-from lesioncount.results.results import counts_frame, lesions_frame, regions_frame
+from lesioncount.results.results import frame_of
 from lesioncount.results.scan_numbers import CountNumbers
 from lesioncount.results.settings import Settings
-from lesioncount.runs.file_counts import count_file, error_in_words
+from lesioncount.results.tables import count_row
+from lesioncount.runs.count import Counting
+from lesioncount.runs.file_counts import error_in_words
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.calibration import Calibration
 
@@ -50,11 +54,11 @@ class FileCount:
 
     Attributes
     ----------
-    record : ScanRecord
+    record : Record
         Everything about it, as ``lesioncount count`` writes it.
     """
 
-    record: ScanRecord
+    record: Record
 
     @property
     def name(self) -> str:
@@ -64,33 +68,33 @@ class FileCount:
     @property
     def path(self) -> Path:
         """The file."""
-        files = self.record.summary.files
+        files = self.record.files
         return Path(self.name if files is None else files.path)
 
     @property
     def error(self) -> str | None:
         """Why it could not be counted; None if it was."""
-        return self.record.summary.error
+        return self.record.error
 
     @property
     def is_counted(self) -> bool:
         """Whether there is a count."""
-        return self.record.summary.is_counted
+        return self.record.is_ok
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to think of before using the count."""
-        return self.record.summary.warnings
+        return self.record.warnings
 
     @property
     def count(self) -> CountNumbers:
         """The count in numbers: calibrated where there was a calibration."""
-        return self.record.summary.counted.best
+        return self.record.counted.best
 
     @property
     def existence(self) -> NDArray[np.float64]:
         """The probability of each candidate, as counted."""
-        return self.record.summary.tables[0].existence() if self.is_counted else np.empty(0)
+        return np.array([lesion.existence for lesion in self.lesions], dtype=np.float64)
 
     @property
     def lesions(self) -> tuple[LesionRow, ...]:
@@ -100,16 +104,14 @@ class FileCount:
     @cached_property
     def distribution(self) -> CountDistribution:
         """The probability of each count: calibrated where there was a calibration."""
-        if not self.is_counted:
-            raise LesionCountError(f"{self.name} was not counted: {self.error}")
-        with_ = self.record.counted_with
-        calibration = None if with_ is None else with_.calibration
+        settings, _ = self.record.settings, self.record.counted
+        calibration = None if settings is None else settings.calibration
         return self.record.summary.distribution(Calibration() if calibration is None else calibration)
 
     @cached_property
     def regions(self) -> RegionCounts:
         """The number of lesions in each region, by its name: calibrated where there was a calibration."""
-        found = {one.numbers.region: np.array(one.pmf_calibrated or one.pmf) for one in self.record.regions}
+        found = {one.region: np.array(one.pmf_calibrated or one.pmf) for one in self.record.regions}
         return RegionCounts(found, TabulatedCount)
 
     def __repr__(self) -> str:
@@ -164,19 +166,19 @@ class CountTable:
 
     def to_dataframe(self) -> pd.DataFrame:
         """A row for each file, with the columns of ``counts.tsv``."""
-        return counts_frame(self._summaries)
+        return self._frame("counts.tsv")
 
     def lesions_to_dataframe(self) -> pd.DataFrame:
         """A row for each candidate of each file, with the columns of ``lesions.tsv``."""
-        return lesions_frame(row.record for row in self.rows)
+        return self._frame("lesions.tsv")
 
     def regions_to_dataframe(self) -> pd.DataFrame:
         """A row for each region of each file, with the columns of ``regions.tsv``."""
-        return regions_frame(self._summaries)
+        return self._frame("regions.tsv")
 
     def to_dict(self) -> dict[str, Any]:
         """The rows as plain values."""
-        return {"scans": [scan.row() for scan in self._summaries]}
+        return {"scans": [count_row(row.record) for row in self.rows]}
 
     def to_json(self) -> str:
         """The same as JSON."""
@@ -198,18 +200,17 @@ class CountTable:
 
         return f"<div>{table_of(*self._cells())}<small>{self._summary()}</small></div>"
 
-    @property
-    def _summaries(self) -> list[ScanSummary]:
-        return [row.record.summary for row in self.rows]
+    def _frame(self, table: str) -> pd.DataFrame:
+        return frame_of(table, (row.record for row in self.rows))
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         heads, rows = ["scan", "candidates", "mode", "mean", "90 % interval"], []
         shown = self.rows[:_PRINTED]
         for row in shown:
             if row.is_counted:
-                n, of = row.count, row.record.summary.counted.candidates
+                n, n_candidates = row.count, row.record.counted.candidates.n_candidates
                 interval = f"{n.interval90_low} to {n.interval90_high}"
-                rows.append([row.name, str(of.n_candidates), str(n.count_mode), f"{n.count_mean:.2f}", interval])
+                rows.append([row.name, str(n_candidates), str(n.count_mode), f"{n.count_mean:.2f}", interval])
             else:
                 rows.append([row.name, "failed", "", "", ""])
         if all(row.is_counted for row in shown):
@@ -294,38 +295,26 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     scans = (selection or Selection()).find(
         given, mask=None if mask is None else to_path(mask), regions=None if regions is None else to_path(regions)
     )
-    rows: dict[int, FileCount] = {}
-    for place, future in results_of(partial(_record, settings=settings), scans, jobs=jobs):
+    kind, rows = Counting(settings), dict[int, FileCount]()
+    for place, future in results_of(partial(_record, kind=kind), scans, jobs=jobs):
         try:
-            rows[place] = FileCount(future.result())
+            record = future.result()
         except WorkerDiedError:
-            rows[place] = FileCount(_failed(scans[place], settings, "the process that counted it died"))
+            record = kind.failed(scans[place], "the process that counted it died", [_facts(scans[place])])
+        rows[place] = FileCount(record)
         if progress is not None:
             progress(rows[place], len(rows), len(scans))
     return CountTable(tuple(rows[place] for place in range(len(scans))))
 
 
-def _record(scan: ScanFiles, settings: Settings) -> ScanRecord:
+def _record(scan: ScanFiles, kind: Counting) -> Record:
+    files = [_facts(scan)]
     if scan.problem is not None:
-        return _failed(scan, settings, scan.problem)
+        return kind.failed(scan, scan.problem, files)
     try:
-        count = count_file(
-            scan.path,
-            protocol=settings.protocol,
-            mask=scan.mask,
-            channel=settings.channel,
-            scale=settings.scale,
-            logits=settings.logits,
-            regions=scan.regions,
-            region_names=settings.regions,
-        )
-        return ScanRecord.of(scan.name, [count], _facts(scan), settings)
+        return kind.work(scan, lambda: files, keep=Keep(), jobs=1, client=None)[0]
     except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are counted
-        return _failed(scan, settings, error_in_words(error))
-
-
-def _failed(scan: ScanFiles, settings: Settings, why: str) -> ScanRecord:
-    return ScanRecord(ScanSummary(scan.name, error=why, files=_facts(scan)), settings.recorded)
+        return kind.failed(scan, error_in_words(error), files)
 
 
 def _facts(scan: ScanFiles) -> FileFacts:

@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -18,17 +18,23 @@ from functools import partial
 from itertools import compress
 from operator import not_
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
+from lesioncount.cohort.courses import Course
 from lesioncount.cohort.item import FileFacts, ScanFiles, check_states, file_states
-from lesioncount.errors import MapFileError, WorkerDiedError
+from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.files.hashed import hashes_of_files_read
+from lesioncount.files.zarr_listing import listed_once
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import write_tsv
-from lesioncount.outputs.parquet import check_can_write_parquet, parquet_name, write_parquet
-from lesioncount.results.earlier import RUN_FILE, earlier_run, names_before
+from lesioncount.outputs.output import Keep, Output
+from lesioncount.results.earlier import earlier_run, names_before
 from lesioncount.results.history import History
+from lesioncount.results.record import Entry, Record, read_record
 from lesioncount.results.record_files import make_shards, record_in, records_in
-from lesioncount.results.run_file import Status
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.results import Results
+from lesioncount.results.run_file import RUN_FILE, Run, Status
 from lesioncount.results.tables import RunTable
 from lesioncount.runs.file_counts import error_in_words
 from lesioncount.runs.workers import check_reachable, connected, few_collections, results_of
@@ -44,132 +50,49 @@ _MOST_ITEMS, _MOST_BYTES = 32, 1 << 18
 _LOTS_PER_JOB = 8
 
 
-class Item(Protocol):
-    """What is worked on: a scan, or the scans of a patient."""
-
-    @property
-    def name(self) -> str:
-        """In the results."""
-
-    @property
-    def scans(self) -> tuple[ScanFiles, ...]:
-        """Its sessions, in the order of time."""
-
-    @property
-    def was_known(self) -> bool:
-        """Whether a record of it is there, which is made again if it was changed."""
+# What is worked on: a scan, or the scans of a patient.
+AnyItem = ScanFiles | Course
 
 
-class Done(Protocol):
-    """What a run keeps at hand of an item."""
-
-    @property
-    def name(self) -> str:
-        """As the item."""
-
-    @property
-    def status(self) -> str:
-        """Ok or failed."""
-
-    @property
-    def hashes(self) -> list[dict[str, Any]]:
-        """Of all files that were read, by session."""
-
-
-AnyItem = TypeVar("AnyItem", bound=Item)
-AnyDone = TypeVar("AnyDone", bound=Done)
-Record = TypeVar("Record")
-Found = TypeVar("Found")
-Results = TypeVar("Results")
-
-
-class Kind(ABC, Generic[AnyItem, Record, Found, AnyDone, Results]):
+class Kind(ABC):
     """What one command does with one item, and what it calls its files. Other processes get it by pickle."""
 
     command: ClassVar[str]  # "count"
     done: ClassVar[str]  # "counted"
-    page: ClassVar[str]  # the page that shows a run, whose parts are in a folder of the same name
-    tables: ClassVar[tuple[str, ...]]  # all that there may be
+    tables: ClassVar[tuple[RunTable, ...]]  # all that there may be
 
+    @property
     @abstractmethod
-    def find_run(self, out: Path) -> Any:
-        """The run of this kind in a folder; None if there is none."""
+    def recorded(self) -> Recorded:
+        """What is recorded of the settings."""
 
     @abstractmethod
     def work(
-        self, item: AnyItem, files: Sequence[FileFacts], *, is_shown: bool, jobs: int, client: Any
-    ) -> tuple[Record, Found]:
-        """The record of an item, and what was found while maps are at hand."""
+        self, item: Any, files: Callable[[], list[FileFacts]], *, keep: Keep, jobs: int, client: Any
+    ) -> tuple[Record, Any]:
+        """The record of an item, and what was found: for the outputs of it, while maps are at hand.
+
+        What is recorded of its files is asked for when they have been read: then most are hashed.
+        """
 
     @abstractmethod
-    def failed(self, item: AnyItem, why: str, files: Sequence[FileFacts] = ()) -> Record:
+    def failed(self, item: Any, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of an item that could not be worked on."""
 
-    @abstractmethod
-    def brief(self, record: Record) -> AnyDone:
-        """What a run keeps at hand of a record."""
-
-    @abstractmethod
-    def text(self, record: Record) -> str:
-        """What its file holds."""
-
-    @abstractmethod
-    def unchanged(self, item: AnyItem, out: Path) -> tuple[AnyDone, list[FileFacts]] | None:
-        """What the record of an item says that need not be made again if its files, as recorded, are the same."""
-
-    @abstractmethod
-    def write_outputs(self, folder: OutputFolder, item: AnyItem, record: Record, found: Found) -> None:
-        """Write what is wanted beside the record."""
-
-    @abstractmethod
-    def output_names(self, item: AnyItem) -> Iterable[str]:
-        """All files that are wanted beside the record."""
-
-    @abstractmethod
-    def remove_outputs(self, folder: OutputFolder, item: AnyItem, *, but: Iterable[str]) -> None:
-        """Remove what was made of an item at another time, and not again now."""
-
-    @abstractmethod
-    def shown(self, found: Found) -> Any:
-        """What pictures are made of."""
-
-    @abstractmethod
-    def results(self, out: Path, run: Any, done: tuple[AnyDone, ...]) -> Results:
-        """All that a run has come to."""
-
-    @abstractmethod
-    def tables_of(self, results: Results) -> tuple[RunTable, ...]:
-        """The tables of a run."""
-
-    @abstractmethod
-    def is_record(self, out: Path, name: str) -> bool:
-        """Whether there is a record of this kind and name."""
-
-    @abstractmethod
-    def remove_stale(self, folder: OutputFolder, items: Sequence[AnyItem], gone: Iterable[str]) -> None:
-        """Remove what an earlier run has left beside the records of items that are gone now."""
-
-    def is_spread(self, item: AnyItem, *, is_alone: bool) -> bool:  # noqa: ARG002 - for kinds that can
+    def is_spread(self, item: Any, *, is_alone: bool) -> bool:  # noqa: ARG002 - for kinds that can
         """Whether all processes or workers together work on this one item."""
         return False
-
-    def finish(self, folder: OutputFolder, results: Results) -> None:
-        """Write what a run has once."""
-
-    def further_files(self) -> tuple[str, ...]:
-        """What `finish` writes."""
-        return ()
 
 
 class WorkedLot(NamedTuple):
     """What is known of the items of a lot, and how many of them were not known before."""
 
-    done: list[Any]
+    done: list[Entry]
     n_new: int
 
 
 @dataclass(frozen=True)
-class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
+class Engine:
     """A run of a kind in a folder.
 
     Attributes
@@ -182,32 +105,30 @@ class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
         Address of a Dask scheduler that does the work instead.
     resume, overwrite : bool
         Go on with the run that is there, or replace it.
-    parquet : bool
-        Write each table as Parquet, too.
     progress : callable, optional
         Called with what is known of an item, the number of items done, and of all.
-    show : callable, optional
-        Makes pictures of an item while its maps are at hand, in the process that works on it.
+    outputs : tuple of Output
+        All that there may be beside records and tables, wanted or not.
     """
 
-    kind: Kind[AnyItem, Record, Found, AnyDone, Results]
+    kind: Kind
     out: OutputFolder
     jobs: int = 1
     cluster: str | None = None
     resume: bool = False
     overwrite: bool = False
-    parquet: bool = False
-    progress: Callable[[AnyDone, int, int], None] | None = None
-    show: Callable[..., None] | None = None
+    progress: Callable[[Entry, int, int], None] | None = None
+    outputs: tuple[Output, ...] = ()
 
-    def earlier(self) -> Any:
+    def earlier(self) -> Run | None:
         """The run that is in the folder; raise if it is in the way."""
-        if self.parquet:
-            check_can_write_parquet()
-        return earlier_run(self.out, self.kind.find_run, self.kind.command, may_be=self.resume or self.overwrite)
+        of_changes, may_be = self.kind.recorded.is_of_changes, self.resume or self.overwrite
+        run = earlier_run(self.out, self.kind.command, of_changes=of_changes, may_be=may_be)
+        self.out.take_list(RUN_FILE, {} if run is None else run.files)
+        return run
 
     @few_collections()
-    def run(self, items: Sequence[AnyItem], run: Any, before: Any) -> Results:
+    def run(self, items: Sequence[AnyItem], run: Run, before: Run | None) -> Results:
         """Work on items, and write everything.
 
         Parameters
@@ -220,52 +141,74 @@ class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
         """
         maps = [(item.name, [scan.path for scan in item.scans]) for item in items]
         known = names_before(self.out, maps, before, run, resume=self.resume, overwrite=self.overwrite)
-        items = [replace(item, was_known=item.name in known) for item in items]  # type: ignore[type-var]  # both kinds are dataclasses
+        items = [replace(item, was_known=item.name in known) for item in items]
+        for output in self._wanted:
+            items = output.checked(items)
         self._check(items)
         check_reachable(self.cluster)
         with self.out.alone(listed_in=RUN_FILE):
             began, listed, history = time.monotonic(), self.out.listed(), History(self.out)
             history.add_killed(before)
             # From here on the folder holds a run, and whose its names are, also if it is killed.
-            self.out.write_text(RUN_FILE, run.to_json(waiting=items, files=listed))
+            self._write_run(run.with_items(waiting=items, files=listed))
             if self.overwrite:  # also if this run is stopped, a page shows what is no longer there
-                self._remove_page()
+                self._withdraw(all_parts=True)
             make_shards(self.out, len(items))
-            done: dict[str, AnyDone] = {}
+            done: dict[str, Entry] = {}
             n_new, status = self._work_on_all(items, done)
-            run = replace(run, status=status)
+            run = run.with_status(status)
             ordered = tuple(done[item.name] for item in items if item.name in done)
-            results = self.kind.results(self.out.path, run, ordered)
+            results = Results(self.out.path, run, ordered)
             is_changed = bool(n_new) or not _is_as_before(run, [one.name for one in ordered], before)
-            if is_changed or not self._are_there(results, listed):
-                self._write_tables(results)
+            is_new = is_changed or not self._are_there(results, listed)
+            written = self._write_tables(results) if is_new else ()
             if is_changed:
-                self.out.remove(self.kind.page)  # it shows what is no longer so; whoever wants one writes it next
-            self.kind.finish(self.out, results)
+                self._withdraw()  # whoever wants a page writes it next
+            for output in self.outputs:
+                output.finish(self.out, results, written)
             if self.overwrite and not self.resume and status == "finished":
                 self._remove_stale(items)
             seconds, listed = time.monotonic() - began, self.out.listed()
-            tables = {name: listed[name] for name in self._table_names() if name in listed}
+            stems = {table.name.rpartition(".")[0] for table in self.kind.tables}  # in whatever format
+            tables = {name: sha256 for name, sha256 in listed.items() if name.rpartition(".")[0] in stems}
             history.add(run, {one.name: one.hashes for one in ordered}, tables, seconds=seconds)
             waiting = [item for item in items if item.name not in done]
-            self.out.write_text(RUN_FILE, run.to_json(ordered, waiting, seconds=seconds, files=listed))
+            self._write_run(run.with_items(ordered, waiting, seconds=seconds, files=listed))
         return results
+
+    def _write_run(self, run: Run) -> None:
+        self.out.write_text(RUN_FILE, run.to_json())
+        self.out.take_list(RUN_FILE, run.files)
 
     def _check(self, items: Sequence[AnyItem]) -> None:
         """Raise if something would be replaced that is not ours, or was changed since."""
-        self.out.check([RUN_FILE, *self._table_names(), *self.kind.further_files()])
+        self.out.check(table.name for table in self.kind.tables)
+        self.out.check(name for output in self._wanted for name in output.of_run)
         self.out.check(record_in(self.out.path, item.name) for item in items if not item.was_known)
         if not self.resume:  # a label map that need not be painted again may have been corrected
-            self.out.check(name for item in items for name in self.kind.output_names(item))
+            self.out.check(self._names(items))
 
-    def _work_on_all(self, items: Sequence[AnyItem], done: dict[str, AnyDone]) -> tuple[int, Status]:
+    @property
+    def _wanted(self) -> list[Output]:
+        return [output for output in self.outputs if output.is_wanted]
+
+    def _names(self, items: Sequence[AnyItem]) -> Iterator[str]:
+        """All files that outputs may write of items."""
+        return (name for output in self._wanted for item in items for name in output.names(item))
+
+    def _withdraw(self, *, all_parts: bool = False) -> None:
+        """Remove what shows results that are no longer so."""
+        for output in self.outputs:
+            output.withdraw(self.out, all_parts=all_parts)
+
+    def _work_on_all(self, items: Sequence[AnyItem], done: dict[str, Entry]) -> tuple[int, Status]:
         """Work on all items; give how many were not known before, and whether somebody has stopped it."""
         n_new = 0
         try:
             with closing(self._lots(items)) as lots:
                 for lot in lots:
                     if lot.n_new and not n_new:
-                        self.out.remove(self.kind.page)
+                        self._withdraw()
                     n_new += lot.n_new
                     for one in lot.done:
                         done[one.name] = one
@@ -280,7 +223,7 @@ class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
 
         Items that all work at together come last.
         """
-        work = partial(work_on_lot, kind=self.kind, out=self.out.path, show=self.show, resume=self.resume)
+        work = partial(work_on_lot, kind=self.kind, out=self.out.path, outputs=self.outputs, resume=self.resume)
         spread = [self.kind.is_spread(item, is_alone=len(items) == 1) for item in items]
         single = list(compress(items, map(not_, spread)))
         alone: list[tuple[AnyItem, ...]] = []
@@ -306,7 +249,7 @@ class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
                 yield lot, future.result()
             except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
                 why = self._why_failed(error)
-                alone = [self.kind.brief(self.kind.failed(lot[0], why))] if len(lot) == 1 else []
+                alone = [self.kind.failed(lot[0], why).summary] if len(lot) == 1 else []
                 yield lot, WorkedLot(alone, 1) if alone else None
 
     def _why_failed(self, error: Exception) -> str:
@@ -317,50 +260,43 @@ class Engine(Generic[AnyItem, Record, Found, AnyDone, Results]):
             return f"the cluster was lost before it was {self.kind.done}: --resume continues the run"
         return f"{type(error).__name__}: {error}"
 
-    def _table_names(self) -> tuple[str, ...]:
-        """The files of all tables that there may be."""
-        return (*self.kind.tables, *(map(parquet_name, self.kind.tables) if self.parquet else ()))
-
     def _are_there(self, results: Results, listed: Iterable[str]) -> bool:
         """Whether all tables that a run has are among the files that are there and as we wrote them."""
-        names = {table.name for table in self.kind.tables_of(results) if table.is_written}
-        return names | {parquet_name(name) for name in names if self.parquet} <= set(listed)
+        return {table.name for table in self.kind.tables if table.is_written(results)} <= set(listed)
 
-    def _write_tables(self, results: Results) -> None:
-        """Write the tables of a run; remove those of an earlier one that this one does not have."""
-        for table in self.kind.tables_of(results):
-            if not table.is_written:
+    def _write_tables(self, results: Results) -> list[str]:
+        """Write the tables of a run, and give their names; remove those of an earlier one that it does not have."""
+        written = []
+        for table in self.kind.tables:
+            if not table.is_written(results):
                 self.out.remove(table.name)
-            else:
-                with (
-                    self.out.replacing(table.name) as temporary,
-                    temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
-                ):
-                    write_tsv(file, table.columns, table.rows, optional=table.optional)
-            if self.parquet and table.is_written:
-                write_parquet(self.out, table.name)
-            else:
-                self.out.remove(parquet_name(table.name))
+                continue
+            written.append(table.name)
+            with (
+                self.out.replacing(table.name) as temporary,
+                temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+            ):
+                write_tsv(file, table.columns, table.rows(results), optional=table.optional)
+        return written
 
     def _remove_stale(self, items: Sequence[AnyItem]) -> None:
         """Remove what an earlier run has left and this one has not made again."""
         names = {item.name for item in items}
         records = {PurePosixPath(one).stem: one for one in records_in(self.out.path) if one != RUN_FILE}
-        gone = [name for name in records if name not in names and self.kind.is_record(self.out.path, name)]
+        of_changes = self.kind.recorded.is_of_changes
+        gone = [
+            name
+            for name in records
+            if name not in names and read_record(self.out.path, name, of_changes=of_changes) is not None
+        ]
         for name in gone:
             self.out.remove(records[name])
-        self.kind.remove_stale(self.out, items, gone)
-
-    def _remove_page(self) -> None:
-        """Remove the page of an earlier run, and its parts."""
-        parts = self.kind.page.removesuffix(".html")
-        self.out.remove(self.kind.page)
-        for path in (*self.out.path.glob(f"{parts}/*.js"), *self.out.path.glob(f"{parts}/*/*.js")):
-            self.out.remove(path.relative_to(self.out.path).as_posix())
-        self.out.remove_empty(parts)
+        made = set(self._names(items))
+        for output in self.outputs:
+            output.remove_stale(self.out, made)
 
 
-def _is_as_before(run: Any, names: list[str], before: Any) -> bool:
+def _is_as_before(run: Run, names: list[str], before: Run | None) -> bool:
     """Whether an earlier run of this version has come to the same items: those are known to have the same records."""
     return (
         before is not None
@@ -396,10 +332,10 @@ def _size(path: Path) -> int:
 
 
 def work_on_lot(
-    lot: Sequence[Item],
-    kind: Kind[Any, Any, Any, Any, Any],
+    lot: Sequence[AnyItem],
+    kind: Kind,
     out: Path,
-    show: Callable[..., None] | None = None,
+    outputs: tuple[Output, ...] = (),
     *,
     resume: bool = False,
     jobs: int = 1,
@@ -410,25 +346,32 @@ def work_on_lot(
     Of a volume, boxes may be counted by several processes, or by the cluster of a Dask client.
     """
     folder = OutputFolder(out)
-    known = [done_before(item, kind, out) if resume else None for item in lot]
+    known = [done_before(item, kind, out, outputs) if resume else None for item in lot]
     is_announced = len(lot) > 1
     if is_announced:  # nobody waits for the disk after each record
         folder.announce(record_in(out, item.name) for item, one in zip(lot, known, strict=True) if one is None)
     done = [
-        _work_on(item, kind, folder, show, is_announced=is_announced, jobs=jobs, client=client) if one is None else one
+        _work_on(item, kind, folder, outputs, is_announced=is_announced, jobs=jobs, client=client)
+        if one is None
+        else one
         for item, one in zip(lot, known, strict=True)
     ]
     return WorkedLot(done, known.count(None))
 
 
-def done_before(item: Item, kind: Kind[Any, Any, Any, Any, Any], out: Path) -> Any:
-    """What is known of an item whose record is there, without error, and of the same files and settings; else None."""
+def done_before(item: AnyItem, kind: Kind, out: Path, outputs: Sequence[Output] = ()) -> Entry | None:
+    """What is known of an item whose record is there, without error, and of the same files and settings; else None.
+
+    All outputs that are wanted must be there, too.
+    """
     if any(scan.problem is not None for scan in item.scans):
         return None
-    found = kind.unchanged(item, out)
-    if found is None:
+    record = read_record(out, item.name, of_changes=kind.recorded.is_of_changes, unchanged=True)
+    if record is None or not record.is_ok or record.settings is None or not record.settings.counts_as(kind.recorded):
         return None
-    done, before = found
+    if not all(_is_there(out / name) for name in _expected(outputs, item, record)):
+        return None
+    before = record.all_files()
     try:
         now = [FileFacts.of(scan) for scan in item.scans]
     except OSError:
@@ -436,38 +379,67 @@ def done_before(item: Item, kind: Kind[Any, Any, Any, Any, Any], out: Path) -> A
     is_same = len(now) == len(before) and all(
         a.is_same_content(b) and a.is_same_scan(b) for a, b in zip(before, now, strict=True)
     )
-    return done if is_same else None
+    return record.summary if is_same else None
 
 
+def _expected(outputs: Iterable[Output], item: AnyItem, record: Record) -> Iterator[str]:
+    """The files of an item that must be there beside its record."""
+    return (name for output in outputs if output.is_wanted for name in output.expected(item, record))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file is there, and not left empty by a power cut."""
+    return path.exists() and path.stat().st_size > 0
+
+
+@listed_once()
 def _work_on(
-    item: Item,
-    kind: Kind[Any, Any, Any, Any, Any],
+    item: AnyItem,
+    kind: Kind,
     folder: OutputFolder,
-    show: Callable[..., None] | None,
+    outputs: Sequence[Output],
     *,
     is_announced: bool,
     jobs: int,
     client: Any,
-) -> Any:
+) -> Entry:
     """Work on an item and write its record; what goes wrong with it is part of the record, not an exception."""
-    files: list[FileFacts] = []
     record, found, is_ok = None, None, False
-    try:
-        files, states = [FileFacts.of(scan) for scan in item.scans], [file_states(scan) for scan in item.scans]
-        record, found = kind.work(item, files, is_shown=show is not None, jobs=jobs, client=client)
-        for scan, state in zip(item.scans, states, strict=True):
-            check_states(scan, state)
-        kind.write_outputs(folder, item, record, found)
-        is_ok = True
-    except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
-        record = kind.failed(item, error_in_words(error), files)
+    wanted = [output for output in outputs if output.is_wanted]
+    with hashes_of_files_read() as hashes:
+        files = partial(_facts_of, item, hashes)
+        try:
+            states = [file_states(scan) for scan in item.scans]
+            record, found = kind.work(item, files, keep=Keep.for_all(wanted), jobs=jobs, client=client)
+            for scan, state in zip(item.scans, states, strict=True):
+                check_states(scan, state)
+            for output in wanted:
+                output.write(folder, item, record, found)
+            is_ok = True
+        except Exception as error:  # noqa: BLE001 - whatever one file does to a reader, the others are worked on
+            record = kind.failed(item, error_in_words(error), _facts_if_readable(files))
     if item.was_known or not is_ok:
-        kind.remove_outputs(folder, item, but=kind.output_names(item) if is_ok else ())
+        made = set(_expected(wanted, item, record)) if is_ok else set()
+        for output in outputs:
+            output.remove(folder, item, but=made)
     write = folder.write_announced if is_announced else folder.write_text
     try:
-        write(record_in(folder.path, item.name), kind.text(record), though_changed=item.was_known)
+        write(record_in(folder.path, item.name), record.to_json(), though_changed=item.was_known)
     except (MapFileError, OSError) as error:
-        return kind.brief(kind.failed(item, error_in_words(error), files) if is_ok else record)
-    if show is not None and is_ok:
-        show(folder, item, record, kind.shown(found))
-    return kind.brief(record)
+        return (kind.failed(item, error_in_words(error), _facts_if_readable(files)) if is_ok else record).summary
+    for output in wanted if is_ok else ():
+        output.show(folder, item, record, found)
+    return record.summary
+
+
+def _facts_of(item: AnyItem, hashes: Mapping[Path, str]) -> list[FileFacts]:
+    """What is recorded of the files of an item; those that were read to be counted are not read again."""
+    return [FileFacts.of(scan, hashes) for scan in item.scans]
+
+
+def _facts_if_readable(files: Callable[[], list[FileFacts]]) -> list[FileFacts]:
+    """The same of an item that failed; nothing if that is because its files cannot be read."""
+    try:
+        return files()
+    except (LesionCountError, OSError):
+        return []

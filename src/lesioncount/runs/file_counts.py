@@ -24,9 +24,9 @@ from lesioncount.files.remote_path import RemotePath, to_path, without_secrets
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import Within
 from lesioncount.results.count_warnings import UNENCRYPTED, warnings_of
-from lesioncount.results.course_settings import ChangeSettings
 from lesioncount.results.region_settings import RegionSettings, region_settings
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, Mask, ScanCount
+from lesioncount.results.settings import ChangeSettings
 from lesioncount.runs.session_maps import read_maps
 from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
 from lesioncount.streaming import StreamingCounter

@@ -18,14 +18,14 @@ from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.masks import mask_on
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.count_warnings import warnings_of
-from lesioncount.results.course_settings import ChangeSettings
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, CourseMaps, ScanCount, SessionMap
+from lesioncount.results.settings import MapSettings
 
 # Below this share of the grid, that one map does not cover another one is worth a word.
 _NEARLY_ALL = 0.999
 
 
-def read_maps(scans: Sequence[ScanFiles], settings: ChangeSettings, sessions: Sequence[str]) -> CourseMaps:
+def read_maps(scans: Sequence[ScanFiles], settings: MapSettings, sessions: Sequence[str]) -> CourseMaps:
     """Read the maps of a course, bring them to one grid, and count each."""
     read = [_Read.of(scan, settings) for scan in scans]
     grid = read[-1].source.grid
@@ -51,8 +51,8 @@ class _Read:
     covered: float = 1.0
 
     @classmethod
-    def of(cls, scan: ScanFiles, settings: ChangeSettings) -> _Read:
-        source = open_map(scan.path, **settings.reading.to_dict())
+    def of(cls, scan: ScanFiles, settings: MapSettings) -> _Read:
+        source = open_map(scan.path, **settings.reading)
         source.check_scale()
         inside = None if scan.mask is None else mask_on(source.grid, open_mask(scan.mask))
         return cls(source, source.probabilities(), inside)

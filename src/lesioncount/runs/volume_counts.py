@@ -21,8 +21,13 @@ from lesioncount.files.remote_path import check_local
 from lesioncount.files.source import MapSource
 from lesioncount.files.volumes import ChunkedVolume
 from lesioncount.files.zarr_store import level_shapes, source_of_array
-from lesioncount.outputs.label_volumes import check_new_volume, label_files, write_label_volume
-from lesioncount.outputs.ome_labels import list_label, ome_label_files
+from lesioncount.outputs.label_volumes import (
+    check_new_volume,
+    label_files,
+    list_label,
+    ome_label_files,
+    write_label_volume,
+)
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.volume_sweep import Swept, VolumeSweep, sum_here, sum_on_cluster
 from lesioncount.sweep.bricks import BrickSum

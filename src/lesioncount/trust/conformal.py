@@ -22,7 +22,7 @@ _NO_MASS = 1e-290
 _BEYOND = 1000.0
 
 # Scores this close are equal. Rounding differs in the last digits with the order of sums; ties must be kept as ties.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 # No scan has a count this far from all that are possible. Scores beyond it, from a file, would make endless intervals.
 _FARTHEST = 1_000_000
@@ -94,7 +94,7 @@ class ConformalCounts:
         if self.kind not in ("interval", "set"):
             raise CalibrationError(f'Expected kind to be "interval" or "set", but got {self.kind!r}.')
         object.__setattr__(self, "group_edges", _checked_edges(self.group_edges))
-        object.__setattr__(self, "scores", _checked_scores(self.scores, len(self.group_edges) + 1))
+        object.__setattr__(self, "scores", checked_scores(self.scores, len(self.group_edges) + 1))
 
     @classmethod
     def fit(
@@ -138,7 +138,7 @@ class ConformalCounts:
             distance = int(highest_score - _BEYOND)
             first, last = _reach(distribution, _NO_MASS)
             return tuple(range(max(0, first - distance), last + distance + 1))
-        mass = max(_NO_MASS, math.exp(-highest_score - _ROUNDING))
+        mass = max(_NO_MASS, math.exp(-highest_score - ROUNDING))
         first, last = _reach(distribution, mass)
         counts = np.arange(first, last + 1)
         return tuple(counts[_masses(self.kind, distribution, counts) >= mass].tolist()) or (distribution.mode(),)
@@ -147,6 +147,11 @@ class ConformalCounts:
         """Refuse now, rather than at the first such scan, if a group has too few scans for this confidence."""
         for group in range(len(self.scores)):
             self._quantile(group, confidence)
+
+    def proven(self, confidence: float) -> float:
+        """The coverage that is proven where this one is asked for: more than that, as ranks are whole numbers."""
+        self.check(confidence)
+        return min(rank_of(len(group), confidence) / (len(group) + 1) for group in self.scores)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as values that JSON has; numbers survive exactly."""
@@ -166,15 +171,25 @@ class ConformalCounts:
 
     def _quantile(self, group: int, confidence: float) -> float:
         """The score that a new one does not exceed with at least this probability."""
-        if not is_between(confidence, 0, 1) or confidence in (0, 1):
-            raise CalibrationError(f"Expected a confidence between 0 and 1, but got {confidence!r}. For 90 % pass 0.9.")
         n = len(self.scores[group])
-        # Without rounding, 100 × 0.55 would be 55.00000000000001 and its ceiling 56.
-        rank = max(1, math.ceil((n + 1) * confidence - _ROUNDING))
+        rank = rank_of(n, confidence)
         if rank > n:
-            needed = math.ceil((1 - _ROUNDING) / (1 - confidence)) - 1
-            raise CalibrationError(_too_few(needed, n, confidence, _group_name(self.group_edges, group)))
+            name = _group_name(self.group_edges, group)
+            raise CalibrationError(too_few(needed_scans(confidence), n, confidence, name))
         return self.scores[group][rank - 1]
+
+
+def rank_of(n: int, confidence: float) -> int:
+    """Which of n scores, from the smallest on, a new one does not exceed with at least this probability."""
+    if not is_between(confidence, 0, 1) or confidence in (0, 1):
+        raise CalibrationError(f"Expected a confidence between 0 and 1, but got {confidence!r}. For 90 % pass 0.9.")
+    # Without rounding, 100 × 0.55 would be 55.00000000000001 and its ceiling 56.
+    return max(1, math.ceil((n + 1) * confidence - ROUNDING))
+
+
+def needed_scans(confidence: float) -> int:
+    """The smallest number of scans whose ranks reach a confidence."""
+    return math.ceil((1 - ROUNDING) / (1 - confidence)) - 1
 
 
 def _group_of(distribution: CountDistribution, edges: Sequence[int]) -> int:
@@ -223,7 +238,8 @@ def _group_name(edges: tuple[int, ...], group: int) -> str:
     return f" with a predicted count of {first if first == last else f'{first} to {last}'}"
 
 
-def _too_few(needed: int, n: int, confidence: float, group: str) -> str:
+def too_few(needed: int, n: int, confidence: float, group: str = "") -> str:
+    """What to say of scans, perhaps of one group, that are too few for a confidence."""
     return (
         f"A confidence of {confidence:g} needs at least {needed} calibration scans{group}, but there are {n}. "
         + (f"Ask for {n}/{n + 1} or less, or add" if n else "Add")
@@ -238,7 +254,10 @@ def _checked_edges(edges: ArrayLike) -> tuple[int, ...]:
     return tuple(int(edge) for edge in given)
 
 
-def _checked_scores(scores: Sequence[ArrayLike], n_groups: int) -> tuple[tuple[float, ...], ...]:
+def checked_scores(
+    scores: Sequence[ArrayLike], n_groups: int, *, in_order: bool = True
+) -> tuple[tuple[float, ...], ...]:
+    """The scores of each group as plain numbers; raise unless they are some, and in their order."""
     try:
         groups = [np.array(group, dtype=np.float64) for group in scores]
     except (TypeError, ValueError, OverflowError):
@@ -246,7 +265,8 @@ def _checked_scores(scores: Sequence[ArrayLike], n_groups: int) -> tuple[tuple[f
     if len(groups) != n_groups:
         raise CalibrationError(f"Expected scores of {n_groups} groups, one more than edges, but got {len(groups)}.")
     for group in groups:
-        if group.ndim != 1 or not (np.isfinite(group).all() and (group >= 0).all() and (np.diff(group) >= 0).all()):
+        is_sorted = not in_order or (np.diff(group) >= 0).all()
+        if group.ndim != 1 or not (np.isfinite(group).all() and (group >= 0).all() and is_sorted):
             raise CalibrationError("Expected the scores of each group to be numbers of at least 0, ascending.")
         if group.size and group[-1] > _BEYOND + _FARTHEST:
             raise CalibrationError(

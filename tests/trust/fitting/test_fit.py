@@ -14,6 +14,7 @@ from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
 from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.evidence import HeldOut
+from lesioncount.trust.fitting.fit import best_calibration
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood
 from lesioncount.trust.scores import Estimate, Predictions, score_all
 
@@ -235,10 +236,52 @@ def test_guaranteed_intervals_come_from_scans_the_fit_has_not_seen():
     assert 0 <= low <= high
 
 
-def test_few_scans_have_intervals_of_counts_as_they_are():
+def test_few_scans_have_intervals_around_calibrated_counts():
     fit = CalibrationFit.fit(without_lesions(cohort(30)))
-    assert fit.conformal.calibration.slope == 1
-    assert sum(map(len, fit.conformal.conformal.scores)) == 30
+    assert fit.conformal.calibration == fit.calibration
+    assert fit.conformal.n_scans == [30]
+    assert fit.conformal.conformal.proven(0.9) == pytest.approx(1 - 5 / 31)
+    again = CalibrationFit.from_json(fit.to_json())
+    assert again.fingerprint == fit.fingerprint
+    for p in ([], [0.9, 0.5], [0.99] * 12):
+        low, high = fit.guaranteed(p, 0.9)
+        assert (low, high) == again.guaranteed(p, 0.9)
+        assert low <= fit.calibration.distribution(p).median() <= high
+
+
+def test_a_fit_without_a_scan_does_not_know_it():
+    truth = without_lesions(cohort(25))
+    few = CalibrationFit.fit(truth).conformal.conformal
+    odd = replace(truth, counts=np.array([99, *truth.counts[1:]]))
+    assert CalibrationFit.fit(odd).conformal.conformal.calibrations[0] == few.calibrations[0]
+
+
+def test_a_patient_is_left_out_with_all_scans():
+    truth = without_lesions(cohort(60, groups=[i // 2 for i in range(60)]))
+    few = CalibrationFit.fit(truth).conformal
+    assert few.n_scans == [30]
+    alone = best_calibration(truth[list(range(2, 60))])
+    assert replace(alone, origin="") == few.conformal.calibrations[0]
+
+
+def test_groups_of_intervals_need_more_scans_than_few():
+    with pytest.raises(CalibrationError, match="need the scans of 80 patients, but there are 30"):
+        CalibrationFit.fit(without_lesions(cohort(30)), group_edges=(1,))
+
+
+@pytest.mark.parametrize("true_count", [40, 100, 1000])
+def test_counts_that_do_not_belong_to_the_maps_are_refused(true_count):
+    truth = KnownTruth.of([[0.9, 0.5, 0.2]] * 30, [true_count] * 30)
+    with pytest.raises(CalibrationError, match=rf"{true_count}\.0 true lesions per scan, but 3\.0 candidates"):
+        CalibrationFit.fit(truth)
+
+
+def test_counts_that_nothing_helps_are_not_said_to_fit():
+    nothing = {name: Estimate(0.0, 0.0, 0.0) for name in ("rps", "bias", "coverage90")}
+    poor = {"rps": Estimate(5.0, 4.0, 6.0), "bias": Estimate(-5.0, -6.0, -4.0), "coverage90": Estimate(0.2, 0.1, 0.4)}
+    verdict = HeldOut(30, 5, poor, poor, nothing).verdict
+    assert "Nothing needs to be corrected" not in verdict
+    assert "20 %" in verdict
 
 
 def test_counts_that_were_perfect_already():

@@ -1,10 +1,10 @@
 """Agreement of counts: concordance, Bland and Altman's limits, and thirds of the scans."""
 
-import json
 import math
 
 import numpy as np
 import pytest
+from msgspec import ValidationError, convert, to_builtins
 
 from lesioncount.errors import ScoreError
 from lesioncount.trust.scores import Agreement, BlandAltman, Estimate, Predictions, concordance, score_all
@@ -109,11 +109,11 @@ def test_agreement_survives_its_file():
     truth = np.array([0, 1, 5, 60])
     values = [np.arange(4.0)] * 4
     found = Agreement(BlandAltman.of(truth * 2.0, truth, range(4)), terciles(truth, values, range(4)))
-    again = Agreement.from_dict(json.loads(json.dumps(found.to_dict())))
+    again = convert(to_builtins(found), Agreement)
     assert again == found
-    content = found.to_dict()["bland_altman"] | {"low": None}
-    assert math.isnan(BlandAltman.from_dict(content).low)
-    with pytest.raises(ScoreError, match="is_log"):
-        BlandAltman.from_dict(content | {"is_log": 1, "mean": Estimate().to_dict()})
-    with pytest.raises(ScoreError, match="at most 1e"):
-        BlandAltman.from_dict(content | {"high": 1e300})
+    content = to_builtins(found)["bland_altman"] | {"low": None}
+    assert math.isnan(convert(content, BlandAltman).low)
+    with pytest.raises(ValidationError, match="is_log"):
+        convert(content | {"is_log": 1, "mean": to_builtins(Estimate())}, BlandAltman)
+    with pytest.raises(ValidationError, match="at most 1e"):
+        convert(content | {"high": 1e300}, BlandAltman)

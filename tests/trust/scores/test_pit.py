@@ -1,9 +1,8 @@
 """Calibration of counts of any size: the transform is even if, and only if, distributions are honest."""
 
-import json
-
 import numpy as np
 import pytest
+from msgspec import ValidationError, convert, to_builtins
 
 import lesioncount as lc
 from lesioncount.errors import ScoreError
@@ -71,10 +70,11 @@ def test_bands_are_binomial(n, p):
 def test_both_survive_their_files_and_odd_ones_are_refused():
     pit = simulated(5, n=50)
     for found in (PitHistogram.of(pit), CoverageCurve.of(pit)):
-        assert type(found).from_dict(json.loads(json.dumps(found.to_dict()))) == found
-    with pytest.raises(ScoreError, match="numbers of scans"):
-        PitHistogram.from_dict({"n": [1.5], "low": 0, "high": 1})
-    with pytest.raises(ScoreError, match="same length"):
-        CoverageCurve.from_dict({"nominal": [0.5], "actual": [], "low": [], "high": []})
-    with pytest.raises(ScoreError, match=r"in \[0, 1\]"):
-        CoverageCurve.from_dict({"nominal": [0.5], "actual": [2], "low": [0], "high": [1]})
+        assert convert(to_builtins(found), type(found)) == found
+    for wrong, message in (([1.5], "`int`, got `float`"), ([-1], "`int` >= 0"), ([], "numbers of scans")):
+        with pytest.raises(ValidationError, match=message):
+            convert({"n": wrong, "low": 0, "high": 1}, PitHistogram)
+    with pytest.raises(ValidationError, match="same length"):
+        convert({"nominal": [0.5], "actual": [], "low": [], "high": []}, CoverageCurve)
+    with pytest.raises(ValidationError, match=r"<= 1.0 - at `\$\.actual"):
+        convert({"nominal": [0.5], "actual": [2], "low": [0], "high": [1]}, CoverageCurve)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lesioncount.cli.map_arguments import at_least_one, named_path, processes
+from lesioncount.cli.options import add_quiet_and_debug, at_least_one, named_path, processes
 
 # Default numbers of training seeds: fewer than three show no spread, which a smoke test does not need.
 _SEEDS = {"smoke": 1}
 _USUAL_SEEDS = 3
 
 # Modules, and the extras of lesioncount that they come with.
-_NEEDED = (("torch", "train"), ("lightning", "train"), ("monai", "train"), ("matplotlib", "report"))
+_NEEDED = (("torch", "train"), ("lightning", "train"), ("matplotlib", "report"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial, which. Trained networks "
         "are kept in FOLDER/cache, so that the same command resumes a run that was stopped. "
@@ -53,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="run nothing, and only write the page of the results in FOLDER",
     )
-    parser.add_argument("--quiet", action="store_true", help="print errors only")
-    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    add_quiet_and_debug(parser)
 
 
 def run(options: argparse.Namespace) -> int:

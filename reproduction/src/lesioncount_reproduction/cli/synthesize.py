@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.map_arguments import at_least_one, named_path, processes
+from lesioncount.cli.options import add_quiet_and_debug, at_least_one, named_path, processes
 from lesioncount.errors import CohortError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ _LINES = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.set_defaults(run=run)
     parser.epilog = (
         "Each patient has one to three scans, each with five sequences, masks of the brain and of enhancing lesions, "
         "areas of the brain, and a count. With --ageing, lesions stay, grow, shrink, vanish or are new at the next "
@@ -53,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "50 mm from its centre (default: 0.5)",
     )
     parser.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
-    parser.add_argument("--quiet", action="store_true", help="print errors only")
-    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    add_quiet_and_debug(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,11 +16,12 @@ from lesioncount_reproduction.experiments.arms import HEADS, OURS, SEGMENTATION
 from lesioncount_reproduction.experiments.attack import AttackOutcome
 from lesioncount_reproduction.experiments.claims import Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of, estimates_of
-from lesioncount_reproduction.experiments.jobs import Attacked, Job
+from lesioncount_reproduction.experiments.jobs import Attacked
 from lesioncount_reproduction.experiments.look import LOOKS, SHORT, with_band
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.presets import AttackSettings
 from lesioncount_reproduction.experiments.result import Column, Result, Row, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.scored import Withstood
 from lesioncount_reproduction.experiments.study import Study
 from lesioncount_reproduction.experiments.trained import learned_heads, trained_heads, untrained_in_words

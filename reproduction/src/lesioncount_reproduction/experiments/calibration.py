@@ -18,10 +18,10 @@ from lesioncount.trust.scores.reliability import Reliability, reliability
 from lesioncount_reproduction.experiments.arms import SEGMENTATION
 from lesioncount_reproduction.experiments.claims import CALIBRATED, Claim, Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of
-from lesioncount_reproduction.experiments.jobs import Job
 from lesioncount_reproduction.experiments.look import LOOKS, SHORT
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Column, Result, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount_reproduction.experiments.study import Study
 from lesioncount_reproduction.experiments.ways_to_count import (

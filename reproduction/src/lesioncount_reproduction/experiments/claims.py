@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from msgspec import convert, to_builtins
+
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount_reproduction.experiments.numerals import written
 
@@ -79,13 +81,13 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
-        return vars(self) | {"estimate": self.estimate.to_dict(), "verdict": self.verdict}
+        return vars(self) | {"estimate": to_builtins(self.estimate), "verdict": self.verdict}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """From plain values."""
         values = {name: value for name, value in content.items() if name != "verdict"}
-        found = cls(**values | {"estimate": Estimate.from_dict(content["estimate"])})
+        found = cls(**values | {"estimate": convert(content["estimate"], Estimate)})
         if found.side not in ("above", "below"):
             raise ValueError(f"{found.side!r} is not a side of a bound")
         _ = found.text  # a kind that cannot be written shows here

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
@@ -20,7 +19,7 @@ from lesioncount.folder.plain import read_json
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16
-from lesioncount.learning.prediction import load_network
+from lesioncount.learning.prediction import load_checkpoint
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
 from lesioncount.learning.training_folder import kept_config
@@ -36,6 +35,7 @@ from lesioncount_reproduction.experiments.kept_files import (
     write_note,
 )
 from lesioncount_reproduction.experiments.presets import AttackSettings
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.stats import MapNumbers, ScanStats, map_numbers
 from lesioncount_reproduction.sources import data_of, sources_of
 
@@ -46,43 +46,9 @@ _BATCH = 8
 _COMPONENTS_ABOVE = 0.5
 
 
-class Job(ABC):
-    """Something expensive, whose result is a file.
-
-    Attributes
-    ----------
-    arm : Arm
-        The training that it belongs to.
-    """
-
-    arm: Arm
-
-    @property
-    @abstractmethod
-    def key(self) -> str:
-        """A name that changes with everything that the result depends on."""
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What it does, for messages."""
-
-    @property
-    @abstractmethod
-    def needs(self) -> tuple[Job, ...]:
-        """What must be done before."""
-
-    @abstractmethod
-    def path(self, cache: Path) -> Path:
-        """The file that exists once it is done."""
-
-    @abstractmethod
-    def run(self, cache: Path) -> None:
-        """Do it."""
-
-    def is_done(self, cache: Path) -> bool:
-        """Whether it need not be done again."""
-        return self.path(cache).exists()
+def one_thread() -> None:
+    """Before the first job of a process: networks side by side, each on a core of its own."""
+    torch.set_num_threads(1)
 
 
 @dataclass(frozen=True)
@@ -140,9 +106,9 @@ class Trained(Job):
 
     def network(self, cache: Path, epoch: str) -> CountingNetwork:
         """The network of the "best" or the "last" epoch, frozen."""
-        network, shape = load_network(self.folder(cache) / f"{epoch}.ckpt")
-        network.requires_grad_(False)
-        network.to(memory_format=LAYOUTS[len(shape)])  # type: ignore[call-overload]  # a module takes it too
+        trained = load_checkpoint(self.folder(cache) / f"{epoch}.ckpt")
+        network = trained.network.requires_grad_(False)
+        network.to(memory_format=LAYOUTS[len(trained.shape)])  # type: ignore[call-overload]  # a module takes it too
         return network
 
 

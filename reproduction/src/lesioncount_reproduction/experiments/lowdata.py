@@ -8,7 +8,6 @@ from lesioncount_reproduction.experiments import published
 from lesioncount_reproduction.experiments.arms import LOW_DATA
 from lesioncount_reproduction.experiments.claims import Evidence
 from lesioncount_reproduction.experiments.estimates import Samples, estimate_of
-from lesioncount_reproduction.experiments.jobs import Job
 from lesioncount_reproduction.experiments.multitask import (
     best_head,
     compared,
@@ -20,6 +19,7 @@ from lesioncount_reproduction.experiments.multitask import (
 )
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Column, Result, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.study import Study
 from lesioncount_reproduction.experiments.trained import learned_heads, learned_table, untrained_in_words
 from lesioncount_reproduction.experiments.ways_to_count import NAMES

@@ -12,10 +12,10 @@ from lesioncount_reproduction.experiments.adversarial import ATTACKED, TABLE_1_W
 from lesioncount_reproduction.experiments.arms import HEADS, OURS, OURS_PEAKS, SEGMENTATION
 from lesioncount_reproduction.experiments.claims import EQUAL, Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of, estimates_of
-from lesioncount_reproduction.experiments.jobs import Job
 from lesioncount_reproduction.experiments.look import LOOKS, SHORT
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Column, Result, Row, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.study import EVERY_METHOD, MULTITASK, Study
 from lesioncount_reproduction.experiments.trained import Learned, learned_heads, learned_table, untrained_in_words
 from lesioncount_reproduction.experiments.ways_to_count import NAMES, learned, post_hoc, segmented, way_of

@@ -17,10 +17,10 @@ from lesioncount_reproduction.experiments import (
     uncertainty,
     which,
 )
-from lesioncount_reproduction.experiments.jobs import Job
+from lesioncount_reproduction.experiments.jobs import one_thread
 from lesioncount_reproduction.experiments.presets import recipe_of
 from lesioncount_reproduction.experiments.result import Result, names_of
-from lesioncount_reproduction.experiments.scheduling import run_jobs
+from lesioncount_reproduction.experiments.scheduling import Job, run_jobs
 from lesioncount_reproduction.experiments.study import Study
 
 EXPERIMENTS: dict[str, ModuleType] = {
@@ -89,7 +89,7 @@ def reproduce(
         if makes_sense(study, name)
         for file in names_of(study.data_set, name)
     )
-    run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, report=report)
+    run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, prepare=one_thread, report=report)
     results = []
     for study in studies:
         for name in (name for name in chosen if makes_sense(study, name)):

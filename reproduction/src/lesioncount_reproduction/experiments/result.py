@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec import convert, to_builtins
+
 from lesioncount.errors import ExperimentError, reason_of
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.plain import read_json, to_json
@@ -114,7 +116,7 @@ class Table:
             "title": self.title,
             "note": self.note,
             "columns": [{"head": column.head, "kind": column.kind} for column in self.columns],
-            "rows": [[cell.to_dict() if isinstance(cell, Estimate) else cell for cell in row] for row in self.rows],
+            "rows": [[to_builtins(cell) if isinstance(cell, Estimate) else cell for cell in row] for row in self.rows],
         }
 
     @classmethod
@@ -122,7 +124,7 @@ class Table:
         """From plain values."""
         columns = tuple(Column(**column) for column in content["columns"])
         rows = tuple(
-            tuple(Estimate.from_dict(cell) if isinstance(cell, dict) else cell for cell in row)
+            tuple(convert(cell, Estimate) if isinstance(cell, dict) else cell for cell in row)
             for row in content["rows"]
         )
         found = cls(content["name"], content["title"], columns, rows, content["note"])

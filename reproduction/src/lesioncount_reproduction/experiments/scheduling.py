@@ -1,26 +1,73 @@
-"""Jobs that depend on each other → done, in parallel; jobs that were finished before are not repeated."""
+"""Jobs that depend on each other → done, in parallel; jobs that were finished before are not repeated.
+
+Knows nothing of networks: a process that waits for others need not import torch.
+"""
 
 from __future__ import annotations
 
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
-
-import torch
 
 from lesioncount.errors import ExperimentError
 from lesioncount.folder.atomic import remove_left_overs
 from lesioncount.folder.output import OutputFolder
 from lesioncount.runs.workers import Workers
-from lesioncount_reproduction.experiments.jobs import Job
+from lesioncount_reproduction.experiments.arms import Arm
 
 _TIMES, _TIME = "times.tsv", re.compile(r"[^\t]+\t[^\t]*\t[0-9.]+")
 
 
+class Job(ABC):
+    """Something expensive, whose result is a file.
+
+    Attributes
+    ----------
+    arm : Arm
+        The training that it belongs to.
+    """
+
+    arm: Arm
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """A name that changes with everything that the result depends on."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it does, for messages."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[Job, ...]:
+        """What must be done before."""
+
+    @abstractmethod
+    def path(self, cache: Path) -> Path:
+        """The file that exists once it is done."""
+
+    @abstractmethod
+    def run(self, cache: Path) -> None:
+        """Do it."""
+
+    def is_done(self, cache: Path) -> bool:
+        """Whether it need not be done again."""
+        return self.path(cache).exists()
+
+
 def run_jobs(
-    wanted: Iterable[Job], cache: Path, /, *, n_processes: int = 1, report: Callable[[str], None] = lambda _: None
+    wanted: Iterable[Job],
+    cache: Path,
+    /,
+    *,
+    n_processes: int = 1,
+    prepare: Callable[[], None] | None = None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Do all jobs and what they need.
 
@@ -31,7 +78,9 @@ def run_jobs(
     cache : Path
         Folder of results. ``times.tsv`` in it says how many seconds each job took.
     n_processes : int, default 1
-        Number of processes, each with one thread.
+        Number of processes.
+    prepare : callable, optional
+        Called once in each process before its first job.
     report : callable, optional
         Called with a line of text for each job that is done.
 
@@ -48,7 +97,8 @@ def run_jobs(
     with OutputFolder(cache).alone():
         for folder in cache.glob("*/"):
             remove_left_overs(folder)
-        _run(waiting, failed, cache, n_processes, report)
+        with Workers(n_processes, prepare=prepare) as workers:
+            _run(waiting, failed, cache, workers, n_processes, report)
     if failed:
         raise ExperimentError(
             f"{len(failed)} of {n_all} parts failed, and {len(waiting)} that need them were not begun; the others are "
@@ -67,26 +117,30 @@ def _check_times(path: Path) -> None:
 
 
 def _run(
-    waiting: dict[str, Job], failed: dict[str, str], cache: Path, n_processes: int, report: Callable[[str], None]
+    waiting: dict[str, Job],
+    failed: dict[str, str],
+    cache: Path,
+    workers: Workers,
+    n_processes: int,
+    report: Callable[[str], None],
 ) -> None:
     n_all = len(waiting)
     running: dict[Future[float], Job] = {}
-    with Workers(n_processes, prepare=_one_thread) as executor:
-        try:
-            while waiting or running:
-                for job in _ready(waiting, running, failed, n_processes):
-                    running[executor.submit(_timed, job, cache)] = waiting.pop(job.key)
-                if not running:
-                    break  # all that is left needs something that failed
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    job = running.pop(future)
-                    how = _outcome(future, job, failed, cache / _TIMES)
-                    n_done = n_all - len(waiting) - len(running)
-                    report(f"[{n_done}/{n_all}] {job.title}: {how}")
-        except (KeyboardInterrupt, GeneratorExit):
-            executor.shutdown(wait=True, cancel_futures=True)
-            raise
+    try:
+        while waiting or running:
+            for job in _ready(waiting, running, failed, n_processes):
+                running[workers.submit(_timed, job, cache)] = waiting.pop(job.key)
+            if not running:
+                break  # all that is left needs something that failed
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                job = running.pop(future)
+                how = _outcome(future, job, failed, cache / _TIMES)
+                n_done = n_all - len(waiting) - len(running)
+                report(f"[{n_done}/{n_all}] {job.title}: {how}")
+    except (KeyboardInterrupt, GeneratorExit):
+        workers.shutdown(wait=True, cancel_futures=True)
+        raise
 
 
 def _in_order(wanted: Iterable[Job]) -> Iterable[Job]:
@@ -129,8 +183,3 @@ def _outcome(future: Future[float], job: Job, failed: dict[str, str], times: Pat
     with times.open("a", encoding="utf-8") as log:
         log.write(f"{job.key}\t{job.title}\t{seconds:.1f}\n")
     return f"{seconds:.0f} s"
-
-
-def _one_thread() -> None:
-    """Networks side by side, each on a core of its own."""
-    torch.set_num_threads(1)

@@ -16,10 +16,10 @@ from lesioncount_reproduction.experiments import published
 from lesioncount_reproduction.experiments.arms import SEGMENTATION
 from lesioncount_reproduction.experiments.claims import EQUAL, Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of
-from lesioncount_reproduction.experiments.jobs import Job
 from lesioncount_reproduction.experiments.look import LOOKS, SHORT, percent_up, with_band
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Cell, Column, Result, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.scored import Counted
 from lesioncount_reproduction.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount_reproduction.experiments.study import Study
@@ -223,7 +223,7 @@ def two_candidates_figure(existence: NDArray[np.float64], components: Sequence[i
         left, right = figure.subplots(1, 2)
         left.step(THRESHOLDS, components, where="mid", color=LOOKS["cc"].colour, linewidth=2)
         left.set(xlabel="threshold τ", ylabel="connected components", ylim=(-0.1, max(components) + 0.3))
-        whole_numbers(left, y=True)
+        whole_numbers(left.xaxis, left.yaxis)
         left.set_xticks(THRESHOLDS[::2])
         right.bar(range(3), p, width=0.6, color=LOOKS["ours"].colour)
         for count, share in enumerate(p):

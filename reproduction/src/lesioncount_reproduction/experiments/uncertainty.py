@@ -14,9 +14,10 @@ from lesioncount_reproduction.experiments import published
 from lesioncount_reproduction.experiments.arms import SEGMENTATION
 from lesioncount_reproduction.experiments.claims import GOOD_AUROC, NEARLY_ALL, Claim, Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of
-from lesioncount_reproduction.experiments.jobs import DropoutCounted, Job
+from lesioncount_reproduction.experiments.jobs import DropoutCounted
 from lesioncount_reproduction.experiments.look import LOOKS, SHORT, percent_up
 from lesioncount_reproduction.experiments.result import Column, Result, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.scored import SHARES, Certainty, Counted
 from lesioncount_reproduction.experiments.study import Study
 from lesioncount_reproduction.experiments.ways_to_count import NAMES, post_hoc, sampled

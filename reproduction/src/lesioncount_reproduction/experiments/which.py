@@ -18,7 +18,7 @@ from lesioncount.trust.scores.predictions import Predictions
 from lesioncount_reproduction.experiments.arms import HEADS, LOSS, OURS, OURS_PEAKS, SEGMENTATION, Arm
 from lesioncount_reproduction.experiments.classes import CountClasses
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of, estimates_of
-from lesioncount_reproduction.experiments.jobs import Job, Trained
+from lesioncount_reproduction.experiments.jobs import Trained
 from lesioncount_reproduction.experiments.out_of_fold import (
     N_PARTS,
     THRESHOLDS,
@@ -30,6 +30,7 @@ from lesioncount_reproduction.experiments.out_of_fold import (
     counted_calibrated,
 )
 from lesioncount_reproduction.experiments.result import Column, Result, Row, Table
+from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.stats import ScanStats
 from lesioncount_reproduction.experiments.study import EVERY_METHOD, Study
 

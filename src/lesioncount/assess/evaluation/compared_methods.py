@@ -1,14 +1,17 @@
-"""What is compared: our counts, raw and calibrated, and the usual ways to count."""
+"""What is compared: our counts, raw and calibrated, and the usual ways to count, also by their threshold."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared
+from lesioncount.results.scan_count import THRESHOLDS
 from lesioncount.trust.fitting import KnownTruth
+from lesioncount.trust.scores.estimate import Curve
 from lesioncount.trust.scores.predictions import Predictions
 
 N_FOLDS = 5
@@ -66,3 +69,21 @@ def cc_table(compared: Compared) -> NDArray[np.int64] | None:
     """Connected components of each scan (rows) at each threshold (columns); None if maps were not read."""
     rows = [truth.cc_counts for truth in compared.truths]
     return None if None in rows else np.array(rows, dtype=np.int64)
+
+
+class ThresholdCurve(Curve, frozen=True):
+    """Mean error and accuracy of the connected-component count, by its threshold."""
+
+    threshold: tuple[float, ...]
+    cc_mae: tuple[float, ...]
+    cc_accuracy: tuple[float, ...]
+
+    @classmethod
+    def of(cls, compared: Compared, bins: int | None = None) -> Self | None:
+        """From scans with their truth; None if their maps were not read. Bins are those of the accuracy."""
+        table = cc_table(compared)
+        if table is None:
+            return None
+        truth, once = true_counts(compared), np.ones((1, len(table)))
+        at = [Predictions.of_counts(column, truth, bins=bins).scores(once) for column in table.T]
+        return cls(THRESHOLDS, *(tuple(float(of[name][0]) for of in at) for name in ("mae", "accuracy")))

@@ -7,22 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from lesioncount.assess.as_counts import read_countable
 from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
-from lesioncount.assess.evaluation.compared_methods import methods_of
-from lesioncount.assess.evaluation.curves import ThresholdCurve
-from lesioncount.assess.evaluation.evaluation import Evaluation, TruthSource, check_folder, write_evaluation
+from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
+from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
 from lesioncount.assess.evaluation.lesion_level import LesionLevel
 from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.assess.evaluation.notes import notes_on
-from lesioncount.assess.evaluation.scan_row import scan_rows
 from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.folder.output import OutputFolder
+from lesioncount.results.results import read_countable
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, terciles
+from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.predictions import Predictions
-from lesioncount.trust.scores.summary import score_all
 
 _OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
 _PAIRS = (_OURS, *((ours, baseline) for ours in _OURS for baseline in _BASELINES))
@@ -85,21 +83,43 @@ def evaluate(
         protocol=compared.results.protocol,
         seed=seed,
         methods={
-            key: EvaluatedMethod.of(key, methods[key], scores[key], seed=seed, counted=compared.results.of)
-            for key in methods
+            key: EvaluatedMethod.of(key, of, scores[key], seed=seed, counted=compared.results.of)
+            for key, of in methods.items()
         },
-        differences={pair: differences[pair] for pair in _PAIRS if pair in differences},
+        differences={" - ".join(pair): {**differences[pair]} for pair in _PAIRS if pair in differences},
         agreement=agreement_of(compared, ours, seed=seed),
         guaranteed=guaranteed_of(compared, ours, seed=seed),
         lesions=LesionLevel.of(compared, seed=seed),
         threshold_curve=ThresholdCurve.of(compared, bins),
         notes=notes_on(compared, methods["raw"]),
-        scans=scan_rows(compared, ours),
+        scans=_scans(compared, ours),
         bins=bins,
         of=compared.results.of,
     )
     write_evaluation(evaluation, folder)
     return evaluation
+
+
+def _scans(compared: Compared, predictions: Predictions) -> tuple[ScanRow, ...]:
+    """A row per scan."""
+    entropy = predictions.entropy if predictions.entropy is not None else np.zeros(len(predictions.truth))
+    return tuple(
+        ScanRow(
+            scan=scan.name,
+            group=compared.groups[i],
+            truth=int(predictions.truth[i]),
+            predicted=int(predictions.predicted[i]),
+            median=int(predictions.median[i]),
+            expected=float(predictions.expected[i]),
+            interval90_low=int(predictions.low[i]),
+            interval90_high=int(predictions.high[i]),
+            p_truth=float(predictions.p_truth[i]),
+            rps=float(predictions.rps[i]),
+            entropy=float(entropy[i]),
+            cc=scan.counted.candidates.cc_count,
+        )
+        for i, scan in enumerate(compared.scans)
+    )
 
 
 def known_truth(
@@ -139,7 +159,7 @@ def known_truth(
             owns=owns if from_lesions else None,
             groups=compared.groups,
             counted=counted.of,
-            coupling=counted.coupling,
+            coupling=counted.as_it_is.coupling,
             features=features,
         ),
         compared,

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared
-from lesioncount.folder.plain import estimates_of, typed
-from lesioncount.trust.scores.bootstrap import interval_of, resampled_weights
-from lesioncount.trust.scores.classification import ratio
+from lesioncount.trust.scores.bootstrap import resampled_ratios
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE, LesionMatch
-from lesioncount.trust.scores.reliability import Reliability, reliability
-
-_COUNTS = ("n_lesions", "n_candidates", "n_hit", "n_shared", "n_missed", "n_split", "n_merged")
-_SCORES = (
-    "sensitivity", "shared", "missed", "false_positives_per_scan", "sensitivity_above_half",
-    "false_positives_per_scan_above_half",
-)  # fmt: skip
+from lesioncount.trust.scores.reliability import ReliabilityBins, reliability
 
 
-@dataclass(frozen=True, eq=False)
-class LesionLevel:
+class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
     """Candidates beside true lesions.
 
     Attributes
@@ -44,25 +35,25 @@ class LesionLevel:
         Share of lesions with a candidate of their own among those with an existence above 0.5.
     false_positives_per_scan, false_positives_per_scan_above_half : Estimate
         Such candidates that share no voxel with a lesion.
-    reliability : Reliability or None
+    reliability : ReliabilityBins or None
         Existence probabilities, and how often such candidates are lesions.
     """
 
-    rule: str
-    n_lesions: int
-    n_candidates: int
-    n_hit: int
-    n_shared: int
-    n_missed: int
-    n_split: int
-    n_merged: int
-    sensitivity: Estimate
-    shared: Estimate
-    missed: Estimate
-    false_positives_per_scan: Estimate
-    sensitivity_above_half: Estimate
-    false_positives_per_scan_above_half: Estimate
-    reliability: Reliability | None
+    rule: str = OWNERSHIP_RULE
+    n_lesions: int = 0
+    n_candidates: int = 0
+    n_hit: int = 0
+    n_shared: int = 0
+    n_missed: int = 0
+    n_split: int = 0
+    n_merged: int = 0
+    sensitivity: Estimate = Estimate()
+    shared: Estimate = Estimate()
+    missed: Estimate = Estimate()
+    false_positives_per_scan: Estimate = Estimate()
+    sensitivity_above_half: Estimate = Estimate()
+    false_positives_per_scan_above_half: Estimate = Estimate()
+    reliability: ReliabilityBins | None = None
 
     @classmethod
     def of(cls, compared: Compared, *, seed: int) -> Self | None:
@@ -73,8 +64,10 @@ class LesionLevel:
         existence = [scan.tables[0].existence() for scan in compared.scans]
         owns = np.concatenate([match.owns for match in matches])
         parts = _scan_by_scan(matches, [p > 0.5 for p in existence])
+        part, whole = (np.stack(columns, axis=1).astype(np.float64) for columns in zip(*parts.values(), strict=True))
+        found = resampled_ratios(part, whole, compared.groups, seed=seed)
+        scores: dict[str, Any] = dict(zip(parts, found, strict=True))
         return cls(
-            rule=OWNERSHIP_RULE,
             n_lesions=sum(match.n_lesions for match in matches),
             n_candidates=len(owns),
             n_hit=int(owns.sum()),
@@ -82,47 +75,25 @@ class LesionLevel:
             n_missed=sum(match.n_missed for match in matches),
             n_split=sum(match.n_split for match in matches),
             n_merged=sum(match.n_merged for match in matches),
-            **{name: _ratio_score(*of, compared.groups, seed) for name, of in zip(_SCORES, parts, strict=True)},
-            reliability=reliability(np.concatenate(existence), owns),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, as ``evaluation.json`` has them."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: value.to_dict() if isinstance(value, Estimate | Reliability) else value
-            for name, value in values.items()
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        bins = content.get("reliability")
-        values: dict[str, Any] = {name: typed(content[name], int) for name in _COUNTS}
-        values |= estimates_of({name: content[name] for name in _SCORES})
-        return cls(
-            rule=typed(content["rule"], str),
-            **values,
-            reliability=None if bins is None else Reliability.from_dict(typed(bins, dict[str, Any])),
+            **scores,
+            reliability=ReliabilityBins.of(reliability(np.concatenate(existence), owns)),
         )
 
 
 def _scan_by_scan(
     matches: Sequence[LesionMatch], strong: Sequence[NDArray[np.bool_]]
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Part and whole of each of `_SCORES`, scan by scan."""
-    lesions, once = np.array([match.n_lesions for match in matches]), np.ones(len(matches))
+) -> dict[str, tuple[list[int], list[int]]]:
+    """Part and whole of each score, scan by scan."""
+    lesions, once = [match.n_lesions for match in matches], [1] * len(matches)
     pairs = list(zip(matches, strong, strict=True))
-    return [
-        (np.array([match.n_own for match in matches]), lesions),
-        (np.array([match.n_shared for match in matches]), lesions),
-        (np.array([match.n_missed for match in matches]), lesions),
-        (np.array([(~match.touches).sum() for match in matches]), once),
-        (np.array([match.n_owned_by(chosen) for match, chosen in pairs]), lesions),
-        (np.array([(~match.touches & chosen).sum() for match, chosen in pairs]), once),
-    ]
-
-
-def _ratio_score(part: NDArray[Any], whole: NDArray[Any], groups: Sequence[str], seed: int) -> Estimate:
-    drawn = [ratio(weights @ part, weights @ whole) for weights in resampled_weights(groups, seed=seed)]
-    return Estimate(float(ratio(part.sum(), whole.sum())), *interval_of(np.concatenate(drawn)))
+    return {
+        "sensitivity": ([match.n_own for match in matches], lesions),
+        "shared": ([match.n_shared for match in matches], lesions),
+        "missed": ([match.n_missed for match in matches], lesions),
+        "false_positives_per_scan": ([int((~match.touches).sum()) for match in matches], once),
+        "sensitivity_above_half": ([match.n_owned_by(chosen) for match, chosen in pairs], lesions),
+        "false_positives_per_scan_above_half": (
+            [int((~match.touches & chosen).sum()) for match, chosen in pairs],
+            once,
+        ),
+    }

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
 
-from lesioncount.assess.evaluation.curves import CertaintyCurve
-from lesioncount.folder.plain import estimates_of, typed
+from lesioncount.errors import ScoreError
 from lesioncount.trust.candidate_table import Counted
-from lesioncount.trust.scores.classification import Confusion
-from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.estimate import Curve, Estimate
 from lesioncount.trust.scores.pit import CoverageCurve, PitHistogram, randomised_pit
 from lesioncount.trust.scores.predictions import Predictions
-from lesioncount.trust.scores.reliability import Reliability
-
-T = TypeVar("T")
+from lesioncount.trust.scores.reliability import ReliabilityBins
+from lesioncount.trust.scores.selective import certainty_curve
 
 # Of changes, the usual ways are others.
 _OF_CHANGES = {
@@ -35,38 +33,58 @@ _ABOUT = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class EvaluatedMethod:
+class CertaintyCurve(Curve, frozen=True):
+    """Accuracy among the most certain scans, by the share of scans that are kept."""
+
+    share: tuple[float, ...]
+    accuracy: tuple[float, ...]
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> Self | None:
+        """From predictions; None if they are numbers without uncertainty, or hits are too rare to tell anything."""
+        if predictions.entropy is None or not predictions.is_sharp:
+            return None
+        shares, accuracy = certainty_curve(predictions.entropy, predictions.hits)
+        return cls(tuple(shares.tolist()), tuple(accuracy.tolist()))
+
+
+class EvaluatedMethod(Struct, frozen=True, eq=False, kw_only=True, dict=True):
     """One way to count, and how well it did.
 
     Attributes
     ----------
     key : str
-        "raw", "calibrated", "cc", "cc_tuned" or "all_zero".
+        "raw", "calibrated", "cc", "cc_tuned" or "all_zero": the key under which it stands in an evaluation.
     name, about : str
         For people.
-    scores : mapping of str to Estimate
+    scores : dict of str to (Estimate or None)
+    confusion : array of int or None
+        Scans by their true class (rows) and the predicted one (columns), where there are bins.
     pit : PitHistogram or None
         Where the truth lies in the distributions; None for a method that gives one number and no distribution.
     coverage : CoverageCurve or None
         How often intervals hold the truth; None likewise.
-    confusion : Confusion or None
-        Of classes, where there are bins.
-    reliability : Reliability or None
+    reliability : ReliabilityBins or None
         Confidence and hits of the predicted count, where exact hits tell anything.
     certainty : CertaintyCurve or None
         None likewise, and for a method that gives one number.
     """
 
-    key: str
-    name: str
-    about: str
-    scores: Mapping[str, Estimate]
-    pit: PitHistogram | None
-    coverage: CoverageCurve | None
-    confusion: Confusion | None
-    reliability: Reliability | None
-    certainty: CertaintyCurve | None
+    name: str = ""
+    about: str = ""
+    scores: dict[str, Estimate | None] = {}
+    confusion: NDArray[np.int64] | None = None
+    pit: PitHistogram | None = None
+    coverage: CoverageCurve | None = None
+    reliability: ReliabilityBins | None = None
+    certainty: CertaintyCurve | None = None
+
+    key: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        of = self.confusion
+        if of is not None and (of.ndim != 2 or of.shape[0] != of.shape[1] or of.size == 0 or of.min() < 0):
+            raise ScoreError("Expected a square confusion matrix of numbers of scans.")
 
     @property
     def is_ours(self) -> bool:
@@ -75,7 +93,7 @@ class EvaluatedMethod:
 
     def score(self, name: str) -> Estimate:
         """One of its scores; without a value if it has none."""
-        return self.scores.get(name, Estimate())
+        return self.scores.get(name) or Estimate()
 
     @classmethod
     def of(
@@ -88,55 +106,17 @@ class EvaluatedMethod:
         counted: Counted = "lesions",
     ) -> Self:
         """From what it predicted, and the scores of that; the seed is that of the randomised transform."""
-        about = _ABOUT if counted == "lesions" else _ABOUT | _OF_CHANGES
+        texts = _ABOUT if counted == "lesions" else _ABOUT | _OF_CHANGES
         # What bins hide, P(C < truth) among "4 or more", is known here: the transform is that of the whole support.
         pit = None if predictions.entropy is None else randomised_pit(predictions.below, predictions.p_truth, seed=seed)
+        name, about = texts[key]
         return cls(
-            key,
-            *about[key],
-            scores,
-            None if pit is None else PitHistogram.of(pit),
-            None if pit is None else CoverageCurve.of(pit),
-            None if predictions.bins is None else predictions.confusion,
-            predictions.reliability if predictions.is_sharp else None,
-            CertaintyCurve.of(predictions),
+            name=name,
+            about=about,
+            scores={**scores},
+            confusion=None if predictions.bins is None else predictions.confusion.matrix,
+            pit=None if pit is None else PitHistogram.of(pit),
+            coverage=None if pit is None else CoverageCurve.of(pit),
+            reliability=ReliabilityBins.of(predictions.reliability) if predictions.is_sharp else None,
+            certainty=CertaintyCurve.of(predictions),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, as ``evaluation.json`` has them."""
-        parts = {name: getattr(self, name) for name in ("pit", "coverage", "reliability", "certainty")}
-        return {
-            "name": self.name,
-            "about": self.about,
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "confusion": None if self.confusion is None else self.confusion.matrix.tolist(),
-            **{name: None if part is None else part.to_dict() for name, part in parts.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, key: str, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        matrix = content.get("confusion")
-        return cls(
-            key,
-            typed(content["name"], str),
-            typed(content["about"], str),
-            estimates_of(content["scores"]),
-            _part(content, "pit", PitHistogram.from_dict),
-            _part(content, "coverage", CoverageCurve.from_dict),
-            None if matrix is None else _confusion(matrix),
-            _part(content, "reliability", Reliability.from_dict),
-            _part(content, "certainty", CertaintyCurve.from_dict),
-        )
-
-
-def _part(content: Mapping[str, Any], name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
-    value = content.get(name)
-    return None if value is None else read(typed(value, dict[str, Any]))
-
-
-def _confusion(value: Any) -> Confusion:
-    matrix = np.array(typed(value, list[Any]), dtype=np.int64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0 or matrix.min() < 0:
-        raise TypeError("expected a square confusion matrix of numbers of scans")
-    return Confusion(matrix)

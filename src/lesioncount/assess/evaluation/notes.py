@@ -8,6 +8,7 @@ import numpy as np
 
 from lesioncount.assess.beside_truth import Compared
 from lesioncount.assess.evaluation.compared_methods import N_FOLDS, cc_table
+from lesioncount.assess.evaluation.evaluation import FEWEST_TO_JUDGE
 from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.proper import NLL_FLOOR
 
@@ -47,7 +48,7 @@ def _scans(n: int) -> str:
 
 
 def _polarised(compared: Compared) -> Iterator[str]:
-    counted, coupling = compared.results.of, compared.results.coupling
+    counted, coupling = compared.results.of, compared.results.as_it_is.coupling
     candidates = np.concatenate([one.existence(counted, coupling) for scan in compared.scans for one in scan.tables])
     sure = float(np.mean((candidates < _NEAR_CERTAIN) | (candidates > 1 - _NEAR_CERTAIN))) if len(candidates) else 0.0
     if sure > _POLARISED_SHARE:
@@ -87,8 +88,9 @@ def _not_read(compared: Compared) -> Iterator[str]:
 
 def _few(compared: Compared) -> Iterator[str]:
     n_groups = len(set(compared.groups))
-    if n_groups < 2 * N_FOLDS:
+    if n_groups < FEWEST_TO_JUDGE:
         what = "scan" if compared.groups == tuple(scan.name for scan in compared.scans) else "group"
-        yield f"The intervals are rough: they come from only {n_groups} {what}{'' if n_groups == 1 else 's'}."
+        few = f"{n_groups} {what}{'' if n_groups == 1 else 's'}"
+        yield f"The intervals are rough: they come from only {few}. A verdict takes {FEWEST_TO_JUDGE}."
     if n_groups < N_FOLDS and cc_table(compared) is not None:
         yield f"The threshold of CC is not tuned: that takes at least {N_FOLDS} scans or groups."

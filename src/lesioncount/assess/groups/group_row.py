@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 
 from lesioncount.assess.groups.grouping import Grouped
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.trust.groups.means import GroupMean, group_mean, once_per_patient, total_count
 from lesioncount.trust.groups.rate_ratios import RateRatio
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
-from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.estimate import Estimate, cells_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,21 +87,20 @@ class GroupRow:
         """Its row, by the columns of ``groups.tsv``."""
         low, high = self.total_interval
         total = {"total": self.total.mean(), "total_low": low, "total_high": high}
-        rate = {} if self.rate is None else {"exposure": self.exposure, **_cells("rate", self.rate.estimate)}
+        rate = {} if self.rate is None else {"exposure": self.exposure, **self.rate.estimate.cells("rate")}
         return {
             **dict(zip(by, self.level, strict=True)),
             "n_patients": self.n_patients,
             "n_scans": self.n_scans,
             **total,
-            **_cells("mean_per_scan", self.per_scan.estimate),
-            **_cells("mean_per_patient", self.per_patient.estimate),
+            **self.per_scan.estimate.cells("mean_per_scan"),
+            **self.per_patient.estimate.cells("mean_per_patient"),
             **rate,
             "doubt_share": self.main.doubt_share,
         }
 
 
-@dataclass(frozen=True)
-class RatioRow:
+class RatioRow(Struct, frozen=True):
     """The rate of one group, divided by that of the reference.
 
     Attributes
@@ -117,9 +117,9 @@ class RatioRow:
     why_unknown : str or None
     """
 
-    level: tuple[str, ...]
-    reference: tuple[str, ...]
-    ratio: Estimate = field(default_factory=Estimate)
+    level: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
+    ratio: Estimate = Estimate()
     p_value: float = math.nan
     log_ratio: float = math.nan
     standard_error: float = math.nan
@@ -148,21 +148,9 @@ class RatioRow:
 
     def to_dict(self, by: Sequence[str]) -> dict[str, Any]:
         """Its row, by the columns of ``ratios.tsv``."""
-        return {
-            **dict(zip(by, self.level, strict=True)),
-            "reference": ", ".join(self.reference),
-            **_cells("ratio", self.ratio),
-            "p_value": self.p_value,
-            "log_ratio": self.log_ratio,
-            "standard_error": self.standard_error,
-            "df": self.df,
-            "doubt_share": self.doubt_share,
-            "why_unknown": self.why_unknown,
-        }
-
-
-def _cells(name: str, estimate: Estimate) -> dict[str, float]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        cells = cells_of(self)
+        del cells["level"]
+        return dict(zip(by, self.level, strict=True)) | cells
 
 
 def _expected(grouped: Grouped, rows: Sequence[int]) -> tuple[float, ...]:

@@ -6,21 +6,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.groups.subjects import CountedSubject
-from lesioncount.cohort.tables import ScanTable, read_cells
+from lesioncount.assess.truth import some
+from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.cohort.whose import label_of
-from lesioncount.errors import GroupError, LesionCountError
+from lesioncount.errors import GroupError
+from lesioncount.results.counts_of import CountedSubject
 
 # A column with more values than this is no group: an age, or a name.
 _MOST_GROUPS = 50
-
-# Scans, and levels, that a message names.
-_SHOWN = 5
 
 # Columns of our own tables.
 _TAKEN = ("imputation", "scan", "pair", "participant_id", "count", "exposure")
@@ -158,9 +155,9 @@ def _exposure(subject: CountedSubject, table: GroupTable | None, column: str) ->
 def _complain(missing: Sequence[str], table: GroupTable | None, options: GroupOptions) -> None:
     columns = ", ".join([*options.by, *([] if options.exposure is None else [options.exposure])])
     n, where = len(missing), "their names" if table is None else str(table.path)
-    there = "" if table is None else f" It holds: {_some(sorted(table.rows))}."
+    there = "" if table is None else f" It holds: {some(sorted(table.rows))}."
     raise GroupError(
-        f"There is no {columns} for {n} scan{'' if n == 1 else 's'} in {where}: {_some(missing)}.{there} Add them, or "
+        f"There is no {columns} for {n} scan{'' if n == 1 else 's'} in {where}: {some(missing)}.{there} Add them, or "
         "leave them out (--skip-missing)."
     )
 
@@ -181,7 +178,7 @@ def _check_once_each(subjects: Iterable[CountedSubject], table: GroupTable, colu
 def _ordered(levels: set[tuple[str, ...]], options: GroupOptions) -> tuple[tuple[str, ...], ...]:
     """All groups in alphabetical order, but the reference first."""
     order = sorted(levels)
-    names = _some([" ".join(level) for level in order])
+    names = some([" ".join(level) for level in order])
     if len(order) > _MOST_GROUPS:
         raise GroupError(
             f"{', '.join(options.by)} would make {len(order)} groups: {names}. Expected at most {_MOST_GROUPS}: group "
@@ -201,10 +198,6 @@ def _owner(subject: CountedSubject, table: GroupTable | None) -> str | None:
     return of_table or subject.participant
 
 
-def _some(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:_SHOWN]) or 'nothing'}{' …' if len(names) > _SHOWN else ''}"
-
-
 # The column that a table need not have: names of scans may say it.
 _SESSION = "session_id"
 
@@ -217,8 +210,6 @@ _NAME = "participants.tsv"
 
 class GroupTable(ScanTable):
     """A table with a row per scan (column ``scan``), per pair (``pair``) or per patient (``participant_id``)."""
-
-    complaint: ClassVar[type[LesionCountError]] = GroupError
 
     @property
     def is_of_scans(self) -> bool:
@@ -239,16 +230,16 @@ def group_table(
     if participants is None and set(asked) <= from_names:
         return None
     path = participants or _find(subjects)
-    columns, _ = read_cells(path)
-    key = next((name for name in (*_OF_SCANS, "participant_id") if name in columns), None)
+    read = Table.read(path, GroupError)
+    key = next((name for name in (*_OF_SCANS, "participant_id") if name in read.columns), None)
     if key is None:
         raise GroupError(
             f"Expected a column 'scan', 'pair' or 'participant_id' in {path}, but its columns are "
-            f"{', '.join(columns) or 'none'}."
+            f"{', '.join(read.columns) or 'none'}."
         )
-    needed = [column for column in asked if column in columns or column not in from_names]
+    needed = [column for column in asked if column in read.columns or column not in from_names]
     advice = "Name columns of this table (--by, --exposure), or another table (--participants)."
-    table = GroupTable.read(path, scan_column=key, needed=needed, advice=advice)
+    table = GroupTable.of(read, key, *needed, advice=advice)
     if table.is_of_scans:
         table.check_each_has_its_own(subject.names for subject in subjects)
     return table

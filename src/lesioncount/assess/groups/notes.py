@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lesioncount.assess.groups.group_row import GroupRow
 from lesioncount.assess.groups.grouping import Grouped
-from lesioncount.assess.groups.subjects import CountedCohort
+from lesioncount.results.counts_of import CountsOf
 from lesioncount.trust.groups.rate_ratios import RateRatios
 
 # What may fail, of changes and of counts.
@@ -17,22 +17,22 @@ _FEW = 10
 
 
 def notes_on(
-    cohort: CountedCohort, grouped: Grouped, groups: Sequence[GroupRow], ratios: RateRatios | None, n_imputations: int
+    counts: CountsOf, grouped: Grouped, groups: Sequence[GroupRow], ratios: RateRatios | None, n_imputations: int
 ) -> tuple[str, ...]:
     """All notes that apply."""
     return (
-        *_left_out(cohort, grouped),
-        *_uncalibrated(cohort),
+        *_left_out(counts, grouped),
+        *_uncalibrated(counts),
         *_whose(grouped, groups),
         *_few(groups),
         *_model(ratios, n_imputations),
     )
 
 
-def _left_out(cohort: CountedCohort, grouped: Grouped) -> Iterator[str]:
-    is_count = cohort.of == "lesions"
-    if cohort.n_failed:
-        yield f"{_were(cohort.n_failed, 'scan' if is_count else 'patient')} left out: {_FAILED[is_count]} failed."
+def _left_out(counts: CountsOf, grouped: Grouped) -> Iterator[str]:
+    is_count = counts.of == "lesions"
+    if counts.failed:
+        yield f"{_were(len(counts.failed), 'scan' if is_count else 'patient')} left out: {_FAILED[is_count]} failed."
     if grouped.n_skipped:
         yield f"{_were(grouped.n_skipped, 'scan' if is_count else 'pair')} left out: no group or exposure is known."
 
@@ -41,8 +41,8 @@ def _were(n: int, what: str) -> str:
     return f"1 {what} was" if n == 1 else f"{n} {what}s were"
 
 
-def _uncalibrated(cohort: CountedCohort) -> Iterator[str]:
-    if not cohort.is_calibrated:
+def _uncalibrated(counts: CountsOf) -> Iterator[str]:
+    if counts.calibration is None:
         yield (
             "Counts are those of the maps as they are, without calibration. Intervals are right if these are honest in "
             "each group: lesioncount evaluate can tell."

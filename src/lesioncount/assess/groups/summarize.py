@@ -8,10 +8,11 @@ from pathlib import Path
 from lesioncount.assess.groups.group_row import GroupRow, RatioRow
 from lesioncount.assess.groups.grouping import Grouped, GroupOptions, grouped
 from lesioncount.assess.groups.notes import notes_on
-from lesioncount.assess.groups.subjects import CountedCohort, read_cohort
 from lesioncount.assess.groups.trial_summary import TrialSummary, check_folder, write_summary
 from lesioncount.errors import GroupError, MissingExtraError
 from lesioncount.folder.output import OutputFolder
+from lesioncount.results.counts_of import CountsOf
+from lesioncount.results.results import read_countable
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.groups.imputation import N_IMPUTATIONS, drawn_counts
 from lesioncount.trust.groups.rate_ratios import RateRatios, rate_ratios
@@ -81,20 +82,20 @@ def summarize(  # noqa: PLR0913 - as many as a summary has options
     folder = None if out is None else OutputFolder(out)
     if folder is not None:
         check_folder(folder, overwrite=overwrite)
-    cohort = read_cohort(Path(results), of)
-    summary = summarize_cohort(cohort, options, n_imputations=n_imputations, seed=seed)
+    counts = read_countable(Path(results), of)
+    summary = summarize_counts(counts, options, n_imputations=n_imputations, seed=seed)
     if folder is not None:
         write_summary(summary, folder)
     return summary
 
 
-def summarize_cohort(
-    cohort: CountedCohort, options: GroupOptions, /, *, n_imputations: int = N_IMPUTATIONS, seed: int = 0
+def summarize_counts(
+    counts: CountsOf, options: GroupOptions, /, *, n_imputations: int = N_IMPUTATIONS, seed: int = 0
 ) -> TrialSummary:
-    """The same of anything that was counted, such as the new lesions of pairs of scans."""
+    """The same of what `Results.of` gives, such as the new lesions of pairs of scans."""
     if not 2 <= n_imputations <= _MOST_IMPUTATIONS:
         raise GroupError(f"Expected from 2 to {_MOST_IMPUTATIONS} imputations, but got {n_imputations}.")
-    found = grouped(cohort.subjects, options)
+    found = grouped(counts.subjects, options)
     groups = tuple(GroupRow.of(found, place) for place in range(len(found.levels)))
     imputations = drawn_counts([one.members for one in found.subjects], n_imputations=n_imputations, seed=seed)
     ratios: RateRatios | None
@@ -104,18 +105,18 @@ def summarize_cohort(
     except MissingExtraError as error:
         ratios, rows = None, _without(found, str(error))
     return TrialSummary(
-        results=cohort.source,
-        of=cohort.of,
+        results=str(counts.out),
+        of=counts.of,
         by=options.by,
         exposure=options.exposure,
-        protocol=cohort.protocol,
-        is_calibrated=cohort.is_calibrated,
+        protocol=counts.protocol,
+        is_calibrated=counts.calibration is not None,
         seed=seed,
         groups=groups,
         ratios=rows,
         grouped=found,
         imputations=imputations,
-        notes=notes_on(cohort, found, groups, ratios, n_imputations),
+        notes=notes_on(counts, found, groups, ratios, n_imputations),
     )
 
 

@@ -140,11 +140,6 @@ class TrialSummary:
 
 _NAME, _TABLES = "summary.json", ("groups.tsv", "ratios.tsv", "imputations.tsv")
 
-_RATIO_COLUMNS = (
-    "reference", "ratio", "ratio_low", "ratio_high", "p_value", "log_ratio", "standard_error", "df", "doubt_share",
-    "why_unknown",
-)  # fmt: skip
-
 
 def check_folder(folder: OutputFolder, *, overwrite: bool) -> None:
     """Raise if a summary would replace another one unasked, or a file that is not ours."""
@@ -161,6 +156,6 @@ def write_summary(summary: TrialSummary, folder: OutputFolder) -> None:
     columns += [] if summary.exposure is None else ["exposure"]
     with folder.alone(listed_in=_NAME):
         folder.write_text(groups, to_tsv(rows[0], rows))
-        folder.write_text(ratios, to_tsv((*summary.by, *_RATIO_COLUMNS), summary.ratio_rows()))
+        folder.write_text(ratios, to_tsv((*summary.by, *RatioRow().to_dict(())), summary.ratio_rows()))
         folder.write_text(imputations, to_tsv(columns, summary.imputation_rows()))
         folder.write_text(_NAME, to_json(summary.to_dict() | {"files": folder.listed()}))

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews
 from lesioncount.trust.reviewed_count import UNDECIDED
-from lesioncount.trust.scores.agreement import concordance
-from lesioncount.trust.scores.bootstrap import interval_of, resampled_ratios, resampled_weights
+from lesioncount.trust.scores.agreement import agreement_of_answers, concordance
+from lesioncount.trust.scores.bootstrap import estimates_of
+from lesioncount.trust.scores.classification import ratio
 from lesioncount.trust.scores.estimate import Estimate
-from lesioncount.trust.scores.kappa import agreement_of_answers
 
 
-@dataclass(frozen=True)
-class ReaderAgreement:
-    """How far two readers agree.
+class ReaderAgreement(Struct, frozen=True):
+    """How far two readers agree: a row of ``reader_agreement.tsv``.
 
     Attributes
     ----------
-    readers : tuple of str
+    reader_1, reader_2 : str
     n_scans : int
         In which both have decided on at least one candidate.
     n_candidates : int
@@ -33,19 +31,20 @@ class ReaderAgreement:
         About these: share of equal answers; Cohen's kappa; how often one accepts what the other accepts.
     n_complete : int
         Scans that both have reviewed completely.
-    difference, concordance : Estimate
+    count_difference, count_concordance : Estimate
         Of their counts: mean of the second minus the first, and Lin's concordance.
     """
 
-    readers: tuple[str, str]
+    reader_1: str
+    reader_2: str
     n_scans: int
     n_candidates: int
     same: Estimate
     kappa: Estimate
     on_yes: Estimate
     n_complete: int
-    difference: Estimate
-    concordance: Estimate
+    count_difference: Estimate
+    count_concordance: Estimate
 
     @classmethod
     def of(cls, first: Reviews, second: Reviews, *, seed: int = 0) -> ReaderAgreement:
@@ -59,27 +58,14 @@ class ReaderAgreement:
         complete = [(one, other) for one, other in both if one.is_complete and other.is_complete]
         counts = np.array([(one.n_lesions, other.n_lesions) for one, other in complete], dtype=np.float64)
         return cls(
-            (first.reader, second.reader),
+            first.reader,
+            second.reader,
             len(groups),
             int(tables.sum()),
             *(agreement_of_answers(tables[has_answers], groups, seed=seed) if groups else (Estimate(),) * 3),
             len(complete),
             *_of_counts(counts.reshape(-1, 2), [_patient(one) for one, _ in complete], seed),
         )
-
-    def row(self) -> dict[str, Any]:
-        """The cells of its row in ``reader_agreement.tsv``."""
-        estimates = {"same": self.same, "kappa": self.kappa, "on_yes": self.on_yes}
-        of_counts = {"count_difference": self.difference, "count_concordance": self.concordance}
-        return {
-            "reader_1": self.readers[0],
-            "reader_2": self.readers[1],
-            "n_scans": self.n_scans,
-            "n_candidates": self.n_candidates,
-            **_cells(estimates),
-            "n_complete": self.n_complete,
-            **_cells(of_counts),
-        }
 
 
 def agreements(reviews: Sequence[Reviews], *, seed: int = 0) -> list[ReaderAgreement]:
@@ -100,20 +86,16 @@ def _tables(scans: Sequence[tuple[ReviewedScan, ReviewedScan]]) -> NDArray[np.fl
 def _of_counts(counts: NDArray[np.float64], groups: Sequence[str], seed: int) -> tuple[Estimate, Estimate]:
     if len(counts) == 0:
         return Estimate(), Estimate()
-    apart = (counts[:, 1] - counts[:, 0])[:, None]
-    difference = resampled_ratios(apart, np.ones_like(apart), groups, seed=seed)[0]
-    drawn = [concordance(*counts.T, weights=weights) for weights in resampled_weights(groups, seed=seed)]
-    return difference, Estimate(float(concordance(*counts.T)), *interval_of(np.concatenate(drawn)))
+    first, second = counts.T
+
+    def measures(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        mean = ratio(weights @ (second - first), weights.sum(axis=-1))
+        return np.stack([mean, concordance(first, second, weights=weights)], axis=-1)
+
+    difference, alike = estimates_of(measures(np.ones(len(counts))), measures, groups, seed=seed)
+    return difference, alike
 
 
 def _patient(scan: ReviewedScan) -> str:
     """Scans of one patient are alike, and drawn together."""
-    return scan.record.summary.whose.get("participant_id", scan.record.name)
-
-
-def _cells(estimates: dict[str, Estimate]) -> dict[str, float]:
-    return {
-        f"{name}{end}": value
-        for name, one in estimates.items()
-        for end, value in (("", one.value), ("_low", one.low), ("_high", one.high))
-    }
+    return scan.record.whose.get("participant_id", scan.record.name)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lesioncount.assess.reviews.accepted_maps import write_accepted_maps
+import numpy as np
+from numpy.typing import NDArray
+
+from lesioncount.assess.recount import counted_again
 from lesioncount.assess.reviews.agreement import agreements
-from lesioncount.assess.reviews.journals import REVIEWS, readers_of
+from lesioncount.assess.reviews.journals import REVIEWS, file_stem, readers_of
 from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews, the_reader
 from lesioncount.assess.reviews.scan_review import reviewed_lesions
-from lesioncount.errors import ReviewError
+from lesioncount.errors import LesionCountError, ReviewError
+from lesioncount.files.nifti import nifti_bytes
 from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.plain import cells
 from lesioncount.folder.tables import filled_columns, to_tsv
-from lesioncount.results.record import ScanSummary
-from lesioncount.results.results import RunResults
+from lesioncount.results.record import Entry
+from lesioncount.results.recorded import Recorded
+from lesioncount.results.results import Results
 from lesioncount.results.scan_numbers import WHOSE_COLUMNS, CountNumbers
+from lesioncount.trust.scores.estimate import cells_of
 
 REVIEWED_COUNTS, REVIEWED_LESIONS = "reviewed_counts.tsv", "reviewed_lesions.tsv"
 READER_AGREEMENT = "reader_agreement.tsv"
@@ -27,12 +34,12 @@ READER_AGREEMENT = "reader_agreement.tsv"
 _COUNT = ("count_mode", "count_median", "count_mean", "count_sd", "interval90_low", "interval90_high")
 
 
-def export_reviews(results: RunResults, *, label_maps: bool = True) -> tuple[list[str], list[str]]:
+def export_reviews(results: Results, *, label_maps: bool = True) -> tuple[list[str], list[str]]:
     """Write what all readers have decided, and how far they agree, into the folder of results.
 
     Parameters
     ----------
-    results : RunResults
+    results : Results
     label_maps : bool, default True
         Also write a map of what each reader has accepted, for which the maps are read again.
 
@@ -54,13 +61,13 @@ def export_reviews(results: RunResults, *, label_maps: bool = True) -> tuple[lis
     files = [write_reviewed_counts(results, reviews), REVIEWED_LESIONS]
     _write_table(folder, REVIEWED_LESIONS, [row for scan in begun for row in _lesions(scan)])
     if len(reviews) > 1:
-        _write_table(folder, READER_AGREEMENT, [one.row() for one in agreements(reviews)])
+        _write_table(folder, READER_AGREEMENT, [cells_of(one) for one in agreements(reviews)])
         files.append(READER_AGREEMENT)
-    written, notes = write_accepted_maps(results, begun) if label_maps else ([], [])
+    written, notes = _write_accepted_maps(results, begun) if label_maps else ([], [])
     return files + written, notes
 
 
-def write_reviewed_counts(results: RunResults, reviews: Sequence[Reviews]) -> str:
+def write_reviewed_counts(results: Results, reviews: Sequence[Reviews]) -> str:
     """Write a row for each reader and scan, also where nobody has looked: the means of a reader add up to the total."""
     rows = [_row(scan, one) for one in reviews for scan in results.counted]
     _write_table(OutputFolder(results.out), REVIEWED_COUNTS, rows)
@@ -72,10 +79,10 @@ def _write_table(folder: OutputFolder, name: str, rows: Sequence[dict[str, Any]]
     folder.write_text(name, to_tsv(filled_columns(columns, rows, optional=WHOSE_COLUMNS), rows))
 
 
-def _row(scan: ScanSummary, reviews: Reviews) -> dict[str, Any]:
+def _row(scan: Entry, reviews: Reviews) -> dict[str, Any]:
     review, found, count = reviews.of(scan), reviews.scan(scan), reviews.count(scan)
     verdicts = [] if found is None else [verdict for verdict, _ in found.verdicts.values()]
-    numbers = CountNumbers.of(count.distribution).row()
+    numbers = cells(CountNumbers.of(count.distribution))
     return {
         "scan": scan.name,
         **scan.whose,
@@ -125,6 +132,46 @@ def _place(index: tuple[int, ...]) -> dict[str, int]:
     return dict(zip(("i", "j", "k"), index, strict=False))
 
 
+def _accepted_name(reader: str, scan: str) -> str:
+    """The file of the label map of what a reader has accepted in a scan."""
+    return f"{REVIEWS}/{file_stem(reader)}/{scan}_accepted.nii.gz"
+
+
+def _write_accepted_maps(results: Results, scans: Iterable[ReviewedScan]) -> tuple[list[str], list[str]]:
+    """Write a label map for each scan; the names of the files, and what could not be written, and why."""
+    folder = OutputFolder(results.out)
+    written: list[str] = []
+    notes: list[str] = []
+    for scan in scans:
+        name = _accepted_name(scan.reader, scan.record.name)
+        try:
+            labels = _accepted_labels(scan, results.run.settings)
+        except (LesionCountError, OSError, MemoryError) as error:
+            notes.append(f"There is no label map of {scan.record.name} by {scan.reader}. {error}")
+            continue
+        with folder.replacing(name) as temporary:
+            temporary.write_bytes(nifti_bytes(labels, scan.record.grid, intent="label"))
+        written.append(name)
+    return written, notes
+
+
+def _accepted_labels(scan: ReviewedScan, counted_with: Recorded) -> NDArray[Any]:
+    """The candidates that a reader has accepted, with their labels; lesions that were added have the numbers after.
+
+    Nobody has drawn a lesion that was added: its one voxel says where it is, not how large.
+    """
+    candidates = counted_again(scan.record.summary, counted_with, keep_runs=True).result.candidates
+    n = len(candidates)
+    is_accepted = np.array([False, *(n_lesions > 0 for n_lesions in scan.decided)])
+    found = candidates.label_map()
+    labels = np.where(is_accepted[found], found, 0).astype(
+        np.uint16 if n + len(scan.review.added) < 1 << 16 else np.int32
+    )
+    for number, event in enumerate(scan.review.added, start=n + 1):
+        labels[event.at] = number
+    return labels
+
+
 @dataclass(frozen=True)
 class AppliedReviews:
     """What reviews made of a run.
@@ -152,7 +199,7 @@ class AppliedReviews:
         )
 
 
-def apply_reviews(results: RunResults, folder: Path, reader: str | None = None) -> AppliedReviews:
+def apply_reviews(results: Results, folder: Path, reader: str | None = None) -> AppliedReviews:
     """Write ``reviewed_counts.tsv`` of a run with the decisions of a reader about the same maps in another folder."""
     reviews = Reviews(results, the_reader(folder, reader), folder)
     begun = list(reviews.begun())

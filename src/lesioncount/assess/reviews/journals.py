@@ -8,16 +8,17 @@ import re
 import secrets
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct, convert, field
+from msgspec.structs import asdict
+
 from lesioncount.errors import ReviewError
 from lesioncount.folder.journal import Journal
 from lesioncount.folder.output import OutputFolder
-from lesioncount.folder.plain import plain_text, present, typed, whole_number
+from lesioncount.folder.plain import plain_text, present, whole_number
 
 # Inside of a folder of results.
 REVIEWS = "reviews"
@@ -126,8 +127,15 @@ def notes_on_journals(out: Path) -> list[str]:
 def _first_reader(path: Path) -> str | None:
     if path.is_symlink() or not path.is_file():
         return None
-    events = (event_of(line) for line in Journal(path).news())
-    return next((event.reader for event in events if event is not None), None)
+    for number, line in enumerate(Journal(path).news(), start=1):
+        event = event_of(line)
+        if event is not None:
+            try:
+                checked_reader(event.reader)
+            except ReviewError as error:
+                raise ReviewError(f"{path}, line {number}: {str(error)[0].lower()}{str(error)[1:]}") from None
+            return event.reader
+    return None
 
 
 Action = Literal["decide", "add", "undo", "done"]
@@ -144,8 +152,7 @@ _LONGEST_SHOWN = 4000
 _LONGEST_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReviewEvent:
+class ReviewEvent(Struct, frozen=True, kw_only=True):
     """A decision about a candidate, a lesion that was added, the end of a scan, or the taking back of one of these.
 
     Attributes
@@ -194,7 +201,7 @@ class ReviewEvent:
     done: bool = False
     rest: Literal["none"] | None = None
     seconds: float = 0.0
-    shown: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, Any] = {}
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -225,11 +232,6 @@ class ReviewEvent:
 def event_of(line: bytes) -> ReviewEvent | None:
     """What a line of a journal says; None if it was cut, or is of something else."""
     try:
-        content = json.loads(line, parse_int=whole_number)
-        return _typed(content) if isinstance(content, Mapping) else None
-    except (ValueError, RecursionError, ReviewError):
+        return convert(json.loads(line, parse_int=whole_number), ReviewEvent)
+    except (ValueError, RecursionError):  # also a `ReviewError`
         return None
-
-
-def _typed(content: Mapping[str, Any]) -> ReviewEvent:
-    return typed(content, ReviewEvent)

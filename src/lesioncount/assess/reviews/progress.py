@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from lesioncount.assess.reviews.scan_review import ScanReview, reviewed_count, reviewed_lesions, untouched_count
-from lesioncount.results.record import ScanRecord, ScanSummary
+from lesioncount.results.record import Entry, Record
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.reviewed_count import ReviewedCount
 
@@ -42,7 +42,7 @@ class ScanProgress:
     seconds: float
 
     @classmethod
-    def of(cls, record: ScanRecord, review: ScanReview, calibration: Calibration | None) -> ScanProgress:
+    def of(cls, record: Record, review: ScanReview, calibration: Calibration | None) -> ScanProgress:
         """Of a scan that was begun."""
         lesions = reviewed_lesions(record)
         count = reviewed_count(record, review, calibration)
@@ -50,7 +50,7 @@ class ScanProgress:
         return cls(len(lesions), n_decided, review.is_done, count.mean(), count.var(), review.seconds)
 
     @classmethod
-    def untouched(cls, scan: ScanSummary, calibration: Calibration | None) -> ScanProgress:
+    def untouched(cls, scan: Entry, calibration: Calibration | None) -> ScanProgress:
         """Of a scan that nobody has looked at, without its record."""
         count = untouched_count(scan, calibration)
         return cls(len(count.decided), 0, False, count.mean(), count.var(), 0.0)

@@ -18,8 +18,8 @@ from lesioncount.assess.reviews.scan_review import (
     untouched_count,
 )
 from lesioncount.errors import ReviewError
-from lesioncount.results.record import ScanRecord, ScanSummary
-from lesioncount.results.results import RunResults
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.results import Results
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
 from lesioncount.trust.scores.lesions import LesionMatch
@@ -29,7 +29,7 @@ from lesioncount.trust.scores.lesions import LesionMatch
 class ReviewedScan:
     """A scan, and what a reader has found in it."""
 
-    record: ScanRecord
+    record: Record
     review: ScanReview
     reader: str
 
@@ -63,7 +63,7 @@ class Reviews:
 
     Parameters
     ----------
-    results : RunResults
+    results : Results
         The run whose candidates decisions are about. They are known by the peaks of their maps, which must be the same
         files as those reviewed.
     reader : str
@@ -71,7 +71,7 @@ class Reviews:
         Where the journals are. Default: in the folder of the results.
     """
 
-    def __init__(self, results: RunResults, reader: str, folder: Path | None = None) -> None:
+    def __init__(self, results: Results, reader: str, folder: Path | None = None) -> None:
         self.results = results
         self.journal: ReaderJournal = read_journal(folder or results.out, reader)
 
@@ -80,12 +80,12 @@ class Reviews:
         """The name of the reader."""
         return self.journal.reader
 
-    def of(self, scan: ScanSummary) -> ScanReview:
+    def of(self, scan: Entry) -> ScanReview:
         """What stands about a scan."""
-        counting = counting_of(self.results.run.counted_with)
+        counting = counting_of(self.results.run.settings)
         return ScanReview.of(self.journal.events(scan.name), scan, counting)
 
-    def scan(self, scan: ScanSummary) -> ReviewedScan | None:
+    def scan(self, scan: Entry) -> ReviewedScan | None:
         """A scan with its record; None if the reader has done nothing about it."""
         review = self.of(scan)
         return ReviewedScan(self.results.record(scan.name), review, self.reader) if review.n_events else None
@@ -95,7 +95,7 @@ class Reviews:
         found = (self.scan(scan) for scan in self.results.counted)
         return (scan for scan in found if scan is not None)
 
-    def count(self, scan: ScanSummary) -> ReviewedCount:
+    def count(self, scan: Entry) -> ReviewedCount:
         """The count of a scan after review, as it was where nobody has looked."""
         found = self.scan(scan)
         calibration = self.results.calibration
@@ -122,14 +122,14 @@ class ReviewedTruth:
 
     Parameters
     ----------
-    results : RunResults
+    results : Results
     folder : Path
         Folder of the results that were reviewed, with the journals in it.
     reader : str, optional
         Whose reviews are meant. Default: the only reader there is.
     """
 
-    def __init__(self, results: RunResults, folder: Path, reader: str | None = None) -> None:
+    def __init__(self, results: Results, folder: Path, reader: str | None = None) -> None:
         reviews = Reviews(results, the_reader(folder, reader), folder)
         begun = list(reviews.begun())
         self.reader = reviews.reader

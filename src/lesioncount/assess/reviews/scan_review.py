@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lesioncount.assess.reviews.journals import ReviewEvent
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanRecord, ScanSummary
-from lesioncount.results.settings import CountedWith
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.recorded import Recorded
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.reviewed_count import UNDECIDED, ReviewedCount
 
@@ -36,7 +36,7 @@ class ScanReview:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, events: Sequence[ReviewEvent], scan: ScanSummary, counting: str) -> ScanReview:
+    def of(cls, events: Sequence[ReviewEvent], scan: Entry, counting: str) -> ScanReview:
         """Of what a journal has about a scan, but for decisions about another map, or other candidates."""
         own = [event for event in events if (event.map_sha256, event.counting) == (sha256_of(scan), counting)]
         taken_back = {event.undoes for event in own if event.action == "undo"}
@@ -91,24 +91,24 @@ class ScanReview:
         return self.standing[-1] if self.standing else None
 
 
-def sha256_of(scan: ScanSummary) -> str | None:
+def sha256_of(scan: Entry) -> str | None:
     """Of the map that decisions are about."""
     return None if scan.files is None else scan.files.sha256
 
 
-def counting_of(counted_with: CountedWith) -> str:
+def counting_of(counted_with: Recorded) -> str:
     """What candidates are, in words. A decision about a region is none about a peak in it, or another channel."""
     kind = "peaks" if counted_with.protocol.has_peaks else "regions"
-    channel = counted_with.reading.channel
+    channel = counted_with.channel
     return kind if channel is None else f"{kind} of channel {channel}"
 
 
-def reviewed_lesions(record: ScanRecord) -> tuple[LesionRow, ...]:
+def reviewed_lesions(record: Record) -> tuple[LesionRow, ...]:
     """The candidates that are reviewed; of an ensemble, those of its first member, whose map is shown."""
     return tuple(lesion for lesion in record.lesions if lesion.is_of_first_member)
 
 
-def reviewed_count(record: ScanRecord, review: ScanReview, calibration: Calibration | None) -> ReviewedCount:
+def reviewed_count(record: Record, review: ScanReview, calibration: Calibration | None) -> ReviewedCount:
     """The count of a scan after review."""
     return ReviewedCount(
         Calibration() if calibration is None else calibration,
@@ -119,13 +119,13 @@ def reviewed_count(record: ScanRecord, review: ScanReview, calibration: Calibrat
     )
 
 
-def untouched_count(scan: ScanSummary, calibration: Calibration | None) -> ReviewedCount:
+def untouched_count(scan: Entry, calibration: Calibration | None) -> ReviewedCount:
     """The count of a scan that nobody has looked at, for which no record is needed."""
     undecided = np.full(len(scan.tables[0]), UNDECIDED, dtype=np.int64)
     return ReviewedCount(Calibration() if calibration is None else calibration, scan.tables[0], undecided)
 
 
-def plain_decisions(record: ScanRecord, review: ScanReview) -> dict[str, Any]:
+def plain_decisions(record: Record, review: ScanReview) -> dict[str, Any]:
     """Verdicts by label, and lesions added, as plain values."""
     verdicts = review.verdicts(reviewed_lesions(record))
     return {

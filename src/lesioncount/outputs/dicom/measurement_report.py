@@ -9,20 +9,21 @@ from lesioncount.folder.plain import plain_text
 from lesioncount.optional import optional
 from lesioncount.outputs.dicom.reference import DicomReference
 from lesioncount.outputs.dicom.segments import MAKER, Tracked, ascii_text
+from lesioncount.outputs.output import lesions_of
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import ScanRecord
+from lesioncount.results.record import Record
 from lesioncount.version import __version__
 
 # Of codes that no public scheme has.
 _SCHEME = "99LESIONCOUNT"
 
 
-def report_of(record: ScanRecord, tracked: Tracked, reference: DicomReference, seg: Any | None) -> Any:
+def report_of(record: Record, tracked: Tracked, reference: DicomReference, seg: Any | None) -> Any:
     """A report with a group of measurements for the scan as a whole, and one for each candidate.
 
     Parameters
     ----------
-    record : ScanRecord
+    record : Record
         Of a scan that was counted.
     tracked : Tracked
     reference : DicomReference
@@ -30,13 +31,12 @@ def report_of(record: ScanRecord, tracked: Tracked, reference: DicomReference, s
         Of its candidates; None if there are none.
     """
     writer = _Writer(reference, tracked, seg)
-    lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
     uid = optional("pydicom.uid", "dicom", "Writing DICOM").generate_uid
     content = writer.sr.MeasurementReport(
         observation_context=writer.observer(),
         procedure_reported=writer.codes.SCT.ImagingProcedure,
         title=writer.codes.DCM.ImagingMeasurementReport,
-        imaging_measurements=[writer.whole(record), *map(writer.candidate, lesions)],
+        imaging_measurements=[writer.whole(record), *map(writer.candidate, lesions_of(record))],
     )
     made_by = {name: MAKER[name] for name in ("manufacturer", "manufacturer_model_name", "software_versions")}
     return writer.sr.Comprehensive3DSR(
@@ -73,7 +73,7 @@ class _Writer:
         context = self.sr.ObserverContext(observer_type=self.codes.DCM.Device, observer_identifying_attributes=device)
         return self.sr.ObservationContext(observer_device_context=context)
 
-    def whole(self, record: ScanRecord) -> Any:
+    def whole(self, record: Record) -> Any:
         """The count, its interval, and how it was counted."""
         return self.sr.MeasurementsAndQualitativeEvaluations(
             tracking_identifier=self._tracking(0),
@@ -113,8 +113,8 @@ class _Writer:
             name = self._own("EXISTENCE_CALIBRATED", "Certainty of Finding, calibrated")
             yield self._measure(name, 100 * lesion.existence_calibrated, percent)
 
-    def _counts(self, record: ScanRecord) -> Iterator[Any]:
-        numbers, codes = record.summary.counted, self.codes
+    def _counts(self, record: Record) -> Iterator[Any]:
+        numbers, codes = record.counted, self.codes
         count, lesions = numbers.best, self._own("{lesions}", "lesions", scheme="UCUM")
         for how, value in (
             (codes.SCT.Mode, count.count_mode),
@@ -140,14 +140,14 @@ class _Writer:
         return self.sr.CodedConcept(value, scheme, meaning)
 
 
-def _parameters(record: ScanRecord) -> Iterator[str]:
+def _parameters(record: Record) -> Iterator[str]:
     """How it was counted, as text."""
-    settings = record.counted_with
+    settings = record.settings
     if settings is not None:
         yield f"protocol: {plain_text(settings.protocol.to_dict())}"
-    numbers = record.summary.counted
+    numbers = record.counted
     if numbers.calibration is not None:
         yield f"calibration: {numbers.calibration}"
     if numbers.ensemble is not None:
         yield f"members of the ensemble: {numbers.ensemble.n_members}"
-    yield from (f"warning: {text}" for text in record.summary.warnings)
+    yield from (f"warning: {text}" for text in record.warnings)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError, ShapeError
-from lesioncount.files.dicom import ENDINGS, explained, segmentation
+from lesioncount.files.byte_streams import explained
+from lesioncount.files.dicom import ENDINGS, segmentation
 from lesioncount.files.dicom_series import read_series
 from lesioncount.files.formats import map_ending
 from lesioncount.files.geometry import VoxelGrid

@@ -8,24 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from lesioncount.cohort.item import FileFacts, ScanFiles
-from lesioncount.cohort.pairing import paired_scan
+from lesioncount.cohort.pairing import PairedFile
 from lesioncount.cohort.patterns import PathPattern, is_pattern
 from lesioncount.errors import MapFileError
 from lesioncount.files.dicom import ENDINGS
 from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.plain import plain_text
+from lesioncount.optional import optional
 from lesioncount.outputs.dicom.measurement_report import report_of
 from lesioncount.outputs.dicom.reference import DicomReference
 from lesioncount.outputs.dicom.segments import Tracked, segmentation_of
-from lesioncount.results.record import ScanRecord
+from lesioncount.outputs.output import Keep, Output, check_not_large, lesions_of
+from lesioncount.results.record import Record
 from lesioncount.results.scan_count import ScanCount
-from lesioncount.results.settings import DicomOutput
-
-
-def dicom_names(name: str) -> tuple[str, str]:
-    """The files of a scan: the segmentation, and the report."""
-    return f"{name}_seg.dcm", f"{name}_sr.dcm"
 
 
 def needs_series(path: Path) -> bool:
@@ -33,64 +29,63 @@ def needs_series(path: Path) -> bool:
     return map_ending(path) not in ENDINGS
 
 
-def write_dicom(folder: OutputFolder, record: ScanRecord, count: ScanCount, series: Path | None, kind: str) -> None:
-    """Write the candidates and the count of a scan; without candidates, the report alone.
+class Dicom(Output):
+    """The candidates of a scan as a DICOM segmentation, and its count as a report; its setting is a `DicomOutput`.
 
-    Parameters
-    ----------
-    folder : OutputFolder
-    record : ScanRecord
-    count : ScanCount
-        With its runs; of an ensemble, that of the first member.
-    series : Path or None
-        Folder of the images that the map was made from.
-    kind : {"labelmap", "binary"}
+    Without candidates, there is the report alone.
     """
-    grid = count.source.grid
-    reference = DicomReference.of(grid, series)
-    lesions = [lesion for lesion in record.lesions if lesion.is_of_first_member]
-    files, settings = record.summary.files, record.counted_with
-    protocol = "" if settings is None else plain_text(settings.protocol.to_dict())
-    tracked = Tracked(record.name, (str(files and files.sha256), str(files and files.mask_sha256), protocol))
-    labels = reference.placed(count.result.candidates.label_map(), grid)
-    seg = segmentation_of(labels, lesions, tracked, reference, kind) if lesions else None
-    seg_name, report_name = dicom_names(record.name)
-    report = report_of(record, tracked, reference, seg)
-    if seg is None:
-        folder.remove(seg_name)  # of another time
-    else:
-        with folder.replacing(seg_name) as temporary:
-            seg.save_as(temporary)
-    with folder.replacing(report_name) as temporary:
-        report.save_as(temporary)
 
+    endings = ("_seg.dcm", "_sr.dcm")
+    keep = Keep(runs=True)
 
-def with_series(scans: Sequence[ScanFiles], dicom: DicomOutput | None) -> list[ScanFiles]:
-    """Scans with the folders of their images, where DICOM results are wanted; without one, a scan fails.
+    def checked(self, items: Sequence[ScanFiles]) -> Sequence[ScanFiles]:
+        """Scans with the folders of their images; without one, a scan fails.
 
-    A folder is that of the only scan, or has a folder for each scan: in the place of its map, or called as its map or
-    its result. A pattern such as ``dicom/{participant}/{session}`` names a folder for each scan.
-    """
-    if dicom is None:
-        return list(scans)
-    if dicom.series is None:
-        if all(needs_series(scan.path) for scan in scans):
-            raise MapFileError(
-                "Maps that are not DICOM do not say whose scan they are. For DICOM results name the folder of the "
-                "images they were made from: --dicom-series FOLDER."
-            )
-        return list(scans)
-    if not is_pattern(dicom.series) and not dicom.series.is_dir():
-        raise MapFileError(f"Expected a folder of DICOM images, but {dicom.series} is none.")
-    found = [_folders(scan, dicom.series, is_only=len(scans) == 1) for scan in scans]
-    often = Counter(folders[0] for folders in found if folders)
-    return [_with_series(scan, folders, often, dicom.series) for scan, folders in zip(scans, found, strict=True)]
+        A folder is that of the only scan, or has a folder for each scan: in the place of its map, or called as its map
+        or its result. A pattern such as ``dicom/{participant}/{session}`` names a folder for each scan.
+        """
+        optional("highdicom", "dicom", "Writing DICOM")  # said before anything is counted
+        series = self.setting.series
+        if series is None:
+            if all(needs_series(scan.path) for scan in items):
+                raise MapFileError(
+                    "Maps that are not DICOM do not say whose scan they are. For DICOM results name the folder of the "
+                    "images they were made from: --dicom-series FOLDER."
+                )
+            return items
+        if not is_pattern(series) and not series.is_dir():
+            raise MapFileError(f"Expected a folder of DICOM images, but {series} is none.")
+        found = [_folders(scan, series, is_only=len(items) == 1) for scan in items]
+        often = Counter(folders[0] for folders in found if folders)
+        return [_with_series(scan, folders, often, series) for scan, folders in zip(items, found, strict=True)]
+
+    def expected(self, item: ScanFiles, record: Record) -> tuple[str, ...]:
+        """Without candidates, there is no segmentation."""
+        return self.names(item) if lesions_of(record) else self.names(item)[1:]
+
+    def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
+        """Write the candidates and the count."""
+        check_not_large(found.source, "--dicom")
+        grid, lesions = found.source.grid, lesions_of(record)
+        reference = DicomReference.of(grid, item.series)
+        files, settings = record.files, record.settings
+        protocol = "" if settings is None else plain_text(settings.protocol.to_dict())
+        tracked = Tracked(record.name, (str(files and files.sha256), str(files and files.mask_sha256), protocol))
+        labels = reference.placed(found.result.candidates.label_map(), grid)
+        seg = segmentation_of(labels, lesions, tracked, reference, self.setting.kind) if lesions else None
+        report = report_of(record, tracked, reference, seg)
+        for name, content in zip(self.names(item), (seg, report), strict=True):
+            if content is None:
+                folder.remove(name)  # of another time
+            else:
+                with folder.replacing(name) as temporary:
+                    content.save_as(temporary)
 
 
 def _folders(scan: ScanFiles, where: Path, *, is_only: bool) -> list[Path]:
     """The folders that may be that of a scan; of several places below a folder, the one that says most."""
     if is_pattern(where):
-        fields = paired_scan(scan.name, FileFacts.unread(scan)).fields
+        fields = PairedFile.of_scan(scan.name, FileFacts.unread(scan)).fields
         return [path for path in PathPattern(str(where)).matches(fields) if path.is_dir()]
     place = scan.relative
     own, parent = ("", "") if place is None else (str(place.with_name(scan_name(place))), str(place.parent))

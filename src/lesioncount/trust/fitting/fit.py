@@ -33,6 +33,10 @@ _COUPLINGS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 MIN_SCANS = 20
 MIN_LESIONS = 10
 
+# Of true lesions, so many must be able to have a candidate of their own. Below, most of a count would be guessed: of
+# nuclei that touch, 80 % have one as regions.
+_LEAST_FOUND = 0.25
+
 # Seven numbers are known well from so many scans; more would only take longer.
 _MOST_SCANS = 1000
 
@@ -95,7 +99,15 @@ def fit_calibration(
             f"them, but there are {n_scans} and {n_lesions}. The positive weight of a loss can be undone without "
             "fitting: Calibration.for_positive_weight (--positive-weight)."
         )
-    what = "counts" if truth.owns is None else "lesions"
+    _check_belongs(truth)
+    return best_calibration(truth, protocol=protocol, near=near)
+
+
+def best_calibration(
+    truth: KnownTruth, /, *, protocol: CountingProtocol | None = None, near: Calibration | None = None
+) -> Calibration:
+    """The same of scans that may be too few, and need not belong to their truth: for those who leave scans out."""
+    n_scans, what = len(truth), "counts" if truth.owns is None else "lesions"
     used = _some_of(truth, _MOST_SCANS).without_ripples(_RIPPLE)
     coupling, point, gain = _best(used, near)
     weight = min(max((gain - _GAIN_TO_BEGIN) / (_GAIN_FOR_ALL - _GAIN_TO_BEGIN), 0.0), 1.0)
@@ -108,6 +120,17 @@ def fit_calibration(
         coupling=truth.coupling + weight * (coupling - truth.coupling),
     )
     return replace(fitted, ripple=_RIPPLE) if truth.touches and weight > 0 else fitted
+
+
+def _check_belongs(truth: KnownTruth) -> None:
+    """Raise if so few lesions can have a candidate that the truth must be of something else."""
+    candidates, counts = np.array([*map(len, truth.candidates)]), truth.counts
+    if np.minimum(candidates, counts).sum() < _LEAST_FOUND * counts.sum():
+        raise CalibrationError(
+            f"There are {counts.mean():.1f} true lesions per scan, but {candidates.mean():.1f} candidates. Either "
+            "these counts do not belong to these maps, or nearly all lesions are missed. Do names and units agree "
+            "(lesions, not voxels or mm³)? If many lesions touch, count peaks (--protocol peaks)."
+        )
 
 
 def is_enough(truth: KnownTruth) -> bool:

@@ -97,7 +97,7 @@ def rate_ratios(
     >>> round(float(np.exp(found.ratios[0].log_ratio.value)), 1)
     0.5
     """
-    check_can_fit()
+    _models()  # or say at once that it is missing
     group, whose = np.asarray(groups, dtype=np.intp), patient_codes(patients)
     per = np.ones(len(group)) if exposure is None else np.asarray(exposure, dtype=np.float64)
     if {imputations.shape[1:], group.shape, whose.shape} != {per.shape} or not (per > 0).all():
@@ -160,11 +160,6 @@ class LogRatios:
     value: NDArray[np.float64]
     variance: NDArray[np.float64]
     is_poisson: bool
-
-
-def check_can_fit() -> None:
-    """Raise a `MissingExtraError` unless statsmodels is there."""
-    _models()
 
 
 def log_ratios(

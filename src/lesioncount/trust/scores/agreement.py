@@ -1,19 +1,19 @@
-"""Predicted beside true counts, as clinical readers know it: Bland-Altman, Lin's concordance, thirds of the scans."""
+"""Agreement, as clinical readers know it: Bland-Altman, Lin's concordance, thirds of the scans, Cohen's kappa."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import ScoreError
-from lesioncount.trust.scores.bootstrap import resampled_ratios
+from lesioncount.trust.scores.bootstrap import estimates_of, resampled_ratios
 from lesioncount.trust.scores.classification import ratio
-from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.estimate import AtLeastZero, Estimate, Number, Numbers
 
 # Where the largest true count is so many times the smallest (both plus 1), errors grow with the count, and ratios are
 # compared instead of differences.
@@ -64,8 +64,7 @@ def concordance(predicted: ArrayLike, truth: ArrayLike, /, *, weights: ArrayLike
     return np.asarray(ratio(2 * shared, square - 2 * mean_x * mean_y))
 
 
-@dataclass(frozen=True)
-class BlandAltman:
+class BlandAltman(Numbers, frozen=True):
     """Differences between predicted and true counts: their mean, and limits that hold about 95 % of them.
 
     Attributes
@@ -80,8 +79,15 @@ class BlandAltman:
 
     is_log: bool
     mean: Estimate
-    low: float
-    high: float
+    low: Number
+    high: Number
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(
+            abs(value) > _LARGEST for value in (self.mean.value, self.mean.low, self.mean.high, self.low, self.high)
+        ):
+            raise ScoreError(f"Expected differences of counts of at most {_LARGEST:g}.")
 
     @classmethod
     def of(
@@ -100,24 +106,8 @@ class BlandAltman:
         x, y = np.asarray(predicted, dtype=np.float64), np.asarray(truth, dtype=np.float64)
         return np.asarray(np.log1p(x) - np.log1p(y) if is_log else x - y)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"is_log": self.is_log, "mean": self.mean.to_dict(), "low": self.low, "high": self.high}
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file; null is NaN."""
-        if not isinstance(content["is_log"], bool):
-            raise ScoreError("Expected is_log to be true or false.")
-        low, high = (math.nan if content[name] is None else float(content[name]) for name in ("low", "high"))
-        mean = Estimate.from_dict(content["mean"])
-        if any(abs(value) > _LARGEST for value in (mean.value, mean.low, mean.high, low, high)):
-            raise ScoreError(f"Expected differences of counts of at most {_LARGEST:g}.")
-        return cls(content["is_log"], mean, low, high)
-
-
-@dataclass(frozen=True)
-class Tercile:
+class Tercile(Struct, frozen=True):
     """About a third of the scans, those with few, some or many lesions: how well they were counted.
 
     Attributes
@@ -133,25 +123,11 @@ class Tercile:
 
     low: float
     high: float
-    n: int
+    n: AtLeastZero
     error: Estimate
     bias: Estimate
     coverage: Estimate
     width: Estimate
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        named = {name: getattr(self, name).to_dict() for name in _TERCILE_SCORES}
-        return {"low": self.low, "high": self.high, "n": self.n, **named}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        scores = (Estimate.from_dict(content[name]) for name in _TERCILE_SCORES)
-        return cls(float(content["low"]), float(content["high"]), int(content["n"]), *scores)
-
-
-_TERCILE_SCORES = ("error", "bias", "coverage", "width")
 
 
 def terciles(
@@ -187,21 +163,78 @@ def terciles(
     )
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """How predicted counts agree with true ones: Bland-Altman, and by thirds of the truth."""
 
     bland_altman: BlandAltman
     terciles: tuple[Tercile, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"bland_altman": self.bland_altman.to_dict(), "terciles": [one.to_dict() for one in self.terciles]}
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        return cls(
-            BlandAltman.from_dict(content["bland_altman"]),
-            tuple(Tercile.from_dict(one) for one in content["terciles"]),
-        )
+def kappa(tables: ArrayLike, /) -> NDArray[np.float64]:
+    """Cohen's kappa: 1 where two readers always agree, 0 where they agree as often as by chance.
+
+    Parameters
+    ----------
+    tables : array_like, shape (..., 2, 2)
+        How often the first said no or yes (rows), and the second (columns).
+
+    Returns
+    -------
+    array of float, shape (...)
+        NaN where both always say the same one answer: by chance they would, too.
+
+    Notes
+    -----
+    Cohen, Educational and Psychological Measurement 20 (1960) 37. With shares p_ij, and r_i and c_j of each alone::
+
+        κ = (p_o - p_e) / (1 - p_e),   p_o = Σ p_ii,   p_e = Σ r_i c_i
+
+    Examples
+    --------
+    >>> float(kappa([[20, 5], [10, 15]]).round(4))
+    0.4
+    """
+    counts = np.asarray(tables, dtype=np.float64)
+    n = counts.sum(axis=(-2, -1))
+    observed = ratio(np.trace(counts, axis1=-2, axis2=-1), n)
+    by_chance = ratio((counts.sum(axis=-1) * counts.sum(axis=-2)).sum(axis=-1), n**2)
+    return np.asarray(ratio(observed - by_chance, 1 - by_chance))
+
+
+def agreement_on_yes(tables: ArrayLike, /) -> NDArray[np.float64]:
+    """How often one says yes when the other does: unlike kappa, it does not depend on how many are easy to deny.
+
+    Notes
+    -----
+    2 n_yes,yes / (2 n_yes,yes + n_yes,no + n_no,yes): Dice's coefficient of what the two accept.
+    """
+    counts = np.asarray(tables, dtype=np.float64)
+    both, apart = 2 * counts[..., 1, 1], counts[..., 0, 1] + counts[..., 1, 0]
+    return np.asarray(ratio(both, both + apart))
+
+
+def agreement_of_answers(
+    tables: ArrayLike, groups: Sequence[Hashable], /, *, seed: int = 0
+) -> tuple[Estimate, Estimate, Estimate]:
+    """Share of equal answers, `kappa` and `agreement_on_yes`, with intervals over scans, or over groups of them.
+
+    Parameters
+    ----------
+    tables : array_like, shape (n, 2, 2)
+        One for each scan.
+    groups : sequence of hashable
+        The patient of each.
+    seed : int, default 0
+        Of the resamples.
+    """
+    each = np.asarray(tables, dtype=np.float64)
+
+    def measures(of: NDArray[np.float64]) -> NDArray[np.float64]:
+        equal = ratio(np.trace(of, axis1=-2, axis2=-1), of.sum(axis=(-2, -1)))
+        return np.stack([equal, kappa(of), agreement_on_yes(of)], axis=-1)
+
+    whole = measures(each.sum(axis=0)).tolist()
+    share, beyond_chance, on_yes = estimates_of(
+        whole, lambda weights: measures(np.einsum("sn,nij->sij", weights, each)), groups, seed=seed
+    )
+    return share, beyond_chance, on_yes

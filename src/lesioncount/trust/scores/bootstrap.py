@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.trust.scores.classification import ratio
 from lesioncount.trust.scores.estimate import Estimate
+
+if TYPE_CHECKING:
+    from lesioncount.trust.scores.predictions import Predictions
 
 N_RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -44,6 +48,19 @@ def interval_of(resamples: NDArray[np.float64], /) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def estimates_of(
+    values: Iterable[float],
+    measure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    groups: Sequence[Hashable],
+    /,
+    *,
+    seed: int = 0,
+) -> list[Estimate]:
+    """Values with their intervals: for weights (some, n) of resamples, the measure gives them as (some, values)."""
+    samples = np.concatenate([measure(weights) for weights in resampled_weights(groups, seed=seed)])
+    return [Estimate(float(value), *interval_of(of)) for value, of in zip(values, samples.T, strict=True)]
+
+
 def resampled_ratios(
     parts: NDArray[np.float64], wholes: NDArray[np.float64], groups: Sequence[Hashable], /, *, seed: int = 0
 ) -> list[Estimate]:
@@ -52,6 +69,32 @@ def resampled_ratios(
     With a whole of 1 it is the mean over all scans, with one of 0 and 1 the mean over some of them.
     """
     values = np.asarray(ratio(parts.sum(axis=0), wholes.sum(axis=0)))
-    drawn = [ratio(weights @ parts, weights @ wholes) for weights in resampled_weights(groups, seed=seed)]
-    samples = np.concatenate(drawn)
-    return [Estimate(float(value), *interval_of(of)) for value, of in zip(values, samples.T, strict=True)]
+    return estimates_of(values, lambda weights: ratio(weights @ parts, weights @ wholes), groups, seed=seed)
+
+
+def score_all(
+    methods: Mapping[str, Predictions],
+    /,
+    *,
+    groups: Sequence[Hashable],
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> tuple[dict[str, dict[str, Estimate]], dict[tuple[str, str], dict[str, Estimate]]]:
+    """Scores of each method, and paired differences between each two, from the same resamples of groups."""
+    once = {key: method.scores(np.ones((1, len(groups)))) for key, method in methods.items()}
+    blocks: dict[str, list[NDArray[np.float64]]] = {key: [] for key in methods}
+    for weights in resampled_weights(groups, n_resamples=n_resamples, seed=seed):
+        for key, method in methods.items():
+            blocks[key].append(np.stack(list(method.scores(weights).values())))
+    values = {key: np.concatenate(list(scores.values())) for key, scores in once.items()}
+    samples = {key: np.concatenate(of, axis=1) for key, of in blocks.items()}
+
+    def estimates(key: str, found: NDArray[np.float64], drawn: NDArray[np.float64]) -> dict[str, Estimate]:
+        each = zip(once[key], found, drawn, strict=True)
+        return {score: Estimate(float(value), *interval_of(of)) for score, value, of in each}
+
+    pairs = [(a, b) for a in methods for b in methods if a != b]
+    return (
+        {key: estimates(key, values[key], samples[key]) for key in methods},
+        {(a, b): estimates(a, values[a] - values[b], samples[a] - samples[b]) for a, b in pairs},
+    )

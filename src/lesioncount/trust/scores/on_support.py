@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,65 +13,29 @@ from lesioncount.distributions.count_distribution import CountDistribution
 # Probabilities of the intervals whose coverage and width are scored; the last one is the interval of tables and pages.
 LEVELS = (0.5, 0.8, 0.9)
 
+# What each scan has one number of.
+_NUMBERS = ("predicted", "median", "expected", "below", "p_truth", "confidence", "rps", "entropy")
+
 # Entries of a table at a time: 8 MB each for the probabilities, their sums from below and from above.
 _ENTRIES_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class OnSupport:
-    """What scores need of the distribution of each of n scans.
+Columns = dict[str, NDArray[Any]]
 
-    Attributes
-    ----------
-    mode, median : array of int, shape (n,)
-    expected : array of float, shape (n,)
-    intervals : array of int, shape (n, 3, 2)
-        Lowest and highest count of the equal-tailed intervals of `LEVELS`.
-    below, p_truth : array of float, shape (n,)
-        P(C < truth) and P(C = truth).
-    impossible : array of bool, shape (n,)
-        Whether the true count has probability 0.
-    confidence : array of float, shape (n,)
-        P(C = mode).
-    rps : array of float, shape (n,)
-        Ranked probability score, in lesions.
-    entropy : array of float, shape (n,)
-        In nats.
-    """
 
-    mode: NDArray[np.int64]
-    median: NDArray[np.int64]
-    expected: NDArray[np.float64]
-    intervals: NDArray[np.int64]
-    below: NDArray[np.float64]
-    p_truth: NDArray[np.float64]
-    impossible: NDArray[np.bool_]
-    confidence: NDArray[np.float64]
-    rps: NDArray[np.float64]
-    entropy: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, distributions: Sequence[CountDistribution], truth: NDArray[np.int64]) -> Self:
-        """From a distribution and the true count of each scan."""
-        found = cls._of_tables([d.pmf() for d in distributions], truth)
-        found.expected[:] = [d.mean() for d in distributions]
-        for i in map(
-            int, np.flatnonzero(found.p_truth == 0)
-        ):  # beyond the table, or too small for a number, or impossible
-            found.p_truth[i] = distributions[i].pmf(int(truth[i]))
-            found.impossible[i] = np.isneginf(distributions[i].logpmf(int(truth[i])))
-        return found
-
-    @classmethod
-    def _of_tables(cls, tables: Sequence[NDArray[np.float64]], truth: NDArray[np.int64]) -> Self:
-        n = len(tables)
-        shapes = {"intervals": (n, len(LEVELS), 2)}
-        kinds = {"mode": np.int64, "median": np.int64, "intervals": np.int64, "impossible": np.bool_}
-        names = [field.name for field in fields(cls)]
-        found = cls(*(np.zeros(shapes.get(name, n), kinds.get(name, np.float64)) for name in names))
-        for rows in _blocks([len(table) for table in tables]):
-            _fill(found, rows, _padded([tables[i] for i in rows]), truth[rows])
-        return found
+def on_support(distributions: Sequence[CountDistribution], truth: NDArray[np.int64]) -> Columns:
+    """What scores need of the distribution of each scan, by the names that `Predictions` has for it."""
+    n = len(distributions)
+    found: Columns = {name: np.zeros(n) for name in _NUMBERS}
+    found |= {"intervals": np.zeros((n, len(LEVELS), 2), np.int64), "impossible": np.zeros(n, bool)}
+    tables = [d.pmf() for d in distributions]
+    for rows in _blocks([len(table) for table in tables]):
+        _fill(found, rows, _padded([tables[i] for i in rows]), truth[rows])
+    found["expected"][:] = [d.mean() for d in distributions]
+    for i in np.flatnonzero(found["p_truth"] == 0).tolist():  # beyond the table, too small for a number, or impossible
+        found["p_truth"][i] = distributions[i].pmf(int(truth[i]))
+        found["impossible"][i] = np.isneginf(distributions[i].logpmf(int(truth[i])))
+    return found
 
 
 def _blocks(lengths: Sequence[int]) -> Iterator[NDArray[np.intp]]:
@@ -94,23 +57,23 @@ def _padded(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return padded
 
 
-def _fill(found: OnSupport, rows: NDArray[np.intp], p: NDArray[np.float64], truth: NDArray[np.int64]) -> None:
+def _fill(found: Columns, rows: NDArray[np.intp], p: NDArray[np.float64], truth: NDArray[np.int64]) -> None:
     """Everything that a block of tables (m, K) says, at its rows."""
     m, n_counts = p.shape
     at_most = np.minimum(np.cumsum(p, axis=1), 1.0)
     more = np.zeros_like(p)  # summed from the far end: small tails keep their digits
     more[:, :-1] = np.minimum(np.cumsum(p[:, :0:-1], axis=1)[:, ::-1], 1.0)
     each, known = np.arange(m), np.minimum(truth, n_counts - 1)
-    found.mode[rows] = p.argmax(axis=1)
-    found.confidence[rows] = p.max(axis=1)
-    found.median[rows] = (at_most < 0.5).sum(axis=1)
+    found["predicted"][rows] = p.argmax(axis=1)
+    found["confidence"][rows] = p.max(axis=1)
+    found["median"][rows] = (at_most < 0.5).sum(axis=1)
     for i, level in enumerate(LEVELS):
-        found.intervals[rows, i, 0] = (at_most < (1 - level) / 2).sum(axis=1)
-        found.intervals[rows, i, 1] = (more > 1 - (1 + level) / 2).sum(axis=1)
-    found.p_truth[rows] = np.where(truth < n_counts, p[each, known], 0.0)
-    found.below[rows] = np.where(truth == 0, 0.0, at_most[each, np.clip(truth - 1, 0, n_counts - 1)])
-    found.rps[rows] = rps_of_sums(at_most, more, truth)
-    found.entropy[rows] = entropy_of(p)
+        found["intervals"][rows, i, 0] = (at_most < (1 - level) / 2).sum(axis=1)
+        found["intervals"][rows, i, 1] = (more > 1 - (1 + level) / 2).sum(axis=1)
+    found["p_truth"][rows] = np.where(truth < n_counts, p[each, known], 0.0)
+    found["below"][rows] = np.where(truth == 0, 0.0, at_most[each, np.clip(truth - 1, 0, n_counts - 1)])
+    found["rps"][rows] = rps_of_sums(at_most, more, truth)
+    found["entropy"][rows] = entropy_of(p)
 
 
 def rps_of_sums(

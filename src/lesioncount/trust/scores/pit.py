@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import ScoreError
+from lesioncount.trust.scores.estimate import AtLeastZero, Curve, Share
 
 _BINS = 10
 
@@ -51,8 +51,7 @@ def randomised_pit(below: ArrayLike, p_truth: ArrayLike, /, *, seed: int = 0) ->
     return np.clip(low + drawn * step, 0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class PitHistogram:
+class PitHistogram(Struct, frozen=True):
     """How many scans have their truth in each tenth of its distribution.
 
     Even if distributions are honest; high at both ends if they are too narrow, in the middle if they are too wide, on
@@ -66,9 +65,13 @@ class PitHistogram:
         What 95 % of the bins lie between if distributions are honest and scans independent (binomial).
     """
 
-    n: tuple[int, ...]
-    low: int
-    high: int
+    n: tuple[AtLeastZero, ...]
+    low: AtLeastZero
+    high: AtLeastZero
+
+    def __post_init__(self) -> None:
+        if not self.n:
+            raise ScoreError("Expected numbers of scans in bins, and their band.")
 
     @classmethod
     def of(cls, pit: NDArray[np.float64]) -> Self:
@@ -82,21 +85,8 @@ class PitHistogram:
         """Bins outside the band; one in twenty is expected there."""
         return sum(not self.low <= n <= self.high for n in self.n)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"n": list(self.n), "low": self.low, "high": self.high}
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        numbers = [*content["n"], content["low"], content["high"]]
-        if len(numbers) < 3 or any(type(number) is not int or number < 0 for number in numbers):
-            raise ScoreError("Expected numbers of scans in bins, and their band.")
-        return cls(tuple(content["n"]), content["low"], content["high"])
-
-
-@dataclass(frozen=True)
-class CoverageCurve:
+class CoverageCurve(Curve, frozen=True):
     """How often central intervals hold the truth, by how often they should.
 
     Attributes
@@ -113,10 +103,10 @@ class CoverageCurve:
     holds the truth if u is at most c / 2 away from one half.
     """
 
-    nominal: tuple[float, ...]
-    actual: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    nominal: tuple[Share, ...]
+    actual: tuple[Share, ...]
+    low: tuple[Share, ...]
+    high: tuple[Share, ...]
 
     @classmethod
     def of(cls, pit: NDArray[np.float64]) -> Self:
@@ -129,23 +119,6 @@ class CoverageCurve:
             tuple(low / n for low, _ in bands),
             tuple(high / n for _, high in bands),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {name: list(getattr(self, name)) for name in _COLUMNS}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file."""
-        columns = [np.array(content[name], dtype=np.float64) for name in _COLUMNS]
-        if any(column.ndim != 1 or column.shape != columns[0].shape or not column.size for column in columns):
-            raise ScoreError("Expected nominal and actual coverages, and their band, as lists of the same length.")
-        if not all(np.all((column >= 0) & (column <= 1)) for column in columns):
-            raise ScoreError("Expected coverages in [0, 1].")
-        return cls(*(tuple(column.tolist()) for column in columns))
-
-
-_COLUMNS = ("nominal", "actual", "low", "high")
 
 
 def binomial_interval(n: int, p: float) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import ScoreError
 from lesioncount.trust.scores.agreement import concordance
 from lesioncount.trust.scores.classification import Confusion, checked_bins, checked_counts, confusion, ratio
-from lesioncount.trust.scores.on_support import LEVELS, OnSupport, entropy_of
+from lesioncount.trust.scores.on_support import LEVELS, entropy_of, on_support
 from lesioncount.trust.scores.proper import NLL_FLOOR, nll, rps, surprise_of
 from lesioncount.trust.scores.reliability import Reliability, bin_of, reliability
 from lesioncount.trust.scores.selective import auroc
@@ -102,25 +103,15 @@ class Predictions:
             Predict the most probable class, as the paper does, instead of the most probable count.
         """
         truth = checked_counts(counts, len(distributions))
-        of = OnSupport.of(distributions, truth)
         if bins is None and by_class:
             raise ScoreError("Expected bins, such as bins=4, if the most probable class is to be predicted.")
-        table = None if bins is None else _binned(distributions, _checked_max_count(bins))
-        predicted = of.mode if table is None or not by_class else table.argmax(axis=1)
-        return cls(
-            truth,
-            predicted.astype(np.float64),
-            of.median.astype(np.float64),
-            of.expected,
-            of.intervals,
-            of.below,
-            of.p_truth,
-            of.impossible,
-            of.confidence if table is None else _of_class(table, predicted),
-            of.rps,
-            of.entropy if table is None else entropy_of(table),
-            table,
-        )
+        found = on_support(distributions, truth)
+        if bins is None:
+            return cls(truth=truth, **found)
+        table = _binned(distributions, _checked_max_count(bins))
+        predicted = table.argmax(axis=1).astype(np.float64) if by_class else found["predicted"]
+        found |= {"predicted": predicted, "confidence": _of_class(table, predicted), "entropy": entropy_of(table)}
+        return cls(truth=truth, **found, bins=table)
 
     @classmethod
     def of_counts(cls, predicted: ArrayLike, counts: ArrayLike, /, *, bins: int | None = None) -> Predictions:
@@ -283,6 +274,7 @@ def _binned(distributions: Sequence[CountDistribution], max_count: int) -> NDArr
     return np.array([d.binned(max_count) for d in distributions]).reshape(-1, max_count + 1)
 
 
-def _of_class(bins: NDArray[np.float64], predicted: NDArray[np.int64]) -> NDArray[np.float64]:
+def _of_class(bins: NDArray[np.float64], predicted: NDArray[Any]) -> NDArray[np.float64]:
     """Probability of the class of each predicted count."""
-    return np.asarray(np.clip(bins[np.arange(len(bins)), np.minimum(predicted, bins.shape[1] - 1)], 0.0, 1.0))
+    classes = np.minimum(predicted, bins.shape[1] - 1).astype(np.int64)
+    return np.asarray(np.clip(bins[np.arange(len(bins)), classes], 0.0, 1.0))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.errors import ScoreError
@@ -61,27 +61,38 @@ class Reliability:
         worst = np.nan_to_num(np.abs(self.hit_rate - self.confidence)).max(axis=-1)
         return np.where(self.n.any(axis=-1), worst, np.nan)[()]
 
-    def to_dict(self) -> dict[str, list[Any]]:
-        """As plain lists, as files have them."""
-        return {"n": self.n.tolist(), "confidence": self.confidence.tolist(), "hit_rate": self.hit_rate.tolist()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, read back from a file; the null of an empty bin is NaN."""
-        n = np.array(content["n"], dtype=np.int64)
-        rates = [np.array(content[name], dtype=np.float64) for name in ("confidence", "hit_rate")]
-        if n.ndim != 1 or n.size == 0 or any(of.shape != n.shape for of in rates) or n.min() < 0:
-            raise ScoreError("Expected n, confidence and hit_rate of each bin.")
-        filled = n > 0
-        if not all(np.all((of[filled] >= 0) & (of[filled] <= 1)) for of in rates):
-            raise ScoreError("Expected a confidence and a hit rate in [0, 1] for each bin that is not empty.")
-        confidence, hit_rate = (np.where(filled, of, 0.0) for of in rates)
-        return cls(n, confidence * n, hit_rate * n)
-
     def __add__(self, other: object) -> Reliability:
         if not isinstance(other, Reliability):
             return NotImplemented
         return Reliability(self.n + other.n, self.confidence_sum + other.confidence_sum, self.hit_sum + other.hit_sum)
+
+
+class ReliabilityBins(Struct, frozen=True, eq=False):
+    """Predictions in bins of their confidence, as `Reliability` has them and files write them.
+
+    Attributes
+    ----------
+    n : array of int, shape (bins,)
+        Predictions in each bin.
+    confidence, hit_rate : array of float, shape (bins,)
+        Mean confidence, and share that came true; NaN where a bin is empty.
+    """
+
+    n: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    hit_rate: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, found: Reliability) -> Self:
+        """From the sums over predictions."""
+        return cls(found.n, found.confidence, found.hit_rate)
+
+    def __post_init__(self) -> None:
+        n, rates = self.n, (self.confidence, self.hit_rate)
+        if n.ndim != 1 or n.size == 0 or any(of.shape != n.shape for of in rates) or n.min() < 0:
+            raise ScoreError("Expected n, confidence and hit_rate of each bin.")
+        if not all(np.all((of[n > 0] >= 0) & (of[n > 0] <= 1)) for of in rates):
+            raise ScoreError("Expected a confidence and a hit rate in [0, 1] for each bin that is not empty.")
 
 
 def reliability(confidence: ArrayLike, hits: ArrayLike, /, *, bins: int = 10) -> Reliability:
