@@ -51,7 +51,7 @@ cdef struct Cursor:      # where a walk along the runs is
 cdef inline int64_t column_of(Cursor* cursor, const Tree* tree, const Run* run) noexcept nogil:
     """The column that a run starts in. Moves on to its row: a division for each row is less than one for each run."""
     cdef int64_t row
-    if run.start >= cursor.row_end:
+    if run.start >= cursor.row_end or run.start < cursor.row_start:
         row = run.start // tree.n_columns
         cursor.row_start = row * tree.n_columns
         cursor.row_end = cursor.row_start + tree.n_columns

@@ -104,4 +104,5 @@ cdef class Slab:
     cdef void join_seam(
         self, Run* above, Py_ssize_t n_above, Run* below, Py_ssize_t n_below, int step, int reach
     ) noexcept nogil
+    cdef void empty(self) noexcept nogil
     cdef void compact(self) noexcept nogil

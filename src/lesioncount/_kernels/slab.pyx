@@ -251,11 +251,17 @@ cdef class Slab:
         regions.data, regions.n_bytes = self.regions, self.n_regions * sizeof(Region)
         runs.data, runs.n_bytes = self.runs, self.n_runs * sizeof(Run)
         self.regions, self.runs = NULL, NULL
-        free(self.keys)
-        self.keys, self.n_keys, self.key_room = NULL, 1, 0
-        self.n_regions = self.region_room = self.n_runs = self.run_room = 0
-        self.first_plane_end = self.last_plane_begin = self.n_planes = 0
+        self.empty()
         return regions, runs
+
+    cdef void empty(self) noexcept nogil:
+        """Forget everything, once others have taken over what they need."""
+        free(self.regions)
+        free(self.runs)
+        free(self.keys)
+        self.regions, self.runs, self.keys, self.n_keys = NULL, NULL, NULL, 1
+        self.n_regions = self.region_room = self.n_runs = self.run_room = self.key_room = 0
+        self.first_plane_end = self.last_plane_begin = self.n_planes = 0
 
     def kept_keys(self):
         """The keys of all voxels, run after run, as bytes of uint64."""

@@ -145,13 +145,21 @@ def _is_ripple(peaks: NDArray[Any], plan: SweepPlan) -> NDArray[np.uint8]:
 
 def joined(parts: Sequence[Found]) -> Found:
     """What was found in parts of a map that share no region."""
-    shifts = np.cumsum([0, *(len(part.table) for part in parts)]).tolist()
-    saddles = [_shifted(_saddles_of(part), by, *_ROWS) for part, by in zip(parts, shifts, strict=False)]
-    runs = [_shifted(part.runs, by, "region") for part, by in zip(parts, shifts, strict=False) if part.runs is not None]
+    lengths = [len(part.table) for part in parts]
+    before = np.cumsum([0, *lengths[:-1]], dtype=np.int32)
+    saddles = runs = None
+    if any(part.saddles is not None for part in parts):
+        saddles = np.concatenate([_saddles_of(part) for part in parts])
+        for name in _ROWS:
+            saddles[name] += np.where(saddles[name] < 0, 0, np.repeat(before, lengths))
+    of_parts = [part.runs for part in parts if part.runs is not None]
+    if len(of_parts) == len(parts):
+        runs = np.concatenate(of_parts)
+        runs["region"] += np.repeat(before, [len(of_part) for of_part in of_parts])
     return Found(
         np.concatenate([part.table for part in parts]),
-        np.concatenate(saddles) if any(part.saddles is not None for part in parts) else None,
-        np.concatenate(runs) if len(runs) == len(parts) else None,
+        saddles,
+        runs,
         has_soft=any(part.has_soft for part in parts),
         has_gray=any(part.has_gray for part in parts),
         is_in_order=False,
@@ -165,14 +173,6 @@ def _saddles_of(part: Found) -> NDArray[Any]:
     for name in ("at", *_ROWS, "died"):
         saddles[name] = -1
     return saddles
-
-
-def _shifted(table: NDArray[Any], by: int, *names: str) -> NDArray[Any]:
-    """A copy where rows, in the columns of these names, come after so many others; -1 is no row."""
-    table = table.copy()
-    for name in names:
-        table[name] += np.where(table[name] < 0, 0, by).astype(np.int32)
-    return table
 
 
 def join_small_peaks(found: Found, size: SmallestSize) -> Found:
