@@ -19,8 +19,8 @@ CORPUS = TESTS / "fuzz_corpus"
 
 SECONDS, BYTES = 20, 2 << 30
 
-# Imports come with the first command of a process, and are not what is measured. Those of torch take long, and come only
-# if there is a file to read.
+# Imports come with the first command of a process, and are not what is measured. Those of torch take long, and come
+# only if there is a file to read.
 WARM_UP, WARM_UP_TORCH = ["protocols"], ["predict", __file__, "nowhere", "-o", "nowhere"]
 
 needs_training = pytest.mark.skipif(find_spec("lightning") is None, reason="needs the extra [train]")
