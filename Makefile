@@ -10,7 +10,7 @@ MINUTES ?= 60
 SEED ?= 0
 JOBS ?= 2
 BIN := $(VENV)/bin
-# Bytecode is made when a module is first imported: that of all 20 000 modules would take a minute, and a third are used.
+# Bytecode is made when a module is first imported: to compile all 20,000 modules takes about a minute.
 INSTALL := install --quiet --no-compile
 ROOMS := src/lesioncount/_kernels src/lesioncount/learning/networks
 KERNELS := $(wildcard $(foreach room,$(ROOMS),$(room)/*.pyx $(room)/*.pxd $(room)/*.h))
@@ -104,7 +104,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Two processes, each with a core of its own: threads of torch that wait for each other would take twice the time.
+# Two processes, each with one thread: with more, tests of networks took nearly twice the CPU time.
 unit: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m 'not slow' $(if $(TORCH),--cov --cov-report=term)
 

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 pytest.importorskip("jinja2", reason="needs the extra [report]")
@@ -95,7 +96,7 @@ def test_cells_are_split_into_value_interval_and_seeds():
     column = Column("accuracy, %", "percent")
     assert (column.value(ESTIMATE), column.interval(ESTIMATE)) == ("50.0", "[25.0, 75.0]")
     assert column.seeds(ESTIMATE) == "25.0, 75.0"
-    assert column.seeds(replace(ESTIMATE, seeds=(0.5,))) == ""
+    assert column.seeds(msgspec.structs.replace(ESTIMATE, seeds=(0.5,))) == ""
     assert (column.value(0.5), column.interval(0.5)) == ("50.0", "")
 
 
