@@ -70,7 +70,8 @@ def test_questions_are_answered_in_a_table_and_on_the_console(cohort, capsys):
     asked = ("--ask", "mcdonald2017-dis", "--ask", "count >= 18", "--ask", question, "--ask", "count>=18")
     assert count(cohort, *REGIONS, *WITHIN, *asked, "--ask", "mcdonald2010-dis") == 0
     table = rows(cohort / "out" / "answers.tsv")
-    assert list(table[0]) == [name for name in ANSWER_COLUMNS if name != "probability_calibrated"]
+    of_answers = [name for name in ANSWER_COLUMNS if name != "probability_calibrated"]
+    assert list(table[0]) == ["scan", "participant_id", "session_id", *of_answers]
     assert [(row["question"], row["name"]) for row in table[:4]] == [
         (QUESTIONS["mcdonald2017-dis"].text, "mcdonald2017-dis"), ("count >= 18", "n/a"), (question, "n/a"),
         (QUESTIONS["mcdonald2010-dis"].text, "mcdonald2010-dis"),
