@@ -79,12 +79,13 @@ class Kind:
     def start(self, folder, out, *options, name=None):
         """Start the command in a process, and a group, of its own."""
         command = [sys.executable, "-m", "lesioncount", *self.arguments(folder, out, *options, name=name)]
-        return subprocess.Popen(command, start_new_session=True, preexec_fn=_heed_ctrl_c)  # noqa: PLW1509 - takes no lock
+        return subprocess.Popen(command, start_new_session=True, preexec_fn=_heed_signals)  # noqa: PLW1509 - takes no lock
 
 
-def _heed_ctrl_c():
-    """Tests that run in the background have children that ignore Ctrl-C, unless they are told not to."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _heed_signals():
+    """Tests that run in the background, or under nohup, have children that ignore signals unless told not to."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 COUNT = Kind("count", ("",), "counts.tsv", "report.html", ("_lesions.nii.gz",))
