@@ -93,6 +93,7 @@ def test_regions_by_distance(rng, k, m, distance):
     """Spots in a line, and the ventricles somewhere in it: distances are known without any map of them."""
     p = np.zeros((1, 24))
     p[0, ::3] = np.round(rng.random(8) * (rng.random(8) < 0.8), 3)
+    p[0, 1] = 0.05  # some background, so that the map does not look cut off
     ventricles = np.zeros(p.shape, dtype=int)
     at = int(rng.integers(0, 24))
     ventricles[0, at] = 1
