@@ -43,10 +43,6 @@ CONFIDENCE = 0.9
 # is asked for. With fewer, each scan is judged by a calibration of all others: see `JackknifeCounts`.
 PATIENTS_FOR_HALVES = 80
 
-# How often intervals of 90 % from 20 to 40 scans held new counts: means of draws from leaves, nuclei and chest CTs
-# (benchmarks/few_scans.py).
-_SEEN = "92 to 95 %"
-
 _HELD_OUT_PARTS = ("before", "after", "change")
 _REPORTED = ("rps", "mae", "bias", "nll", "accuracy", "coverage90", "width90", "zero_mass")
 
@@ -164,13 +160,13 @@ class ConformalFit:
         return min(ends), max(ends)
 
     def promise(self, confidence: float) -> str:
-        """What is proven of intervals of this confidence, and what was seen where that is less."""
+        """What is proven of intervals of this confidence, and how many scans would prove it."""
         proven = self.conformal.proven(confidence)
         percent = int(100 * proven + 1e-9)  # not more than it is
         words = f"Proven for new scans like these: {percent} % or more of the true counts lie inside, on average"
         if proven >= confidence:
             return f"{words}."
-        return f"{words}; seen on real data: {_SEEN}. {PATIENTS_FOR_HALVES} scans would prove {100 * confidence:g} %."
+        return f"{words}. {PATIENTS_FOR_HALVES} scans would prove {100 * confidence:g} %."
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
