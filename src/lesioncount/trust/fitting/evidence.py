@@ -162,8 +162,8 @@ class ConformalFit:
     def promise(self, confidence: float) -> str:
         """What is proven of intervals of this confidence, and how many scans would prove it."""
         proven = self.conformal.proven(confidence)
-        percent = int(100 * proven + 1e-9)  # not more than it is
-        words = f"Proven for new scans like these: {percent} % or more of the true counts lie inside, on average"
+        percent = int(1000 * proven + 1e-9) / 10  # not more than it is
+        words = f"Proven for new scans like these: {percent:g} % or more of the true counts lie inside, on average"
         if proven >= confidence:
             return f"{words}."
         return f"{words}. {PATIENTS_FOR_HALVES} scans would prove {100 * confidence:g} %."
