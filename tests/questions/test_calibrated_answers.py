@@ -25,7 +25,7 @@ def simulated_scan(rng):
 
 
 def trials_of(peaks, area, calibration):
-    p, weights = calibration.at_nodes(peaks)
+    p, weights, *_ = calibration.at_nodes(peaks)
     adds = {name: area == i for i, name in enumerate(AREAS)} | {"count": np.ones(len(peaks), dtype=bool)}
     cells = {name: np.arange(len(AREAS)) == i for i, name in enumerate(AREAS)} | {
         "count": np.ones(len(AREAS), dtype=bool)

@@ -152,7 +152,7 @@ def test_samples_agree(text, exclusive, shape, rng):
 def test_answer_after_a_calibration_is_that_of_the_calibrated_count(k, spread, shape, rng):
     calibration = Calibration(0.8, -0.3, 0.5, 0.2, shape, spread)
     peaks = rng.random(30)
-    p, weights = calibration.at_nodes(peaks)
+    p, weights, *_ = calibration.at_nodes(peaks)
     extra = ExtraLesions(mean=0.5 + 0.2 * p.sum(axis=1), shape=shape, share=[1.0], adds={"count": [True]})
     trials = Trials(probability=p, weights=weights, adds={"count": np.ones(30, dtype=bool)}, extra=extra)
     expected = calibration.distribution(peaks).sf(k - 1)

@@ -31,7 +31,7 @@ def _log_extra(mean, shape, j):
 
 def _by_hand(calibration, peaks, decided, n_added=0, is_done=False):
     """P(count | what was decided), summed over nodes, candidates and extra lesions one outcome at a time."""
-    nodes, weights = calibration.at_nodes(peaks)
+    nodes, weights, *_ = calibration.at_nodes(peaks)
     found = n_added + sum(max(n - 1, 0) for n in decided)
     joint = np.zeros(len(peaks) * 10 + _MOST_EXTRA + n_added + 1)
     for p, w in zip(nodes, weights, strict=True):

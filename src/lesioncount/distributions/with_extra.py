@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
-from lesioncount.distributions.poisson_binomial import PoissonBinomial
+from lesioncount.distributions.poisson_binomial import PoissonBinomial, binned_rows
+from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.errors import DistributionError
 
 # Up to so many counts the last ones of the table, of 1e-30 and less, are computed to all their digits too.
@@ -19,6 +20,9 @@ _EXACT_TO_THE_END = 2000
 
 # The table of extra lesions ends where less than about e^-40 is left: below the last digit of a sum.
 _NEGLIGIBLE_LOG = 40.0
+
+# Of one count in a table of many nodes: less is below the last digit of what is more probable.
+_NOTHING = 1e-20
 
 # And here at the latest: a tail that is longer comes from no scan, and would fill the memory.
 _LONGEST = 1_000_000
@@ -139,3 +143,29 @@ def enough_extra(mean: float, shape: float) -> int:
         return near
     # Far out, each is less probable than the one before by the factor m / (r + m).
     return min(near + math.ceil(_NEGLIGIBLE_LOG / math.log1p(shape / mean)), max(near, _LONGEST))
+
+
+def over_nodes(
+    existence: NDArray[np.float64], weights: NDArray[np.float64], extra: NDArray[np.float64], shape: float
+) -> TabulatedCount:
+    """The count where one of several nodes is right: candidates at each, (M, K), weights and extra lesions, (M,).
+
+    All in one table: an atlas has a hundred regions, and a distribution for each of forty nodes would be slow.
+    """
+    tables = binned_rows(existence, existence.shape[1])
+    if not extra.any():
+        return TabulatedCount(weights @ tables)
+    more = np.exp(log_pmf_of_extra(extra, shape, enough_extra(float(extra.max()), shape)))
+    total = np.zeros(tables.shape[1] + more.shape[1] - 1)
+    for weight, found, beside in zip(weights, tables, more, strict=True):
+        (first, some), (second, further) = _where_it_matters(found), _where_it_matters(beside)
+        begin = first + second
+        total[begin : begin + len(some) + len(further) - 1] += weight * np.convolve(some, further)
+    return TabulatedCount(total)
+
+
+def _where_it_matters(pmf: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """The part of a table that is not next to nothing, and where it begins."""
+    matters = np.flatnonzero(pmf > _NOTHING)
+    first = int(matters[0])
+    return first, pmf[first : int(matters[-1]) + 1]

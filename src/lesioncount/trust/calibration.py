@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self, get_args
+from functools import cached_property
+from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +16,7 @@ from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, o
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
-from lesioncount.distributions.with_extra import CountWithExtra
+from lesioncount.distributions.with_extra import CountWithExtra, over_nodes
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.candidate_table import FEATURES, CandidateTable, Counted, TableLike, as_table
@@ -35,12 +37,18 @@ _WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are ali
 
 # Left out of files where there are none.
 _OF_FEATURES = ("weights", "typical_features")
+_LEFT_OUT = (*_OF_FEATURES, "draws")
+
+# What differs between draws of what few scans allow, and how many there may be.
+_DRAWN = ("slope", "offset", "extra_rate", "extra_share", "spread", "crowding")
+_MOST_DRAWS = 1000
+
+# Of the integral over scans, for each of many draws: together they are as many as for one.
+_NODES_OF_DRAWS = 5
 
 # Of weights and features: far beyond what any has, and products of them are still numbers.
 _FARTHEST = 1e9
 
-# Of logits: of a scan as a whole, or of each of its candidates.
-_Shift = float | NDArray[np.float64]
 
 _RANGES = (
     ("extra_rate", 0.0, MOST_EXTRA),
@@ -51,6 +59,33 @@ _RANGES = (
     ("ripple", 0.0, 1.0),
     ("coupling", 0.0, STRONGEST_COUPLING),
 )
+
+
+class AtNodes(NamedTuple):
+    """What a calibration says of a scan at each node of what it may share.
+
+    Attributes
+    ----------
+    existence : array, shape (M, K)
+        Of each candidate.
+    weights : array, shape (M,)
+    extra_rate, extra_share : array, shape (M,)
+        Lesions without a candidate of their own: per scan, and for each that is expected among the candidates.
+    """
+
+    existence: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    extra_rate: NDArray[np.float64]
+    extra_share: NDArray[np.float64]
+
+    @property
+    def extra(self) -> NDArray[np.float64]:
+        """Expected number of lesions without a candidate of their own."""
+        return self.extra_among(self.existence.sum(axis=1))
+
+    def extra_among(self, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same where so many are expected among the candidates."""
+        return np.asarray(self.extra_rate + self.extra_share * expected)
 
 
 @dataclass(frozen=True)
@@ -86,6 +121,9 @@ class Calibration:
         On the logit, for each unit of a feature of candidates: a column of `CandidateTable`, on its scale.
     typical_features : mapping of str to float, optional
         The values of these features, on their scales, that change nothing. Default: 0.
+    draws : mapping of str to sequence of float, optional
+        Where several calibrations fit the scans about as well: some fields of each of them. Counts are their average;
+        the fields themselves then stand for the one that fits best.
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -138,6 +176,7 @@ class Calibration:
     counted: Counted = "lesions"
     weights: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
     typical_features: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
+    draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict, kw_only=True, hash=False)
     protocol: CountingProtocol | None = field(default=None, kw_only=True)
     origin: str = field(default="none", kw_only=True)
 
@@ -157,6 +196,7 @@ class Calibration:
             )
         for name in _OF_FEATURES:
             object.__setattr__(self, name, _checked_features(name, getattr(self, name)))
+        object.__setattr__(self, "draws", _checked_draws(self.draws))
         if self.extra_shape != math.inf and not is_between(self.extra_shape, _SMALLEST_SHAPE, math.inf):
             raise CalibrationError(
                 f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
@@ -165,7 +205,7 @@ class Calibration:
     @property
     def is_identity(self) -> bool:
         """Whether it leaves counts as they are."""
-        changed = self.offset or self.spread or self.crowding or self.has_extra or self.ripple
+        changed = self.draws or self.offset or self.spread or self.crowding or self.has_extra or self.ripple
         return self.slope == 1 and not changed and not any(self.weights.values())
 
     @property
@@ -173,10 +213,23 @@ class Calibration:
         """What it does to candidates whose features are typical: they need none."""
         return replace(self, weights={}, typical_features={})
 
+    @cached_property
+    def members(self) -> tuple[Self, ...]:
+        """The calibrations that counts are averaged over: itself, where there is but one."""
+        if not self.draws:
+            return (self,)
+        rows = zip(*self.draws.values(), strict=True)
+        return tuple(replace(self, draws={}, **dict(zip(self.draws, row, strict=True))) for row in rows)
+
+    def averaged_over(self, members: Sequence[Calibration]) -> Self:
+        """The same, averaged over others, which differ from it in some fields only."""
+        columns = {name: tuple(float(f"{getattr(one, name):.6g}") for one in members) for name in _DRAWN}
+        return replace(self, draws=columns)
+
     @property
     def has_extra(self) -> bool:
         """Whether lesions without a candidate of their own are expected."""
-        return self.extra_rate > 0 or self.extra_share > 0
+        return any(one.extra_rate > 0 or one.extra_share > 0 for one in self.members)
 
     @classmethod
     def for_positive_weight(cls, weight: float) -> Self:
@@ -202,9 +255,10 @@ class Calibration:
             The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
         table = as_table(candidates, self.weights)
-        shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(table) if among is None else among)
-        own = self._from_features(table)
-        return np.asarray(sum(w * self._at(table, shift + own) for shift, w in zip(shifts, weights, strict=True)))
+        among = self.seeming_count(table) if among is None else among
+        slopes, shifts, weights = self._nodes(FEWEST_NODES, among)
+        own, each = self._from_features(table), zip(slopes, shifts, weights, strict=True)
+        return np.asarray(sum(weight * self._at(table, slope, shift + own) for slope, shift, weight in each))
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one, in a typical scan: a threshold there is this one here."""
@@ -217,24 +271,37 @@ class Calibration:
 
     def distribution(self, candidates: TableLike, /) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
-        existence, weights = self.at_nodes(candidates)
-        members = [self._with_extra(PoissonBinomial(one)) for one in existence]
-        return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
+        at = self.at_nodes(candidates)
+        if self.draws:
+            return over_nodes(at.existence, at.weights, at.extra, self.extra_shape)
+        members = [self._with_extra(PoissonBinomial(one)) for one in at.existence]
+        return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=at.weights)
 
-    def at_nodes(self, candidates: TableLike, /) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
+    def at_nodes(self, candidates: TableLike, /) -> AtNodes:
+        """All candidates of a scan at each node of what it may share."""
         table = as_table(candidates, self.weights)
         if table.is_of_changes == (self.counted == "lesions"):
             raise self._wrong_for("changes" if table.is_of_changes else "lesions")
-        shifts, weights = self._nodes(n_nodes(self.spread, len(table)), self.seeming_count(table))
-        own = self._from_features(table)
-        return np.array([self._at(table, shift + own) for shift in shifts]), weights
+        among = self.seeming_count(table)
+        slopes, shifts, weights = self._nodes(n_nodes(self.spread, len(table)), among)
+        existence = self._at(table, slopes[:, np.newaxis], shifts[:, np.newaxis] + self._from_features(table))
+        rate, share = (self._of_members(name, len(weights)) for name in ("extra_rate", "extra_share"))
+        return AtNodes(existence, weights, rate, share)
 
-    def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Shifts of the logit that a whole scan may have, which seems to have so many lesions, and their weights."""
-        z, weights = normal_nodes(n if self.spread > 0 else 1)
-        crowd = math.log1p(among) - math.log1p(self.typical_count) if self.crowding else 0.0
-        return self.crowding * crowd + self.spread * z, weights
+    def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], ...]:
+        """Slopes and offsets that a whole scan may have, which seems to have so many lesions, and their weights."""
+        z, weights = normal_nodes(_NODES_OF_DRAWS if self.draws else n if self.spread > 0 else 1)
+        n_all = len(z) * len(self.members)
+        slope, offset, crowding, spread = (
+            self._of_members(name, n_all) for name in ("slope", "offset", "crowding", "spread")
+        )
+        crowd = math.log1p(among) - math.log1p(self.typical_count)
+        shifts = offset + crowding * crowd + spread * np.tile(z, len(self.members))
+        return slope, shifts, np.tile(weights, len(self.members)) / len(self.members)
+
+    def _of_members(self, name: str, n_nodes: int) -> NDArray[np.float64]:
+        """A number of each member, at each of its nodes."""
+        return np.repeat([getattr(one, name) for one in self.members], n_nodes // len(self.members))
 
     def _from_features(self, table: CandidateTable) -> NDArray[np.float64] | float:
         """By how much the features of each candidate shift its logits, shape (K,)."""
@@ -243,28 +310,19 @@ class Calibration:
         typical = [self.typical_features.get(name, 0.0) for name in self.weights]
         return np.asarray((table.features(self.weights) - typical) @ np.array([*self.weights.values()]))
 
-    def _at(self, table: CandidateTable, shift: _Shift) -> NDArray[np.float64]:
-        """Existence where logits are shifted: f(peak), less f(saddle) where there is one."""
-        below = self._above_zero(table.saddle, shift) if table.touches else 0.0
-        own = self._corrected(table.peak, shift) - below
+    def _at(self, table: CandidateTable, slope: Any, shift: Any) -> NDArray[np.float64]:
+        """Existence where logits are stretched and shifted: f(peak), less f(saddle) where there is one."""
+        below = _above_zero(table.saddle, slope, shift) if table.touches else 0.0
+        own = _corrected(table.peak, slope, shift) - below
         if table.is_of_changes:
-            then = self._above_zero(table["other"], shift)
-            changed = only_now(self._corrected(table["risen"], shift), below, then, self.coupling)
+            then = _above_zero(table["other"], slope, shift)
+            changed = only_now(_corrected(table["risen"], slope, shift), below, then, self.coupling)
             own = own - changed if self.counted == "persisting" else changed
         return np.where(table.stands_out(self.ripple), np.maximum(own, 0.0), 0.0)
 
     def seeming_count(self, table: CandidateTable) -> float:
         """The count that a scan has as its map is: the sum of peaks, less saddles; of changes, as they seem."""
         return float(np.sum(table.existence(self.counted, self.coupling), where=table.stands_out(self.ripple)))
-
-    def _above_zero(self, p: NDArray[np.float64], shift: _Shift) -> NDArray[np.float64]:
-        """Corrected, but for 0, which says that nothing is there."""
-        return np.where(p > 0, self._corrected(p, shift), 0.0)
-
-    def _corrected(self, p: NDArray[np.float64], shift: _Shift) -> NDArray[np.float64]:
-        if self.slope == 1 and not np.any(self.offset + shift):
-            return p
-        return np.asarray(_sigmoid(self.slope * logit(p) + self.offset + shift))
 
     def _with_extra(self, found: PoissonBinomial) -> CountDistribution:
         extra = self.extra_rate + self.extra_share * found.mean()
@@ -296,7 +354,7 @@ class Calibration:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
         values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
         left_out = () if self.counted != "lesions" else ("coupling", "counted")
-        return {name: of for name, of in values.items() if name not in left_out and (of or name not in _OF_FEATURES)}
+        return {name: of for name, of in values.items() if name not in left_out and (of or name not in _LEFT_OUT)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -308,6 +366,8 @@ class Calibration:
         if given.get("extra_shape", 0) is None:
             given["extra_shape"] = math.inf
         protocol = given.get("protocol")
+        if isinstance(given.get("draws"), Mapping):
+            given["draws"] = {name: tuple(of) for name, of in given["draws"].items()}
         given["protocol"] = CountingProtocol.from_dict(protocol) if isinstance(protocol, dict) else protocol
         return cls(**given)
 
@@ -328,6 +388,8 @@ class Calibration:
         if self.has_extra:
             share = f" and {self.extra_share:.2g} for each that has one" if self.extra_share else ""
             parts.append(f"{self.extra_rate:.3g} lesions per scan without a candidate of their own{share}")
+        if self.draws:
+            parts.append(f"averaged over {len(self.members)} that fit about as well")
         return f"{', '.join(parts)} (from {self.origin})"
 
 
@@ -339,8 +401,31 @@ def _checked_features(name: str, values: Any) -> dict[str, float]:
     return dict(values)
 
 
+def _checked_draws(draws: Any) -> dict[str, tuple[float, ...]]:
+    if not isinstance(draws, Mapping) or not set(draws) <= set(_DRAWN):
+        raise CalibrationError(f"Expected draws of {', '.join(_DRAWN)}, but got {reprlib.repr(draws)}.")
+    columns = {name: tuple(of) for name, of in draws.items()}
+    sizes = {len(of) for of in columns.values()}
+    if len(sizes) > 1 or any(not 0 < n <= _MOST_DRAWS for n in sizes):
+        raise CalibrationError(
+            f"Expected as many draws of each number, at most {_MOST_DRAWS}, but got {sorted(sizes)}."
+        )
+    return columns
+
+
 def _in_words(counted: Counted) -> str:
     return "lesions" if counted == "lesions" else f"{counted} lesions"
+
+
+def _above_zero(p: NDArray[np.float64], slope: Any, shift: Any) -> NDArray[np.float64]:
+    """Corrected, but for 0, which says that nothing is there."""
+    return np.where(p > 0, _corrected(p, slope, shift), 0.0)
+
+
+def _corrected(p: NDArray[np.float64], slope: Any, shift: Any) -> NDArray[np.float64]:
+    if np.all(slope == 1) and not np.any(shift):
+        return np.broadcast_to(p, np.broadcast_shapes(p.shape, np.shape(slope), np.shape(shift)))
+    return np.asarray(_sigmoid(slope * logit(p) + shift))
 
 
 def _sigmoid(x: Any) -> Any:

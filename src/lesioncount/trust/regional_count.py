@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.distributions.poisson_binomial import PoissonBinomial, binned_rows
-from lesioncount.distributions.tabulated import TabulatedCount
-from lesioncount.distributions.with_extra import enough_extra, log_pmf_of_extra
+from lesioncount.distributions.poisson_binomial import PoissonBinomial
+from lesioncount.distributions.with_extra import over_nodes
 from lesioncount.regions import OUTSIDE
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import AtNodes, Calibration
 from lesioncount.trust.candidate_table import TableLike
 
 
@@ -61,12 +60,7 @@ class RegionalCount:
         existence, extra = np.compress(member, self.existence, axis=1), self.share_in(region) * self.extra
         if not extra.any() and (len(existence) == 1 or not member.any()):
             return PoissonBinomial(existence[0])
-        # All nodes at once: an atlas has a hundred regions, and a distribution for each of forty nodes would be slow.
-        tables = binned_rows(existence, existence.shape[1])
-        if extra.any():
-            last = enough_extra(float(extra.max()), self.calibration.extra_shape)
-            tables = _sums(tables, np.exp(log_pmf_of_extra(extra, self.calibration.extra_shape, last)))
-        return TabulatedCount(self.weights @ tables)
+        return over_nodes(existence, self.weights, extra, self.calibration.extra_shape)
 
     def may_hold_lesions(self, region: str) -> bool:
         """Whether a region has candidates, or extra lesions without any."""
@@ -81,12 +75,12 @@ class RegionalCount:
     @property
     def existence(self) -> NDArray[np.float64]:
         """Of each candidate at each node, shape (M, K)."""
-        return self._at_nodes[0]
+        return self._at_nodes.existence
 
     @property
     def weights(self) -> NDArray[np.float64]:
         """Of the nodes."""
-        return self._at_nodes[1]
+        return self._at_nodes.weights
 
     @cached_property
     def expected(self) -> NDArray[np.float64]:
@@ -96,17 +90,8 @@ class RegionalCount:
     @cached_property
     def extra(self) -> NDArray[np.float64]:
         """Expected number of lesions without a candidate of their own at each node, shape (M,)."""
-        return np.asarray(self.calibration.extra_rate + self.calibration.extra_share * self.existence.sum(axis=1))
+        return self._at_nodes.extra
 
     @cached_property
-    def _at_nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _at_nodes(self) -> AtNodes:
         return self.calibration.at_nodes(self.candidates)
-
-
-def _sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The distribution of the sum of two numbers in each row, from theirs."""
-    short, long = (a, b) if a.shape[1] < b.shape[1] else (b, a)
-    total = np.zeros((len(a), short.shape[1] + long.shape[1] - 1))
-    for k in range(short.shape[1]):
-        total[:, k : k + long.shape[1]] += short[:, k, np.newaxis] * long
-    return total

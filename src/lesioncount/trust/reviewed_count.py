@@ -13,7 +13,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.distributions.with_extra import CountWithExtra
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import AtNodes, Calibration
 from lesioncount.trust.candidate_table import TableLike
 
 # In place of a number of lesions: nobody has decided.
@@ -167,27 +167,26 @@ class ReviewedCount:
         return self.n_added + int(np.maximum(self.decided - 1, 0).sum())
 
     @cached_property
-    def _at_nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _at_nodes(self) -> AtNodes:
         return self.calibration.at_nodes(self.candidates)
 
     @property
     def _by_node(self) -> NDArray[np.float64]:
         """Existence of each candidate at each node, shape (M, K)."""
-        return self._at_nodes[0]
+        return self._at_nodes.existence
 
     @cached_property
     def _extra(self) -> NDArray[np.float64]:
         """Expected number of lesions without a candidate of their own, at each node: those that may be left."""
-        calibration = self.calibration
-        if self.is_done or not calibration.has_extra:
+        if self.is_done or not self.calibration.has_extra:
             return np.zeros(len(self._by_node))
         among = np.where(self.is_open, self._by_node, np.minimum(self.decided, 1)).sum(axis=1)
-        return np.asarray(calibration.extra_rate + calibration.extra_share * among)
+        return self._at_nodes.extra_among(among)
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
         """Of the nodes, after what was decided."""
-        prior = self._at_nodes[1]
+        prior = self._at_nodes.weights
         seen = ~self.is_open
         p = self._by_node[:, seen]
         likely = np.where(self.decided[seen] > 0, p, 1 - p).clip(_SMALLEST, 1)

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from lesioncount.questions import ExtraLesions, Trials
 from lesioncount.questions.over_time import changes_asked_for, trials_over_time
 from lesioncount.regions import OUTSIDE
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import AtNodes, Calibration
 from lesioncount.trust.candidate_table import CandidateTable, Counted
 from lesioncount.trust.regional_count import RegionalCount
 
 # Combinations of what each kind of change shares; of more, every other node is left out. Three kinds have 20 each.
 _MOST_NODES = 10_000
-
-_AtNodes = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def trials_of_changes(
@@ -54,20 +52,21 @@ def trials_of_changes(
     return trials_over_time(names, probability | _exclusive(probability), weights=weights, extra=extra)
 
 
-def _thinned(at_nodes: list[_AtNodes]) -> list[_AtNodes]:
+def _thinned(at_nodes: list[AtNodes]) -> list[AtNodes]:
     """With every other node of the most numerous ones, until there are few enough: these are evenly spaced."""
-    while np.prod([len(weights) for _, weights in at_nodes]) > _MOST_NODES:
-        most = max(range(len(at_nodes)), key=lambda place: len(at_nodes[place][1]))
-        existence, weights = at_nodes[most]
-        at_nodes = [*at_nodes[:most], (existence[::2], weights[::2] / weights[::2].sum()), *at_nodes[most + 1 :]]
+    while np.prod([len(at.weights) for at in at_nodes]) > _MOST_NODES:
+        most = max(range(len(at_nodes)), key=lambda place: len(at_nodes[place].weights))
+        every_other = AtNodes(*(part[::2] for part in at_nodes[most]))
+        thinned = every_other._replace(weights=every_other.weights / every_other.weights.sum())
+        at_nodes = [*at_nodes[:most], thinned, *at_nodes[most + 1 :]]
     return at_nodes
 
 
-def _all_combinations(at_nodes: Sequence[_AtNodes]) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+def _all_combinations(at_nodes: Sequence[AtNodes]) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
     """Existence of each kind at all combinations of nodes, and their weights."""
-    places = np.indices([len(weights) for _, weights in at_nodes]).reshape(len(at_nodes), -1)
-    existence = [of[place] for (of, _), place in zip(at_nodes, places, strict=True)]
-    weights = np.prod([of[place] for (_, of), place in zip(at_nodes, places, strict=True)], axis=0)
+    places = np.indices([len(at.weights) for at in at_nodes]).reshape(len(at_nodes), -1)
+    existence = [at.existence[place] for at, place in zip(at_nodes, places, strict=True)]
+    weights = np.prod([at.weights[place] for at, place in zip(at_nodes, places, strict=True)], axis=0)
     return existence, weights
 
 

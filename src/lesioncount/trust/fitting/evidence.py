@@ -357,17 +357,17 @@ def _left_out(truth: KnownTruth, seed: int) -> JackknifeCounts:
     calibrations, scores = [], []
     for row in truth.one_per_group(seed=seed):
         others = [other for other in range(len(truth)) if truth.groups[other] != truth.groups[row]]
-        calibrations.append(replace(_fitted_or_none(truth[others], None), origin=""))
+        calibrations.append(replace(_fitted_or_none(truth[others], None, averaged=False), origin=""))
         scores.append(score_of(calibrations[-1].distribution(truth.candidates[row]), int(truth.counts[row])))
     return JackknifeCounts(tuple(calibrations), tuple(scores))
 
 
 def _fitted_or_none(
-    truth: KnownTruth, protocol: CountingProtocol | None, near: Calibration | None = None
+    truth: KnownTruth, protocol: CountingProtocol | None, near: Calibration | None = None, *, averaged: bool = True
 ) -> Calibration:
     """A calibration, however few scans there are; where there is none, what a user would be left with."""
     try:
-        return best_calibration(truth, protocol=protocol, near=near)
+        return best_calibration(truth, protocol=protocol, near=near, averaged=averaged)
     except CalibrationError:  # at a bound
         return replace(truth.as_it_is, protocol=protocol)
 
