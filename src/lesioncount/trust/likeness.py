@@ -1,0 +1,210 @@
+"""Candidates of new scans, beside those a calibration was fitted on: whether they look alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lesioncount.errors import CalibrationError
+from lesioncount.trust.calibration import logit
+from lesioncount.trust.candidate_table import TableLike, as_table
+
+# With fewer new scans, nothing can be told.
+FEWEST_SCANS = 10
+
+# Of scans that a calibration remembers: more are drawn by lot.
+_MOST_REMEMBERED = 300
+
+_N_SHUFFLES = 199
+_ALARM = 0.05
+
+_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_RANKS = (1, 2, 3, 5, 10)
+_NONE = -4.0  # the logit of a candidate that is not there: below what counts as one
+
+# What differs, in words: places among the twelve numbers, and what it is called if they are larger or smaller.
+_IN_WORDS = (
+    ((10,), "more candidates per scan", "fewer candidates per scan"),
+    ((0, 1, 2, 3, 4), "higher probabilities", "lower probabilities"),
+    ((5, 6, 7), "higher best candidates", "lower best candidates"),
+    ((11,), "larger counts", "smaller counts"),
+)
+_N_NUMBERS = len(_QUANTILES) + len(_RANKS) + 2
+
+
+def numbers_of_scan(candidates: TableLike) -> NDArray[np.float64]:
+    """What a calibration remembers of a scan: twelve numbers.
+
+    Quantiles of the logits of its candidates, the highest of them, and how many there are and seem to be lesions.
+    """
+    table = as_table(candidates)
+    logits = np.sort(logit(table.peak))[::-1]
+    quantiles = np.quantile(logits, _QUANTILES) if len(logits) else np.full(len(_QUANTILES), _NONE)
+    ranked = [logits[rank - 1] if rank <= len(logits) else _NONE for rank in _RANKS]
+    return np.array([*quantiles, *ranked, np.log1p(len(logits)), np.log1p(float(table.existence().sum()))])
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """What a comparison of new scans with those of a calibration has found.
+
+    Attributes
+    ----------
+    p : float
+        How often scans like those of the calibration would look this different.
+    n_scans : int
+        New scans.
+    n_outliers : int
+        New scans that look unlike every single one of the calibration.
+    differences : tuple of str
+        What is different, the largest first.
+    """
+
+    p: float
+    n_scans: int
+    n_outliers: int
+    differences: tuple[str, ...]
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether the new scans are unlike those of the calibration, beyond chance."""
+        return self.p <= _ALARM
+
+    def __str__(self) -> str:
+        if self.is_alarm:
+            p = "p < 0.01" if self.p < 0.01 else f"p = {self.p:.2g}"
+            return f"These scans are unlike those of the calibration ({p}): {', '.join(self.differences)}."
+        words = "These scans look like those of the calibration; whether probabilities mean the same, no look can tell."
+        if self.n_outliers:
+            words += f" {self.n_outliers} of {self.n_scans} look unlike every one of them."
+        return words
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationScans:
+    """What a calibration remembers of the scans it was fitted on.
+
+    Parameters
+    ----------
+    numbers : array_like of float, shape (n, 12)
+        Of each scan, see `numbers_of_scan`.
+    pits : sequence of float, optional
+        Where its true count lies in the distribution that a calibration without it gives: from 0 to 1.
+
+    Notes
+    -----
+    Each number becomes the normal score of its rank among all scans, old and new. The energy distance between old and
+    new is then compared with that of scans which are dealt out anew: an exact test, if all are exchangeable.
+    It sees how candidates look. That a score *means* something else it cannot see: for that, `check` takes counts.
+    """
+
+    numbers: NDArray[np.float64]
+    pits: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        numbers = np.asarray(self.numbers, dtype=np.float64)
+        if numbers.ndim != 2 or numbers.shape[1] != _N_NUMBERS or not np.isfinite(numbers).all():
+            raise CalibrationError(f"Expected {_N_NUMBERS} numbers for each scan of a calibration.")
+        pits = tuple(map(float, self.pits))
+        if not all(0 <= one <= 1 for one in pits):
+            raise CalibrationError("Expected places of counts in their distributions, from 0 to 1.")
+        object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "pits", pits)
+
+    @classmethod
+    def of(cls, candidates: Sequence[TableLike], pits: Sequence[float] = ()) -> Self:
+        """From the candidates of each scan."""
+        order = np.random.default_rng(0).permutation(len(candidates))[:_MOST_REMEMBERED]
+        rows = [numbers_of_scan(candidates[row]) for row in sorted(order.tolist())]
+        return cls(np.round(np.reshape(rows, (-1, _N_NUMBERS)), 4), tuple(round(one, 4) for one in pits))
+
+    def compare(self, candidates: Sequence[TableLike], *, seed: int = 0) -> Unlike | None:
+        """Whether new scans look like these; None if they are too few to tell, or these are."""
+        if min(len(candidates), len(self.numbers)) < FEWEST_SCANS:
+            return None
+        new = np.array([numbers_of_scan(one) for one in candidates[: 2 * _MOST_REMEMBERED]])
+        scores = _normal_scores(np.concatenate([self.numbers, new]))
+        is_new = np.arange(len(scores)) >= len(self.numbers)
+        apart = np.sqrt(((scores[:, None] - scores[None]) ** 2).sum(axis=-1))
+        p = _p_of(lambda which: _energy(apart, which), is_new, seed)
+        return Unlike(p, len(candidates), self._n_outliers(apart, is_new), _differences(scores, is_new))
+
+    def check(self, pits: ArrayLike, *, seed: int = 0) -> float:
+        """How often true counts of scans like these would lie this differently in their distributions.
+
+        From where the counts of new scans lie in the distributions of the calibration: the largest difference between
+        the two cumulative shares, among deals of all scans.
+        """
+        if not self.pits:
+            raise CalibrationError("The calibration does not remember its own scans. Calibrate again.")
+        values = np.concatenate([self.pits, np.asarray(pits, dtype=np.float64)])
+        grid = np.unique(values)
+
+        def distance(which: NDArray[np.bool_]) -> float:
+            ours, theirs = (
+                np.searchsorted(np.sort(part), grid, "right") / len(part) for part in (values[~which], values[which])
+            )
+            return float(np.abs(ours - theirs).max())
+
+        return _p_of(distance, np.arange(len(values)) >= len(self.pits), seed)
+
+    @staticmethod
+    def _n_outliers(apart: NDArray[np.float64], is_new: NDArray[np.bool_]) -> int:
+        """New scans whose nearest old one is farther than any old one is from its nearest."""
+        old = apart[np.ix_(~is_new, ~is_new)] + np.diag(np.full(int((~is_new).sum()), np.inf))
+        return int((apart[np.ix_(is_new, ~is_new)].min(axis=1) > old.min(axis=1).max()).sum())
+
+    @cached_property
+    def n_scans(self) -> int:
+        """That are remembered."""
+        return len(self.numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"numbers": self.numbers.tolist(), "pits": list(self.pits)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """From what `to_dict` gave."""
+        return cls(np.reshape(np.array(values["numbers"], dtype=np.float64), (-1, _N_NUMBERS)), values["pits"])
+
+
+def _normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each column: the quantile of a normal distribution at the rank of each value; equal ones share theirs."""
+    n, normal = len(values), NormalDist()
+    quantiles = np.array([normal.inv_cdf((i + 0.5) / (2 * n)) for i in range(2 * n)])
+    columns = []
+    for column in values.T:
+        ordered = np.sort(column)
+        twice = np.searchsorted(ordered, column, "left") + np.searchsorted(ordered, column, "right")
+        columns.append(quantiles[np.minimum(twice, 2 * n - 1)])
+    return np.array(columns).T
+
+
+def _energy(apart: NDArray[np.float64], which: NDArray[np.bool_]) -> float:
+    """Energy distance between two groups of scans, from all distances between scans."""
+    a, b = ~which, which
+    between, within_a, within_b = apart[np.ix_(a, b)].mean(), apart[np.ix_(a, a)].mean(), apart[np.ix_(b, b)].mean()
+    return float(2 * between - within_a - within_b)
+
+
+def _p_of(statistic: Any, which: NDArray[np.bool_], seed: int) -> float:
+    """The share of deals in which a statistic is at least as large as here, this one among them."""
+    rng, found = np.random.default_rng(seed), statistic(which)
+    larger = sum(statistic(rng.permutation(which)) >= found - 1e-12 for _ in range(_N_SHUFFLES))
+    return (1 + larger) / (1 + _N_SHUFFLES)
+
+
+def _differences(scores: NDArray[np.float64], is_new: NDArray[np.bool_]) -> tuple[str, ...]:
+    """What differs by a third of a standard deviation or more, or else most: the largest two."""
+    shifts = scores[is_new].mean(axis=0) - scores[~is_new].mean(axis=0)
+    named = [(float(shifts[list(places)].mean()), more, less) for places, more, less in _IN_WORDS]
+    named.sort(key=lambda one: -abs(one[0]))
+    kept = [one for one in named if abs(one[0]) > 1 / 3][:2] or named[:1]
+    return tuple(more if shift > 0 else less for shift, more, less in kept)
