@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.candidate_table import CandidateTable
     from lesioncount.trust.conformal import ConformalCounts
+    from lesioncount.trust.fitting import load_calibration
 
 __all__ = [
     "PROTOCOLS",
@@ -62,6 +63,7 @@ __all__ = [
     "existence_probabilities",
     "find_candidates",
     "fitting",
+    "load_calibration",
     "read_changes",
     "read_results",
     "scores",
@@ -84,6 +86,7 @@ _NAMES = {
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
     "count_volume": "lesioncount.runs",
+    "load_calibration": "lesioncount.trust.fitting",
     "read_changes": "lesioncount.runs",
     "read_results": "lesioncount.runs",
 }

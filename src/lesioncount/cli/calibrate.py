@@ -113,7 +113,11 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         for note in compared.notes:
             print(f"note: {note}")
     return CalibrationFit.fit(
-        truth, protocol=compared.results.protocol, seed=options.seed, group_edges=options.interval_groups
+        truth,
+        protocol=compared.results.protocol,
+        seed=options.seed,
+        group_edges=options.interval_groups,
+        reading=compared.results.settings.reading,
     )
 
 

@@ -140,7 +140,8 @@ def _settings(options: argparse.Namespace) -> Settings:
         from lesioncount.trust.fitting import CalibrationFit
 
         fit = CalibrationFit.load(options.calibration)
-    wanted = settings_of(options) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
+    fits = () if fit is None else (fit,)
+    wanted = settings_of(options, fits) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
     return Settings(
         calibration=fit,
         regions=region_settings(options.regions, options.region_names, options.within),

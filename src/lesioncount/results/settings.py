@@ -62,13 +62,23 @@ class MapSettings:
         What is asked.
     """
 
-    protocol: CountingProtocol = field(default_factory=CountingProtocol)
+    protocol: CountingProtocol = None  # type: ignore[assignment]  # from `__post_init__` on there is one
     channel: int | None = None
     scale: float | None = None
-    logits: bool = False
+    logits: bool = None  # type: ignore[assignment]  # as of the protocol
     save_labels: bool = field(default=False, kw_only=True)
     conformal: bool = field(default=False, kw_only=True)
     questions: tuple[Question, ...] = field(default=(), kw_only=True)
+
+    def _adopt(self, *fits: CalibrationFit | None) -> None:
+        """Take what is not said from calibrations, which know what they were fitted on."""
+        known = [fit for fit in fits if fit is not None]
+        protocol = next((fit.calibration.protocol for fit in known if fit.calibration.protocol is not None), None)
+        reading = next((fit.reading for fit in known if fit.reading is not None), {})
+        default = {"protocol": CountingProtocol(), "logits": False}
+        for name, value in {**default, **reading, **({"protocol": protocol} if protocol else {})}.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -89,6 +99,7 @@ class MapSettings:
         """Raise unless calibrations are of this protocol, and have the guaranteed intervals that are asked for."""
         for counted, fit in fits.items():
             fit.calibration.check(self.protocol, counted)
+            fit.check_reading(self.reading)
             if self.conformal and fit.conformal is not None:
                 fit.conformal.conformal.check(CONFIDENCE)
         if self.conformal and not any(fit.conformal for fit in fits.values()):
@@ -102,9 +113,9 @@ class Settings(MapSettings):
     Attributes
     ----------
     protocol : CountingProtocol
-        What counts as one lesion.
+        What counts as one lesion. Default: that of the calibration, or of the paper.
     channel, scale, logits, level
-        As in `open_map`.
+        As in `open_map`. Default: as the maps were read that the calibration was fitted on.
     save_labels : bool
         Write the candidates as a label map.
     save_existence : bool
@@ -113,7 +124,7 @@ class Settings(MapSettings):
         Write colour tables of the label map for ITK-SNAP, 3D Slicer and FSLeyes.
     dicom : DicomOutput, optional
         Write the candidates as a DICOM segmentation, and the count as a DICOM report.
-    calibration : CalibrationFit, optional
+    calibration : CalibrationFit, Calibration or path, optional
         Corrects counts, beside what the maps say.
     conformal : bool
         Add its guaranteed intervals.
@@ -142,6 +153,13 @@ class Settings(MapSettings):
         "save_labels": "label_maps:LabelMaps",
         "save_colours": "colours:Colours",
     }
+
+    def __post_init__(self) -> None:
+        if self.calibration is not None:
+            from lesioncount.trust.fitting.evidence import as_fit  # not at the top: only some have a calibration
+
+            object.__setattr__(self, "calibration", as_fit(self.calibration))
+        self._adopt(self.calibration)
 
     @cached_property
     def recorded(self) -> Recorded:
@@ -178,9 +196,9 @@ class ChangeSettings(MapSettings):
     Attributes
     ----------
     protocol : CountingProtocol
-        What counts as one lesion.
+        What counts as one lesion. Default: that of the calibrations, or of the paper.
     channel, scale, logits
-        As in `open_map`.
+        As in `open_map`. Default: as the maps were read that calibrations were fitted on.
     tolerance_mm : float, optional
         How far around the voxels of a candidate the other map is searched. Default: 2 mm, or a voxel if that is larger.
     coupling : float
@@ -200,6 +218,9 @@ class ChangeSettings(MapSettings):
     calibrations: tuple[CalibrationFit, ...] = ()
 
     outputs: ClassVar[Mapping[str, str]] = {"save_labels": "label_maps:CourseLabels"}  # as in `Settings`
+
+    def __post_init__(self) -> None:
+        self._adopt(*self.calibrations)
 
     def fit(self, kind: Counted) -> CalibrationFit | None:
         """The calibration of what is counted."""

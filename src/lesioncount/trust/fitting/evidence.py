@@ -10,9 +10,9 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-from msgspec import convert, to_builtins
+from msgspec import ValidationError, convert, to_builtins
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError, reason_of
@@ -26,6 +26,12 @@ from lesioncount.trust.jackknife import JackknifeCounts, score_of
 from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.predictions import Predictions
+
+# What stands for a calibration: itself, with its evidence, or its file.
+CalibrationLike: TypeAlias = "CalibrationFit | Calibration | str | os.PathLike[str]"
+
+# What is kept of how maps were read, and its types.
+_READING: Mapping[str, Any] = {"channel": int | None, "scale": float | None, "logits": bool}
 
 FORMAT_VERSION = 2
 N_FOLDS = 5
@@ -194,11 +200,14 @@ class CalibrationFit:
     conformal : ConformalFit or None
         Guaranteed intervals. From 80 patients on, half of the scans fit a calibration of their own, the other half its
         intervals; with fewer, each scan is judged by a calibration of all others.
+    reading : mapping of str to object, or None
+        How the maps were read that it was fitted on: ``channel``, ``scale`` and ``logits``. None if there were none.
     """
 
     calibration: Calibration
     held_out: HeldOut | None = None
     conformal: ConformalFit | None = None
+    reading: Mapping[str, Any] | None = None
 
     @classmethod
     def fit(
@@ -209,6 +218,7 @@ class CalibrationFit:
         protocol: CountingProtocol | None = None,
         seed: int = 0,
         group_edges: Sequence[int] = (),
+        reading: Mapping[str, Any] | None = None,
     ) -> Self:
         """Fit on scans with known truth, and test the fit on held-out scans.
 
@@ -222,10 +232,12 @@ class CalibrationFit:
         group_edges : sequence of int, optional
             Of guaranteed intervals: the smallest predicted count of each group but the first, see `ConformalCounts`.
             Default: one group.
+        reading : mapping of str to object, optional
+            How the maps were read, of which ``channel``, ``scale`` and ``logits`` are kept.
         """
         calibration = fit_calibration(truth, protocol=protocol)
         held_out = _held_out(truth, calibration, seed)
-        return cls(calibration, held_out, _conformal(truth, calibration, seed, group_edges))
+        return cls(calibration, held_out, _conformal(truth, calibration, seed, group_edges), kept_reading(reading))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -240,6 +252,15 @@ class CalibrationFit:
         if self.conformal is not None:
             parts += [self.conformal.calibration.to_dict(), self.conformal.conformal.to_dict()]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+    def check_reading(self, reading: Mapping[str, Any]) -> None:
+        """Raise if maps are read otherwise than those that it was fitted on, where these needed to be told how."""
+        for name, known in (self.reading or {}).items():
+            if known is not None and reading[name] != known:
+                raise CalibrationError(
+                    f"The calibration was fitted on maps read with {name} {known}, but these are read with {name} "
+                    f"{reading[name]}. Leave {name} out: the calibration knows it. Or calibrate again."
+                )
 
     def guaranteed(self, candidates: TableLike, confidence: float) -> tuple[int, int] | None:
         """The guaranteed interval, which also holds the median of the calibrated count; None if there is none."""
@@ -269,6 +290,7 @@ class CalibrationFit:
             "calibration": self.calibration.to_dict(),
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
             "conformal": None if self.conformal is None else self.conformal.to_dict(),
+            **({} if self.reading is None else {"reading": dict(self.reading)}),
         }
         return json.dumps(_without_nan(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -300,7 +322,36 @@ class CalibrationFit:
             read_calibration(content["calibration"]),
             None if held_out is None else HeldOut.from_dict(held_out),
             None if conformal is None else ConformalFit.from_dict(conformal),
+            _checked_reading(content.get("reading")),
         )
+
+
+def load_calibration(path: str | os.PathLike[str], /) -> CalibrationFit:
+    """Read what ``lesioncount calibrate``, ``count --known`` or `CalibrationFit.save` wrote."""
+    return CalibrationFit.load(path)
+
+
+def as_fit(calibration: CalibrationLike | None) -> CalibrationFit | None:
+    """A calibration with its evidence, given as such, without evidence, or as the path of its file."""
+    if isinstance(calibration, CalibrationFit | None):
+        return calibration
+    return CalibrationFit(calibration) if isinstance(calibration, Calibration) else load_calibration(calibration)
+
+
+def kept_reading(reading: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What a calibration keeps of how maps were read."""
+    return None if reading is None else {name: reading[name] for name in _READING}
+
+
+def _checked_reading(values: Any) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    try:
+        return {name: convert(values[name], kind) for name, kind in _READING.items()}
+    except (KeyError, TypeError, ValidationError):
+        raise CalibrationError(
+            f"Expected how maps were read, by {', '.join(_READING)}, but got {reprlib.repr(values)}."
+        ) from None
 
 
 def read_calibration(values: Any) -> Calibration:
