@@ -127,7 +127,7 @@ class CountsOf:
         # a network that sees too much does so in all scans. So each member has a total of its own, and the total is the
         # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
         # between totals is on average the sum of those of the scans: right too.)
-        if calibration is not None and self.counted and (calibration.has_extra or calibration.spread):
+        if calibration is not None and self.counted and calibration.is_joint:
             counts = [[calibration.distribution(table) for table in scan.tables] for scan in self.counted]
             return combined([SumOfCounts(one) for one in zip(*counts, strict=True)])
         # Where nothing but candidates counts, those of all scans add up.

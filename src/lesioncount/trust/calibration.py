@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -35,6 +36,7 @@ _WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are ali
 
 # Left out of files where there are none.
 _OF_FEATURES = ("weights", "typical_features")
+_IF_ANY = (*_OF_FEATURES, "of_regions")
 
 # Of weights and features: far beyond what any has, and products of them are still numbers.
 _FARTHEST = 1e9
@@ -86,6 +88,9 @@ class Calibration:
         On the logit, for each unit of a feature of candidates: a column of `CandidateTable`, on its scale.
     typical_features : mapping of str to float, optional
         The values of these features, on their scales, that change nothing. Default: 0.
+    of_regions : Calibration, optional
+        Of peaks: a calibration of the regions that they lie in, of the same ``extra_shape``. The count is then the even
+        mixture of both, for known counts that do not tell which is better (`fitting.choose`).
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -138,6 +143,7 @@ class Calibration:
     counted: Counted = "lesions"
     weights: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
     typical_features: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
+    of_regions: Calibration | None = field(default=None, kw_only=True)
     protocol: CountingProtocol | None = field(default=None, kw_only=True)
     origin: str = field(default="none", kw_only=True)
 
@@ -161,12 +167,24 @@ class Calibration:
             raise CalibrationError(
                 f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
             )
+        self._check_of_regions()
+
+    def _check_of_regions(self) -> None:
+        other = self.of_regions
+        if other is None:
+            return
+        if not isinstance(other, Calibration) or other.of_regions is not None:
+            raise CalibrationError("Expected of_regions to be a calibration that is none of two.")
+        if self.counted != "lesions" or other.counted != "lesions" or self.weights or other.weights:
+            raise CalibrationError("Expected of_regions with calibrations of lesions, without features, only.")
+        if other.extra_shape != self.extra_shape:
+            raise CalibrationError("Expected both calibrations of a mixture to have the same extra_shape.")
 
     @property
     def is_identity(self) -> bool:
         """Whether it leaves counts as they are."""
         changed = self.offset or self.spread or self.crowding or self.has_extra or self.ripple
-        return self.slope == 1 and not changed and not any(self.weights.values())
+        return self.slope == 1 and not changed and not any(self.weights.values()) and self.of_regions is None
 
     @property
     def of_typical_candidates(self) -> Self:
@@ -176,7 +194,17 @@ class Calibration:
     @property
     def has_extra(self) -> bool:
         """Whether lesions without a candidate of their own are expected."""
-        return self.extra_rate > 0 or self.extra_share > 0
+        return any(one.extra_rate > 0 or one.extra_share > 0 for one in (self, self.of_regions) if one is not None)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether a count is more than a sum of candidates that are independent."""
+        return self.has_extra or self.spread > 0 or self.of_regions is not None
+
+    @cached_property
+    def of_peaks(self) -> Self:
+        """What it does beside that of regions."""
+        return replace(self, of_regions=None)
 
     @classmethod
     def for_positive_weight(cls, weight: float) -> Self:
@@ -202,6 +230,10 @@ class Calibration:
             The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
         table = as_table(candidates, self.weights)
+        if self.of_regions is not None:
+            own, regions = self.of_peaks.existence(table, among=among), table.regions
+            of_regions = self.of_regions.existence(table.rows(regions), among=among)
+            return (own + _spread_out(of_regions, regions)) / 2
         shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(table) if among is None else among)
         own = self._from_features(table)
         return np.asarray(sum(w * self._at(table, shift + own) for shift, w in zip(shifts, weights, strict=True)))
@@ -211,12 +243,16 @@ class Calibration:
         low, high, typical = 0.0, 1.0, self.of_typical_candidates
         for _ in range(60):
             middle = (low + high) / 2
-            is_below = float(typical.existence(middle, among=self.typical_count)) < probability
+            is_below = float(typical.existence([middle], among=self.typical_count)[0]) < probability
             low, high = (middle, high) if is_below else (low, middle)
         return (low + high) / 2
 
     def distribution(self, candidates: TableLike, /) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
+        if self.of_regions is not None:
+            table = as_table(candidates)
+            regions = self.of_regions.distribution(table.rows(table.regions))
+            return MixtureOfCounts([self.of_peaks.distribution(table), regions])
         existence, weights = self.at_nodes(candidates)
         members = [self._with_extra(PoissonBinomial(one)) for one in existence]
         return members[0] if len(members) == 1 else MixtureOfCounts(members, weights=weights)
@@ -224,11 +260,27 @@ class Calibration:
     def at_nodes(self, candidates: TableLike, /) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
         table = as_table(candidates, self.weights)
+        if self.of_regions is not None:
+            (own, own_weights), regions = self.of_peaks.at_nodes(table), table.regions
+            other, other_weights = self.of_regions.at_nodes(table.rows(regions))
+            together = np.concatenate([own, _spread_out(other, regions)])
+            return together, np.concatenate([own_weights, other_weights]) / 2
         if table.is_of_changes == (self.counted == "lesions"):
             raise self._wrong_for("changes" if table.is_of_changes else "lesions")
         shifts, weights = self._nodes(n_nodes(self.spread, len(table)), self.seeming_count(table))
         own = self._from_features(table)
         return np.array([self._at(table, shift + own) for shift in shifts]), weights
+
+    def expected_extra(self, found: NDArray[np.float64], n_candidates: int) -> NDArray[np.float64]:
+        """Lesions without a candidate that are expected at each node of `at_nodes`, given those expected with one."""
+        n_own = len(found) if self.of_regions is None else self._n_nodes(n_candidates)
+        extra = self.extra_rate + self.extra_share * found
+        if self.of_regions is not None:
+            extra[n_own:] = self.of_regions.extra_rate + self.of_regions.extra_share * found[n_own:]
+        return extra
+
+    def _n_nodes(self, n_candidates: int) -> int:
+        return n_nodes(self.spread, n_candidates) if self.spread > 0 else 1
 
     def _nodes(self, n: int, among: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Shifts of the logit that a whole scan may have, which seems to have so many lesions, and their weights."""
@@ -296,7 +348,9 @@ class Calibration:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
         values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
         left_out = () if self.counted != "lesions" else ("coupling", "counted")
-        return {name: of for name, of in values.items() if name not in left_out and (of or name not in _OF_FEATURES)}
+        if self.of_regions is not None:
+            values["of_regions"] = self.of_regions.to_dict()
+        return {name: of for name, of in values.items() if name not in left_out and (of or name not in _IF_ANY)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -309,6 +363,8 @@ class Calibration:
             given["extra_shape"] = math.inf
         protocol = given.get("protocol")
         given["protocol"] = CountingProtocol.from_dict(protocol) if isinstance(protocol, dict) else protocol
+        other = given.get("of_regions")
+        given["of_regions"] = cls.from_dict(other) if isinstance(other, dict) else other
         return cls(**given)
 
     def __str__(self) -> str:
@@ -328,6 +384,9 @@ class Calibration:
         if self.has_extra:
             share = f" and {self.extra_share:.2g} for each that has one" if self.extra_share else ""
             parts.append(f"{self.extra_rate:.3g} lesions per scan without a candidate of their own{share}")
+        if self.of_regions is not None:
+            own, regions = ", ".join(parts), str(self.of_regions).rpartition(" (from ")[0]
+            return f"half of peaks: {own}; half of regions: {regions} (from {self.origin})"
         return f"{', '.join(parts)} (from {self.origin})"
 
 
@@ -341,6 +400,13 @@ def _checked_features(name: str, values: Any) -> dict[str, float]:
 
 def _in_words(counted: Counted) -> str:
     return "lesions" if counted == "lesions" else f"{counted} lesions"
+
+
+def _spread_out(values: NDArray[np.float64], at: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Values of some candidates in the places of these among all, with 0 elsewhere."""
+    full = np.zeros((*values.shape[:-1], len(at)))
+    full[..., at] = values
+    return full
 
 
 def _sigmoid(x: Any) -> Any:

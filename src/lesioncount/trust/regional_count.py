@@ -96,7 +96,7 @@ class RegionalCount:
     @cached_property
     def extra(self) -> NDArray[np.float64]:
         """Expected number of lesions without a candidate of their own at each node, shape (M,)."""
-        return np.asarray(self.calibration.extra_rate + self.calibration.extra_share * self.existence.sum(axis=1))
+        return self.calibration.expected_extra(self.existence.sum(axis=1), self.existence.shape[1])
 
     @cached_property
     def _at_nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

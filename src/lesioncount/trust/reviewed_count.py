@@ -182,7 +182,7 @@ class ReviewedCount:
         if self.is_done or not calibration.has_extra:
             return np.zeros(len(self._by_node))
         among = np.where(self.is_open, self._by_node, np.minimum(self.decided, 1)).sum(axis=1)
-        return np.asarray(calibration.extra_rate + calibration.extra_share * among)
+        return calibration.expected_extra(among, len(self.decided))
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -198,7 +198,7 @@ class CalibrationFit:
     held_out : HeldOut or None
         What it gained; None when nothing was fitted.
     conformal : ConformalFit or None
-        Guaranteed intervals. From 80 patients on, half of the scans fit a calibration of their own, the other half its
+        Guaranteed intervals; none of an ensemble. From 80 patients on, half of the scans fit a calibration of their own, the other half its
         intervals; with fewer, each scan is judged by a calibration of all others.
     reading : mapping of str to object, or None
         How the maps were read that it was fitted on: ``channel``, ``scale`` and ``logits``. None if there were none.
@@ -237,7 +237,14 @@ class CalibrationFit:
         """
         calibration = fit_calibration(truth, protocol=protocol)
         held_out = _held_out(truth, calibration, seed)
-        return cls(calibration, held_out, _conformal(truth, calibration, seed, group_edges), kept_reading(reading))
+        intervals = None
+        if truth.members is None:
+
+            def refit(rows: Sequence[int]) -> Calibration:
+                return fitted_or_none(truth[rows], None)
+
+            intervals = conformal_fit(truth, calibration, refit, seed=seed, group_edges=group_edges)
+        return cls(calibration, held_out, intervals, kept_reading(reading))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -369,21 +376,44 @@ def _held_out(truth: KnownTruth, near: Calibration, seed: int) -> HeldOut | None
         rest = truth[sorted(set(range(len(truth))) - set(part))]
         if not is_enough(rest):
             return None
-        calibration = _fitted_or_none(rest, None, near)
+        calibration = fitted_or_none(rest, None, near)
         calibrated |= dict(zip(part, truth[part].distributions(calibration), strict=True))
+    return held_out_scores(truth, [calibrated[row] for row in range(len(truth))], seed)
+
+
+def held_out_scores(truth: KnownTruth, calibrated: Sequence[CountDistribution], seed: int) -> HeldOut:
+    """Scores of scans as they are, and of counts that were calibrated without them."""
     methods = {
         "before": Predictions.of_distributions(truth.distributions(truth.as_it_is), truth.counts),
-        "after": Predictions.of_distributions([calibrated[row] for row in range(len(truth))], truth.counts),
+        "after": Predictions.of_distributions(calibrated, truth.counts),
     }
     scores, differences = score_all(methods, groups=truth.groups, seed=seed)
     picked = [{name: of[name] for name in _REPORTED} for of in (*scores.values(), differences["after", "before"])]
     return HeldOut(len(truth), N_FOLDS, *picked)
 
 
-def _conformal(truth: KnownTruth, calibration: Calibration, seed: int, group_edges: Sequence[int]) -> ConformalFit:
+def conformal_fit(
+    truth: KnownTruth,
+    calibration: Calibration,
+    refit: Callable[[Sequence[int]], Calibration],
+    *,
+    seed: int,
+    group_edges: Sequence[int] = (),
+) -> ConformalFit:
     """Half of the scans for a calibration, half for its intervals; if patients are few, all for both.
 
     Intervals use one scan per patient: several scans of one patient are not exchangeable with that of a new one.
+
+    Parameters
+    ----------
+    truth : KnownTruth
+    calibration : Calibration
+        Of all scans.
+    refit : callable
+        Gives a calibration of some of the scans, by their rows, fitted anew: were it begun near that of all scans, it
+        would know something of those that are left out.
+    seed, group_edges
+        As in `CalibrationFit.fit`.
     """
     n_patients = len(set(truth.groups))
     if n_patients < PATIENTS_FOR_HALVES:
@@ -392,28 +422,25 @@ def _conformal(truth: KnownTruth, calibration: Calibration, seed: int, group_edg
                 f"Intervals by group need the scans of {PATIENTS_FOR_HALVES} patients, but there are {n_patients}. "
                 "Leave the groups out."
             )
-        return ConformalFit(calibration, _left_out(truth, seed))
+        return ConformalFit(calibration, _left_out(truth, refit, seed))
     fitted, judged = truth.parts(2, seed=seed + 1)
-    calibration, scored = _fitted_or_none(truth[fitted], calibration.protocol), truth[judged]
+    calibration, scored = replace(refit(fitted), protocol=calibration.protocol), truth[judged]
     scored = scored[scored.one_per_group(seed=seed)]
     intervals = ConformalCounts.fit(scored.distributions(calibration), scored.counts, group_edges=group_edges)
     return ConformalFit(calibration, intervals)
 
 
-def _left_out(truth: KnownTruth, seed: int) -> JackknifeCounts:
-    """A calibration without each patient, and how far from it one scan of this patient lies.
-
-    Each fit begins anew: were it begun near that of all scans, it would know something of the one that is left out.
-    """
+def _left_out(truth: KnownTruth, refit: Callable[[Sequence[int]], Calibration], seed: int) -> JackknifeCounts:
+    """A calibration without each patient, and how far from it one scan of this patient lies."""
     calibrations, scores = [], []
     for row in truth.one_per_group(seed=seed):
         others = [other for other in range(len(truth)) if truth.groups[other] != truth.groups[row]]
-        calibrations.append(replace(_fitted_or_none(truth[others], None), origin=""))
+        calibrations.append(replace(refit(others), origin=""))
         scores.append(score_of(calibrations[-1].distribution(truth.candidates[row]), int(truth.counts[row])))
     return JackknifeCounts(tuple(calibrations), tuple(scores))
 
 
-def _fitted_or_none(
+def fitted_or_none(
     truth: KnownTruth, protocol: CountingProtocol | None, near: Calibration | None = None
 ) -> Calibration:
     """A calibration, however few scans there are; where there is none, what a user would be left with."""
