@@ -31,7 +31,7 @@ def scans_of(data: Path, name: str) -> KnownTruth:
     from trust.fitting.real_maps import real_maps
 
     noise = {"noise": 1.0} if name.startswith("noisy") else {}
-    return real_maps(data, name.split()[-1], "peaks", **noise)[0]
+    return real_maps(data, name.removeprefix("noisy "), "peaks", **noise)[0]
 
 
 def rps(truth: KnownTruth, calibration: Calibration) -> float:

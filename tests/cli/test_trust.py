@@ -406,7 +406,10 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
             "a mask of 0 and 1, but .* holds 0, 1, 2. .*--truth-instances; .*--truth-label",
         ),
         ("evaluate out --truth-counts few.csv -o e", "There is no truth for 59 scans"),
-        ("evaluate out --truth-counts nocolumn.csv -o e", "Expected a column 'count' .* scan, n. .*--count-column"),
+        (
+            "evaluate out --truth-counts nocolumn.csv -o e",
+            "Expected a column 'count' .* scan, volume. .*--count-column",
+        ),
         (
             "evaluate out --truth-counts bad.csv -o e --skip-missing",
             "line 2: expected a whole number .* as count of p00_v0, but got 'many'",
@@ -441,7 +444,7 @@ def test_what_does_not_fit_is_said(cohort, monkeypatch, capsys, command, message
     save(cohort / "labels" / "p00_v0.nii.gz", np.arange(12 * 12 * 9).reshape(12, 12, 9).astype(np.uint8) % 3)
     for name, text in (
         ("few", "scan,count\np00_v0,1\n"),
-        ("nocolumn", "scan,n\np00_v0,1\n"),
+        ("nocolumn", "scan,volume\np00_v0,1.5\n"),
         ("bad", "scan,count\np00_v0,many\n"),
         ("twice", "scan,count\np00_v0,1\np00_v0,2\n"),
         ("ragged", "scan,count\np00_v0\n"),
@@ -596,7 +599,9 @@ def test_a_calibration_brings_its_protocol_channel_scale_and_logits(tmp_path, ca
     assert all(row.record.counted.guaranteed is not None for row in ours)
     fit = lc.load_calibration(cal)
     assert fit.reading == {"channel": 1, "scale": 0.5, "logits": False}
-    again = lc.count_files(tmp_path / "maps", calibration=fit.calibration, channel=1, scale=0.5)
+    again = lc.count_files(
+        tmp_path / "maps", calibration=fit.calibration, protocol=fit.calibration.protocol, channel=1, scale=0.5
+    )
     assert [row.count for row in again] == [row.count for row in ours]
 
 

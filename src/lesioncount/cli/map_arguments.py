@@ -126,7 +126,7 @@ def protocol_of(options: argparse.Namespace, default: CountingProtocol | None = 
 
 def settings_of(options: argparse.Namespace, fits: Sequence[CalibrationFit] = ()) -> dict[str, Any]:
     """What both commands count with, as fields of their settings; what is not said is as calibrations have it."""
-    known = next((fit.calibration.protocol for fit in fits if fit.calibration.protocol is not None), None)
+    known = next((fit.known_protocol for fit in fits if fit.known_protocol is not None), None)
     return {
         "protocol": protocol_of(options, known),
         "logits": options.logits or None,

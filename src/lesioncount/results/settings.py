@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from msgspec import structs
 
 from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
 from lesioncount.distributions.count_distribution import is_between
@@ -20,6 +22,7 @@ from lesioncount.results.scan_numbers import CONFIDENCE
 from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
+    from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.fitting import CalibrationFit
 
 # No lesion moves farther, and the look-ups of a ball grow with its volume.
@@ -73,7 +76,7 @@ class MapSettings:
     def _adopt(self, *fits: CalibrationFit | None) -> None:
         """Take what is not said from calibrations, which know what they were fitted on."""
         known = [fit for fit in fits if fit is not None]
-        protocol = next((fit.calibration.protocol for fit in known if fit.calibration.protocol is not None), None)
+        protocol = next((fit.known_protocol for fit in known if fit.known_protocol is not None), None)
         reading = next((fit.reading for fit in known if fit.reading is not None), {})
         default = {"protocol": CountingProtocol(), "logits": False}
         for name, value in {**default, **reading, **({"protocol": protocol} if protocol else {})}.items():
@@ -106,6 +109,28 @@ class MapSettings:
             raise CalibrationError(no_intervals)
 
 
+@dataclass(frozen=True, eq=False)
+class KnownFolds:
+    """What corrects scans whose count is known: calibrations that do not know it.
+
+    Attributes
+    ----------
+    fingerprint : str
+        A short name that changes with any known count.
+    fit : CalibrationFit
+        Of all known counts, for all other scans.
+    folds : tuple of Calibration
+        Each fitted without the scans of one fold.
+    fold_of : mapping of str to int
+        The fold of each scan with a known count.
+    """
+
+    fingerprint: str
+    fit: CalibrationFit
+    folds: tuple[Calibration, ...]
+    fold_of: Mapping[str, int]
+
+
 @dataclass(frozen=True)
 class Settings(MapSettings):
     """How scans are counted.
@@ -134,6 +159,8 @@ class Settings(MapSettings):
         Names of regions and distances to them, for scans that have a label map of regions.
     questions : tuple of Question
         What is asked of each scan: about the count, and about regions.
+    known : KnownFolds, optional
+        Where the calibration was learned from known counts of some of the scans: what corrects these.
     """
 
     calibration: CalibrationFit | None = None
@@ -143,6 +170,7 @@ class Settings(MapSettings):
     dicom: DicomOutput | None = None
     regions: RegionSettings | None = None
     level: int | None = None
+    known: KnownFolds | None = field(default=None, kw_only=True)
 
     # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
     # first: of a large volume they fail before anything is written.
@@ -173,7 +201,27 @@ class Settings(MapSettings):
             save_colours=self.save_colours,
             dicom=None if self.dicom is None else self.dicom.kind,
             regions=None if self.regions is None else self.regions.recorded,
+            known=None if self.known is None else self.known.fingerprint,
         )
+
+    def of_scan(self, name: str) -> Settings:
+        """Those of one scan: if its count is known, with a calibration that does not know it."""
+        fold = None if self.known is None else self.known.fold_of.get(name)
+        return self if fold is None else self._of_folds[fold]
+
+    @cached_property
+    def _of_folds(self) -> tuple[Settings, ...]:
+        """The settings of each fold, without intervals: these hold for scans that nobody has counted."""
+        made: list[Settings] = []
+        if self.known is None:
+            return ()
+        for one in self.known.folds:
+            fit = self.known.fit
+            settings = replace(self, calibration=replace(fit, calibration=one, held_out=None, conformal=None))
+            plain = one.to_dict() | {"fingerprint": self.recorded.fingerprint()}
+            settings.__dict__["recorded"] = structs.replace(self.recorded, plain_calibration=plain)
+            made.append(settings)
+        return tuple(made)
 
     def check(self, *, members: bool) -> None:
         """Raise unless what is asked for can be done: a calibration of this protocol, its intervals."""

@@ -285,7 +285,7 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     lesioncount.runs.count_batch : the same into a folder of results, as the command does.
     """
     fit = as_fit(calibration)
-    of_fit = None if fit is None else fit.calibration.protocol
+    of_fit = None if fit is None else fit.known_protocol
     settings = Settings(
         protocol=defined(of_fit if protocol is None else protocol, definition, count_files),
         channel=channel,
@@ -300,16 +300,29 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     scans = (selection or Selection()).find(
         given, mask=None if mask is None else to_path(mask), regions=None if regions is None else to_path(regions)
     )
-    kind, rows = Counting(settings), dict[int, FileCount]()
+    told = None if progress is None else lambda record, done, n: progress(FileCount(record), done, n)
+    records = records_of(scans, Counting(settings), jobs=jobs, progress=told)
+    return CountTable(tuple(FileCount(records[place]) for place in range(len(scans))))
+
+
+def records_of(
+    scans: Sequence[ScanFiles],
+    kind: Counting,
+    *,
+    jobs: int = 1,
+    progress: Callable[[Record, int, int], None] | None = None,
+) -> dict[int, Record]:
+    """The records of scans by their places, in memory; what fails is a record with its error."""
+    records: dict[int, Record] = {}
     for place, future in results_of(partial(_record, kind=kind), scans, jobs=jobs):
         try:
-            record = future.result()
+            records[place] = future.result()
         except WorkerDiedError:
-            record = kind.failed(scans[place], "the process that counted it died", [_facts(scans[place])])
-        rows[place] = FileCount(record)
+            facts = [_facts(scans[place])]
+            records[place] = kind.failed(scans[place], "the process that counted it died", facts)
         if progress is not None:
-            progress(rows[place], len(rows), len(scans))
-    return CountTable(tuple(rows[place] for place in range(len(scans))))
+            progress(records[place], len(records), len(scans))
+    return records
 
 
 def _record(scan: ScanFiles, kind: Counting) -> Record:

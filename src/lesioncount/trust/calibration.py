@@ -231,9 +231,9 @@ class Calibration:
         """
         table = as_table(candidates, self.weights)
         if self.of_regions is not None:
-            own, regions = self.of_peaks.existence(table, among=among), table.regions
+            of_peaks, regions = self.of_peaks.existence(table, among=among), table.regions
             of_regions = self.of_regions.existence(table.rows(regions), among=among)
-            return (own + _spread_out(of_regions, regions)) / 2
+            return (of_peaks + _spread_out(of_regions, regions)) / 2
         shifts, weights = self._nodes(FEWEST_NODES, self.seeming_count(table) if among is None else among)
         own = self._from_features(table)
         return np.asarray(sum(w * self._at(table, shift + own) for shift, w in zip(shifts, weights, strict=True)))
@@ -261,10 +261,10 @@ class Calibration:
         """Existence of all candidates of a scan at each node of what it may share, shape (M, K), and their weights."""
         table = as_table(candidates, self.weights)
         if self.of_regions is not None:
-            (own, own_weights), regions = self.of_peaks.at_nodes(table), table.regions
-            other, other_weights = self.of_regions.at_nodes(table.rows(regions))
-            together = np.concatenate([own, _spread_out(other, regions)])
-            return together, np.concatenate([own_weights, other_weights]) / 2
+            (of_peaks, half), regions = self.of_peaks.at_nodes(table), table.regions
+            other, other_half = self.of_regions.at_nodes(table.rows(regions))
+            together = np.concatenate([of_peaks, _spread_out(other, regions)])
+            return together, np.concatenate([half, other_half]) / 2
         if table.is_of_changes == (self.counted == "lesions"):
             raise self._wrong_for("changes" if table.is_of_changes else "lesions")
         shifts, weights = self._nodes(n_nodes(self.spread, len(table)), self.seeming_count(table))

@@ -198,8 +198,8 @@ class CalibrationFit:
     held_out : HeldOut or None
         What it gained; None when nothing was fitted.
     conformal : ConformalFit or None
-        Guaranteed intervals; none of an ensemble. From 80 patients on, half of the scans fit a calibration of their own, the other half its
-        intervals; with fewer, each scan is judged by a calibration of all others.
+        Guaranteed intervals; an ensemble has none. From 80 patients on, half of the scans fit a calibration of their
+        own, the other half its intervals; with fewer, each scan is judged by a calibration of all others.
     reading : mapping of str to object, or None
         How the maps were read that it was fitted on: ``channel``, ``scale`` and ``logits``. None if there were none.
     """
@@ -259,6 +259,11 @@ class CalibrationFit:
         if self.conformal is not None:
             parts += [self.conformal.calibration.to_dict(), self.conformal.conformal.to_dict()]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def known_protocol(self) -> CountingProtocol | None:
+        """What counts as one lesion where nobody says it; None if it does not know which maps it was fitted on."""
+        return None if self.reading is None else self.calibration.protocol
 
     def check_reading(self, reading: Mapping[str, Any]) -> None:
         """Raise if maps are read otherwise than those that it was fitted on, where these needed to be told how."""

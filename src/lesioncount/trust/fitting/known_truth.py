@@ -180,7 +180,7 @@ def _of_scan(given: TableLike | tuple[CandidateTable, ...], features: Sequence[s
     """The tables of a scan: one, or one for each member of an ensemble."""
     if isinstance(given, tuple) and given and all(isinstance(one, CandidateTable) for one in given):
         return tuple(_checked(one, features) for one in given)
-    return (_checked(given, features),)
+    return (_checked(given, features),)  # type: ignore[arg-type]  # not a tuple of tables
 
 
 def _regions(table: CandidateTable) -> CandidateTable:
