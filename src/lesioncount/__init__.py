@@ -14,6 +14,7 @@ from lesioncount.sweep.candidate import Candidate
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
+    from lesioncount.assess.in_memory import calibrate, evaluate
     from lesioncount.changes.lesion_changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
     from lesioncount.regions import Regions
@@ -52,6 +53,7 @@ __all__ = [
     "ScanCount",
     "StreamingCounter",
     "__version__",
+    "calibrate",
     "compare",
     "compare_files",
     "connected_component_count",
@@ -60,6 +62,7 @@ __all__ = [
     "count_lesions",
     "count_volume",
     "errors",
+    "evaluate",
     "existence_probabilities",
     "find_candidates",
     "fitting",
@@ -81,11 +84,13 @@ _NAMES = {
     "Regions": "lesioncount.regions",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
+    "calibrate": "lesioncount.assess.in_memory",
     "compare": "lesioncount.changes.lesion_changes",
     "compare_files": "lesioncount.runs",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
     "count_volume": "lesioncount.runs",
+    "evaluate": "lesioncount.assess.in_memory",
     "load_calibration": "lesioncount.trust.fitting",
     "read_changes": "lesioncount.runs",
     "read_results": "lesioncount.runs",

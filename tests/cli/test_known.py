@@ -10,6 +10,7 @@ from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.cli import main
+from lesioncount.errors import TruthError
 from lesioncount.trust.fitting import CalibrationFit
 
 
@@ -177,3 +178,50 @@ def test_what_does_not_fit_is_said(plate, tmp_path, capsys, table, more, said):
     error = capsys.readouterr().err
     assert re.search(said, error), error
     assert not (tmp_path / "out").exists()
+
+
+def test_calibrate_takes_maps_and_known_counts(plate, tmp_path, capsys):
+    folder, counts = plate
+    cal = tmp_path / "c.json"
+    calibrate = ["calibrate", folder / "maps", "--known", folder / "counts.csv", "-o", cal]
+    assert run(*calibrate) == 0
+    assert "calibrated on 25 known counts, are off by " in capsys.readouterr().out
+    learned = CalibrationFit.load(folder / "out" / "calibration.json")
+    assert CalibrationFit.load(cal).fingerprint == learned.fingerprint
+    by_name = {f"{well}_Probabilities": count for well, count in list(counts.items())[:25]}
+    for known in (folder / "counts.csv", by_name):
+        assert lc.calibrate(folder / "maps", known).fingerprint == learned.fingerprint
+    scores = lc.evaluate(folder / "maps", list(counts.values()), calibration=cal)
+    assert scores["calibrated"]["rps"].value < scores["raw"]["rps"].value
+    for more, said in (
+        (["--truth", folder], "leave --truth out"),
+        (["--positive-weight", "3"], "leave --positive-weight out"),
+    ):
+        assert run(*calibrate, *more, "--overwrite") == 2
+        assert said in capsys.readouterr().err
+    table = ["--truth-counts", folder / "counts.csv"]
+    assert run("calibrate", folder / "out", "--channel", "1", *table, "-o", tmp_path / "d.json") == 2
+    assert "--channel goes with --known" in capsys.readouterr().err
+    assert run("calibrate", folder / "out", folder / "out", *table, "-o", tmp_path / "d.json") == 2
+    assert "Expected one folder of results, but got 2" in capsys.readouterr().err
+    assert run("calibrate", folder / "out", "--known", folder / "counts.csv", "-o", tmp_path / "d.json") == 2
+    assert "--known takes maps" in capsys.readouterr().err
+
+
+def test_arrays_teach_as_files_do(plate):
+    folder, counts = plate
+    from lesioncount.files import open_map
+
+    paths = sorted((folder / "maps").iterdir())
+    maps = [np.concatenate([*open_map(path).pieces()]) for path in paths]
+    known = list(counts.values())
+    of_arrays, of_files = lc.calibrate(maps[:25], known[:25]), lc.calibrate(paths[:25], known[:25])
+    assert of_arrays.calibration == of_files.calibration
+    assert (
+        lc.count_files(paths[25:], calibration=of_arrays)[0].count
+        == lc.count_files(folder / "maps", calibration=folder / "out" / "calibration.json")[25].count
+    )
+    with pytest.raises(TruthError, match="a count for each of 2 maps"):
+        lc.calibrate(maps[:2], [1])
+    with pytest.raises(TruthError, match="Expected files"):
+        lc.calibrate(maps, "counts.csv")

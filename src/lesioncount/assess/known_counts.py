@@ -151,7 +151,7 @@ class _KnownScans:
     @classmethod
     def of(cls, scans: Sequence[ScanFiles], options: TruthOptions) -> _KnownScans:
         """Those of some scans; an error if there are none."""
-        names = {scan.name: _names(scan) for scan in scans}
+        names = {scan.name: names_of_scan(scan) for scan in scans}
         table = options.read_table(names.values())
         masks = None
         if options.masks is not None:
@@ -180,7 +180,8 @@ class _KnownScans:
         return len(true_lesions(mask, scan.grid, protocol, within=scan.within, **drawn))
 
 
-def _names(scan: ScanFiles) -> tuple[str, ...]:
+def names_of_scan(scan: ScanFiles) -> tuple[str, ...]:
+    """What a scan may be called in a table."""
     relative = None if scan.relative is None else scan.relative.as_posix()
     ids = [one for one in (scan.whose.participant, scan.whose.session) if one is not None]
     return names_in_tables(scan.name, scan.path, relative, ids)

@@ -53,9 +53,9 @@ _WHICH: dict[str, Option] = {
 }
 
 
-def add_results(parser: argparse.ArgumentParser, wrote: str = "count or compare", **more: Any) -> None:
+def add_results(parser: argparse.ArgumentParser, wrote: str = "count or compare wrote", **more: Any) -> None:
     """Add the folder of results."""
-    add_paths(parser, "results", f"folder that lesioncount {wrote} wrote", **more)
+    add_paths(parser, "results", f"folder that lesioncount {wrote}", **more)
 
 
 def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
