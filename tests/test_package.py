@@ -27,9 +27,10 @@ def test_public_names():
     assert lesioncount.__all__ == [
         "PROTOCOLS", "Calibration", "Candidate", "CandidateTable", "Candidates", "ConformalCounts", "CountTable",
         "CountingProtocol", "LesionChanges", "LesionCount", "MixtureOfCounts", "NamedProtocol", "PoissonBinomial",
-        "Regions", "ScanCount", "StreamingCounter", "__version__", "compare", "compare_files",
+        "Regions", "ScanCount", "StreamingCounter", "__version__", "calibrate", "compare", "compare_files",
         "connected_component_count", "count_file", "count_files", "count_lesions", "count_volume", "errors",
-        "existence_probabilities", "find_candidates", "fitting", "read_changes", "read_results", "scores",
+        "evaluate", "existence_probabilities", "find_candidates", "fitting", "load_calibration", "read_changes",
+        "read_results", "scores",
     ]  # fmt: skip
     assert all(hasattr(lesioncount, name) for name in lesioncount.__all__)
     assert set(lesioncount.__all__) <= set(dir(lesioncount))

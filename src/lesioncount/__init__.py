@@ -14,6 +14,7 @@ from lesioncount.sweep.candidate import Candidate
 from lesioncount.version import __version__
 
 if TYPE_CHECKING:
+    from lesioncount.assess.in_memory import calibrate, evaluate
     from lesioncount.changes.lesion_changes import LesionChanges, compare
     from lesioncount.distributions.mixture import MixtureOfCounts
     from lesioncount.regions import Regions
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.candidate_table import CandidateTable
     from lesioncount.trust.conformal import ConformalCounts
+    from lesioncount.trust.fitting import load_calibration
 
 __all__ = [
     "PROTOCOLS",
@@ -51,6 +53,7 @@ __all__ = [
     "ScanCount",
     "StreamingCounter",
     "__version__",
+    "calibrate",
     "compare",
     "compare_files",
     "connected_component_count",
@@ -59,9 +62,11 @@ __all__ = [
     "count_lesions",
     "count_volume",
     "errors",
+    "evaluate",
     "existence_probabilities",
     "find_candidates",
     "fitting",
+    "load_calibration",
     "read_changes",
     "read_results",
     "scores",
@@ -79,11 +84,14 @@ _NAMES = {
     "Regions": "lesioncount.regions",
     "ScanCount": "lesioncount.runs",
     "StreamingCounter": "lesioncount.streaming",
+    "calibrate": "lesioncount.assess.in_memory",
     "compare": "lesioncount.changes.lesion_changes",
     "compare_files": "lesioncount.runs",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
     "count_volume": "lesioncount.runs",
+    "evaluate": "lesioncount.assess.in_memory",
+    "load_calibration": "lesioncount.trust.fitting",
     "read_changes": "lesioncount.runs",
     "read_results": "lesioncount.runs",
 }

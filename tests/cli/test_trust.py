@@ -13,7 +13,9 @@ import lesioncount as lc
 from lesioncount.assess.evaluation.compared_methods import tuned
 from lesioncount.assess.truth import true_lesions
 from lesioncount.cli import main
+from lesioncount.errors import CalibrationError
 from lesioncount.files.geometry import VoxelGrid
+from lesioncount.runs import ChangeSettings, Settings
 from lesioncount.trust.fitting import CalibrationFit
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE
 
@@ -404,7 +406,10 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
             "a mask of 0 and 1, but .* holds 0, 1, 2. .*--truth-instances; .*--truth-label",
         ),
         ("evaluate out --truth-counts few.csv -o e", "There is no truth for 59 scans"),
-        ("evaluate out --truth-counts nocolumn.csv -o e", "Expected a column 'count' .* scan, n. .*--count-column"),
+        (
+            "evaluate out --truth-counts nocolumn.csv -o e",
+            "Expected a column 'count' .* scan, volume. .*--count-column",
+        ),
         (
             "evaluate out --truth-counts bad.csv -o e --skip-missing",
             "line 2: expected a whole number .* as count of p00_v0, but got 'many'",
@@ -439,7 +444,7 @@ def test_what_does_not_fit_is_said(cohort, monkeypatch, capsys, command, message
     save(cohort / "labels" / "p00_v0.nii.gz", np.arange(12 * 12 * 9).reshape(12, 12, 9).astype(np.uint8) % 3)
     for name, text in (
         ("few", "scan,count\np00_v0,1\n"),
-        ("nocolumn", "scan,n\np00_v0,1\n"),
+        ("nocolumn", "scan,volume\np00_v0,1.5\n"),
         ("bad", "scan,count\np00_v0,many\n"),
         ("twice", "scan,count\np00_v0,1\np00_v0,2\n"),
         ("ragged", "scan,count\np00_v0\n"),
@@ -556,3 +561,66 @@ def test_few_patients_have_intervals_only_where_they_can_be_guaranteed(cohort, t
     count = ["count", cohort / "maps", "-o", tmp_path / "out", "--interval", "conformal", "--calibration"]
     assert run(*count, tmp_path / "d.json") == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_a_calibration_brings_its_protocol_channel_scale_and_logits(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    table = ["scan,count"]
+    for i in range(24):
+        logits = np.full((2, 1, 9, 9), -5, np.float32)
+        for at in rng.permutation(9)[: rng.integers(1, 6)]:
+            logits[1, 0, 3 * (at // 3) + 1, 3 * (at % 3) + 1] = rng.normal(1, 2)
+        (tmp_path / "maps").mkdir(exist_ok=True)
+        np.save(tmp_path / "maps" / f"s{i:02}.npy", 2 / (1 + np.exp(-logits)))
+        table.append(f"s{i:02},{int((rng.random((9, 9)) < 1 / (1 + np.exp(-logits[1, 0]))).sum())}")
+    (tmp_path / "counts.csv").write_text("\n".join(table))
+    how = ["--protocol", "peaks", "--threshold", "0.2", "--channel", "1", "--scale", "1/2"]
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "out", "--quiet", *how) == 0
+    cal = tmp_path / "c.json"
+    assert run("calibrate", tmp_path / "out", "--truth-counts", tmp_path / "counts.csv", "-o", cal, "--quiet") == 0
+    with_it = ["--calibration", cal, "--quiet"]
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "a", *with_it) == 0
+    assert run("count", tmp_path / "maps", "-o", tmp_path / "b", *with_it, *how) == 0
+    assert (tmp_path / "a" / "counts.tsv").read_text() == (tmp_path / "b" / "counts.tsv").read_text()
+    for other, said in (
+        (["--threshold", "0.3"], "fitted for lesions defined as"),
+        (["--protocol", "paper"], "fitted for lesions defined as"),
+        (["--channel", "0"], "with channel 1, but these are read with channel 0"),
+        (["--logits"], "with logits False, but these are read with logits True"),
+        (["--scale", "1"], "with scale 0.5, but these are read with scale 1.0"),
+    ):
+        assert run("count", tmp_path / "maps", "-o", tmp_path / "c", *with_it, *other) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "c").exists()
+    ours = lc.count_files(tmp_path / "maps", calibration=cal, interval="conformal")
+    assert [row.count.count_mean for row in ours] == [
+        json.loads((tmp_path / "a" / f"{row.name}.json").read_text())["count"]["count_mean_calibrated"] for row in ours
+    ]
+    assert all(row.record.counted.guaranteed is not None for row in ours)
+    fit = lc.load_calibration(cal)
+    assert fit.reading == {"channel": 1, "scale": 0.5, "logits": False}
+    again = lc.count_files(
+        tmp_path / "maps", calibration=fit.calibration, protocol=fit.calibration.protocol, channel=1, scale=0.5
+    )
+    assert [row.count for row in again] == [row.count for row in ours]
+
+
+def test_settings_take_what_is_not_said_from_the_calibration():
+    peaks = lc.CountingProtocol(candidates="peaks")
+    fit = CalibrationFit(lc.Calibration(protocol=peaks), reading={"channel": 2, "scale": None, "logits": True})
+    said, adopted = Settings(peaks, 1, calibration=fit), Settings(calibration=fit)
+    assert (adopted.protocol, adopted.channel, adopted.scale, adopted.logits) == (peaks, 2, None, True)
+    adopted.check(members=False)
+    with pytest.raises(CalibrationError, match="channel 2"):
+        said.check(members=False)
+    assert (Settings().protocol, Settings().logits) == (lc.CountingProtocol(), False)
+    of_changes = CalibrationFit(lc.Calibration(counted="new", protocol=peaks), reading=fit.reading)
+    assert ChangeSettings(calibrations=(of_changes,)).recorded.logits is True
+
+
+@pytest.mark.parametrize("reading", [{}, {"channel": "1", "scale": None, "logits": False}, [1]])
+def test_a_calibration_whose_reading_is_damaged_is_refused(cohort, tmp_path, capsys, reading):
+    content = json.loads((cohort / "cal.json").read_text())
+    (tmp_path / "c.json").write_text(json.dumps(content | {"reading": reading}))
+    assert run("count", cohort / "maps", "-o", tmp_path / "out", "--calibration", tmp_path / "c.json") == 2
+    assert "how maps were read" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from lesioncount.assess.recount import counted_again
 from lesioncount.assess.reviews.reviews import ReviewedTruth
@@ -44,9 +44,11 @@ class TruthOptions:
     instances : bool
         Each value of the masks but 0 is a lesion of its own. Otherwise lesions are connected regions.
     suffix : str
-        What the name of a mask adds to that of its map, or has in place of its last part: "_label-lesion_mask".
-    scan_column, count_column : str
-        Of the table.
+        What the name of a mask, or a name in the table, adds to that of its map, or has in place of its last part:
+        "_label-lesion_mask".
+    scan_column, count_column : str, optional
+        Of the table. Default: the column that names most scans, and the one called ``count`` or the only one of whole
+        numbers.
     group_by : str, optional
         A column of the table, ``participant_id``, or a regular expression that finds the patient in the name of a scan.
     skip_missing : bool
@@ -63,8 +65,8 @@ class TruthOptions:
     label: int | None = None
     instances: bool = False
     suffix: str = ""
-    scan_column: str = "scan"
-    count_column: str = "count"
+    scan_column: str | None = None
+    count_column: str | None = None
     group_by: str | None = None
     skip_missing: bool = False
     reviews: Path | None = None
@@ -88,6 +90,12 @@ class TruthOptions:
             if path is not None and not path.exists() and not (path == self.masks and is_pattern(path)):
                 raise MapFileError(f"{path} does not exist.")
 
+    @classmethod
+    def known(cls, where: Path, **options: Any) -> Self:
+        """Counts that are known for some scans: a folder or pattern of masks, or a table."""
+        masks, table = (where, None) if where.is_dir() or is_pattern(where) else (None, where)
+        return cls(masks=masks, table=table, skip_missing=True, **options)
+
     @property
     def kind(self) -> str:
         """Of the truth: "masks", "instances", "counts", or one of the first two "and counts"; or "reviews"."""
@@ -95,6 +103,13 @@ class TruthOptions:
             return "reviews"
         drawn = [] if self.masks is None else ["instances" if self.instances else "masks"]
         return " and ".join([*drawn, *(() if self.table is None else ("counts",))])
+
+    def read_table(self, scans: Iterable[Sequence[str]]) -> TruthTable | None:
+        """The table of counts, if there is one, for scans that may be called so."""
+        if self.table is None:
+            return None
+        columns: dict[str, Any] = {"scan_column": self.scan_column, "count_column": self.count_column}
+        return read_truth_table(self.table, list(scans), suffix=self.suffix, **columns)
 
     @property
     def where(self) -> str:
@@ -157,8 +172,7 @@ def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: 
         raise TruthError(
             f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
-    masks, columns = _masks(options, results.counted), (options.scan_column, options.count_column)
-    table = None if options.table is None else read_truth_table(options.table, *columns)
+    masks, table = _masks(options, results.counted), options.read_table(map(table_names, results.counted))
     known = _with_truth(results.counted, options, table, masks)
     reviews = None if options.reviews is None else ReviewedTruth(results.results, options.reviews, options.reader)
     if reviews is not None:
@@ -178,8 +192,9 @@ def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: 
     truths = _in_order(results_of(look, known, jobs=jobs))
     if options.label is not None and not any(truth.n_drawn for truth in truths):
         raise TruthError(f"No voxel of any mask has the value {options.label}: is --truth-label right?")
-    groups = _groups(known, options.group_by, table)
-    notes = (*_notes(truths, options), *(() if reviews is None else reviews.notes()))
+    groups = groups_of(known, options.group_by, table)
+    of_table = (table.note,) if table is not None and table.note else ()
+    notes = (*of_table, *_notes(truths, options), *(() if reviews is None else reviews.notes()))
     return Compared(results, known, truths, tuple(groups), notes)
 
 
@@ -277,7 +292,7 @@ def _with_truth(
     return known
 
 
-def _groups(scans: Sequence[Entry], pattern: str | None, table: TruthTable | None) -> Sequence[str]:
+def groups_of(scans: Sequence[Entry], pattern: str | None, table: TruthTable | None) -> Sequence[str]:
     """The group of each scan: from the table, or found in its name; with neither, each is a group of its own."""
     names = [scan.name for scan in scans]
     if pattern is None:

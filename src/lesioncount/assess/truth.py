@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.checks import checked_spacing
+from lesioncount.cohort.table_names import COUNT, SCAN, named_rows
+from lesioncount.cohort.table_names import count_column as find_count_column
 from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.errors import TruthError
 from lesioncount.files.formats import open_mask
@@ -34,9 +36,17 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class TruthTable(ScanTable):
-    """A table with a row per scan: true counts, and other columns such as the patient."""
+    """A table with a row per scan: true counts, and other columns such as the patient.
 
-    count_column: str = "count"
+    Attributes
+    ----------
+    count_column : str
+    note : str
+        Which columns were taken, if they are not called ``scan`` and ``count``.
+    """
+
+    count_column: str = COUNT
+    note: str = ""
 
     def knows(self, *names: str) -> bool:
         """Whether there is a count under one of these names."""
@@ -61,11 +71,34 @@ class TruthTable(ScanTable):
         return [self.cell(name, *names) or names[0] for names in scans]
 
 
-def read_truth_table(path: Path, scan_column: str = "scan", count_column: str = "count") -> TruthTable:
-    """Read a table of counts, separated by tabs, commas or semicolons."""
-    advice = "Name them with --scan-column and --count-column."
-    table = TruthTable.of(Table.read(path, TruthError), scan_column, count_column, advice=advice)
-    return replace(table, count_column=count_column)
+def read_truth_table(
+    path: Path,
+    scans: Sequence[Sequence[str]] = (),
+    /,
+    *,
+    scan_column: str | None = None,
+    count_column: str | None = None,
+    suffix: str = "",
+) -> TruthTable:
+    """Read a table of counts, separated by tabs, commas or semicolons.
+
+    Parameters
+    ----------
+    path : Path
+    scans : sequence of sequence of str
+        What each scan may be called (`names_in_tables`).
+    scan_column, count_column : str, optional
+        Default: the column that names most scans, and the one called ``count`` or the only one of whole numbers.
+    suffix : str
+        What names in the table end in that those of maps do not have.
+    """
+    table = Table.read(path, TruthError)
+    named = named_rows(table, scans, column=scan_column, suffix=suffix)
+    counts = find_count_column(table, named.column, count_column)
+    found = TruthTable.of(table, named.column, counts, advice="Name them with --scan-column and --count-column.")
+    is_as_usual = (named.column, counts, named.more, named.instead) == (SCAN, COUNT, "", "")
+    note = "" if is_as_usual else f"In {path.name}, names are in {named.in_words}, counts in {counts!r}."
+    return replace(found, count_column=counts, keys=named.keys, note=note)
 
 
 def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path) -> None:

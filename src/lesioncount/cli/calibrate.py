@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun
-from lesioncount.cli.truth import add_results, add_truth_arguments, truth_options
+from lesioncount.cli.map_arguments import add_definition, add_maps, protocol_of
+from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun, given
+from lesioncount.cli.truth import KNOWN, add_results, add_truth_arguments, known_options, print_learned, truth_options
 from lesioncount.errors import CalibrationError
+from lesioncount.protocol import CountingProtocol
 from lesioncount.results.scan_numbers import CONFIDENCE
 from lesioncount.trust.candidate_table import FEATURES
 
 if TYPE_CHECKING:
+    from lesioncount.assess.known_counts import Learned
     from lesioncount.trust.fitting import CalibrationFit
 
 
@@ -64,9 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A calibration needs at least 20 scans and 10 lesions, and 25 scans to test it. Do not use scans that the "
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
-    add_results(parser, nargs="?")
+    add_results(parser, "count or compare wrote; with --known, maps", nargs="*")
     add_output(parser, "FILE", "file for the calibration")
     add_truth_arguments(parser)
+    members = "with --known: treat each input folder as one member of an ensemble"
+    add_group(parser, "known counts of some maps, in place of results and truth", KNOWN | {"--members": members})
+    add_definition(parser)
+    add_maps(parser)
     fit = add_group(parser, "the fit", _FIT)
     add_rerun(fit, seed_of="folds and halves", overwrite="replace a calibration that is there", jobs=True)
 
@@ -81,20 +89,51 @@ def run(options: argparse.Namespace) -> int:
         raise CalibrationError(f"{options.output} exists. Choose another name, or pass --overwrite.")
     folder = OutputFolder(options.output.parent)
     folder.check([options.output.name])
-    fit = _fit(options)
+    learned = None if options.known is None else _learn(options)
+    fit = _fit(options) if learned is None else learned.choice.fit
     folder.write_text(options.output.name, fit.to_json())
     if not options.quiet:
         _print(fit, options.output)
+        print_learned(learned, options.output)
     return 0
+
+
+def _learn(options: argparse.Namespace) -> Learned:
+    """What known counts of some maps teach."""
+    from lesioncount.assess.known_counts import learn
+    from lesioncount.runs import Selection, Settings
+
+    others = given(options, "truth", "truth_counts", "reviews", "positive_weight", "of")
+    if said := [name for name, value in others.items() if value is not None]:
+        raise CalibrationError(f"--known is the truth by itself: leave --{said[0].replace('_', '-')} out.")
+    if any((path / "run.json").is_file() for path in options.results):
+        raise CalibrationError("--known takes maps. For results, pass --truth or --truth-counts instead.")
+    settings = Settings(protocol_of(options), options.channel, options.scale, options.logits)
+    selection = Selection(**given(options, "suffix", "root", "name_pattern", "mask_suffix"))
+    kinds = None if options.candidates is None else (options.candidates,)
+    how = given(options, "mask", "members", "jobs", "seed")
+    return learn(options.results, known_options(options), settings=settings, selection=selection, kinds=kinds, **how)
+
+
+def _check_no_maps(options: argparse.Namespace) -> None:
+    """Raise if something is said that only maps need: results know it."""
+    names = [field.name for field in fields(CountingProtocol)]
+    names += ["protocol", "channel", "scale", "logits", "suffix", "root", "name_pattern", "mask", "members"]
+    if said := [name for name in names if getattr(options, name, None) not in (None, False)]:
+        raise CalibrationError(f"--{said[0].replace('_', '-')} goes with --known and maps. Results know it already.")
 
 
 def _fit(options: argparse.Namespace) -> CalibrationFit:
     from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.fitting import CalibrationFit
 
+    _check_no_maps(options)
+    options.results, *more = options.results or [None]
+    if more:
+        raise CalibrationError(f"Expected one folder of results, but got {1 + len(more)}. Maps go with --known.")
     if options.positive_weight is not None:
-        given = (options.results, options.truth, options.truth_counts, options.reviews, *options.feature)
-        if any(one is not None for one in given):
+        others = (options.results, options.truth, options.truth_counts, options.reviews, *options.feature)
+        if any(one is not None for one in others):
             raise CalibrationError("--positive-weight takes neither results nor truth nor features: nothing is fitted.")
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     if options.results is None:
@@ -113,7 +152,11 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         for note in compared.notes:
             print(f"note: {note}")
     return CalibrationFit.fit(
-        truth, protocol=compared.results.protocol, seed=options.seed, group_edges=options.interval_groups
+        truth,
+        protocol=compared.results.protocol,
+        seed=options.seed,
+        group_edges=options.interval_groups,
+        reading=compared.results.settings.reading,
     )
 
 

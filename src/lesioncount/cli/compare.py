@@ -124,7 +124,7 @@ def _settings(options: argparse.Namespace) -> ChangeSettings:
 
         fits = [CalibrationFit.load(path) for path in options.calibration]
     plain = given(options, "tolerance_mm", "coupling")
-    return ChangeSettings(calibrations=tuple(fits), **plain, **settings_of(options))
+    return ChangeSettings(calibrations=tuple(fits), **plain, **settings_of(options, fits))
 
 
 def _summary(results: Results, *, shown: int) -> Summary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lesioncount.cli.batch_runs import ended, n_shown, run_arguments, write_page
 from lesioncount.cli.map_arguments import (
@@ -28,9 +28,11 @@ from lesioncount.cli.options import (
     given,
 )
 from lesioncount.cli.printing import Summary, some
-from lesioncount.errors import listed
+from lesioncount.cli.truth import KNOWN, add_known_arguments, known_options, print_learned
+from lesioncount.errors import CalibrationError, listed
 
 if TYPE_CHECKING:
+    from lesioncount.assess.known_counts import Learned
     from lesioncount.results.record import Entry
     from lesioncount.runs import DicomOutput, Results, Settings
 
@@ -56,7 +58,7 @@ _REGIONS: dict[str, Option] = {
     ),
 }
 
-_TRUST: dict[str, Option] = {
+_TRUST: dict[str, Option] = KNOWN | {
     "--calibration FILE": "correct the counts with this calibration, made by lesioncount calibrate",
     "--interval {distribution,conformal}": (INTERVAL.format("scans"), {"default": "distribution"}),
     "--reviews FOLDER": "results that were reviewed (lesioncount review): candidates that were decided there count as "
@@ -101,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_definition(parser)
     add_group(parser, "where lesions are, and what that means", _REGIONS)
     add_group(parser, "how far to trust the maps", _TRUST)
+    add_known_arguments(parser)
     add_maps(parser, {"--level N": LEVEL})
     work = add_run(parser, "count", workers="a scan each, or parts of one large zarr volume")
     add_options(work, _COUNT_OUTPUTS)
@@ -112,23 +115,32 @@ def run(options: argparse.Namespace) -> int:
     """Count, and print what happened."""
     from lesioncount.runs import count_batch
 
-    with run_arguments(options, doing="counting", what="scans") as how:
+    with run_arguments(options, doing="counting", what="scans") as told:
         _check_reviews(options)
-        result = count_batch(
-            options.inputs,
-            options.output,
-            settings=_settings(options),
-            selection=selection_of(options, "regions_suffix"),
-            **given(options, "regions", "members"),
-            **how,
-        )
+        how = told | given(options, "regions", "members") | {"selection": selection_of(options, "regions_suffix")}
+        if options.known is None:
+            result, learned = count_batch(options.inputs, options.output, settings=_settings(options), **how), None
+        else:
+            result, learned = _count_known(options, how)
     if not options.quiet:
         summary_of(result, shown=n_shown(options)).print()
+        print_learned(learned, options.output / "calibration.json")
     _apply_reviews(result, options)
     write_page(result, options)
     if not options.quiet:
         _say_missing(result, options)
     return ended(result, options, table="counts.tsv")
+
+
+def _count_known(options: argparse.Namespace, how: dict[str, Any]) -> tuple[Results, Learned]:
+    """Learn from known counts, and count."""
+    from lesioncount.assess.known_counts import count_known
+
+    if options.calibration is not None:
+        raise CalibrationError("--known learns a calibration, and --calibration has one. Leave one of them out.")
+    kinds = None if options.candidates is None else (options.candidates,)
+    known, settings = known_options(options), _settings(options)
+    return count_known(options.inputs, options.output, known, settings=settings, kinds=kinds, **how)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -140,7 +152,8 @@ def _settings(options: argparse.Namespace) -> Settings:
         from lesioncount.trust.fitting import CalibrationFit
 
         fit = CalibrationFit.load(options.calibration)
-    wanted = settings_of(options) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
+    fits = () if fit is None else (fit,)
+    wanted = settings_of(options, fits) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
     return Settings(
         calibration=fit,
         regions=region_settings(options.regions, options.region_names, options.within),

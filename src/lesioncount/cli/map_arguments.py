@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from lesioncount.protocol import PROTOCOLS, CountingProtocol
 if TYPE_CHECKING:
     from lesioncount.questions import Question
     from lesioncount.runs import Selection
+    from lesioncount.trust.fitting import CalibrationFit
 
 LEVEL = "which resolution of OME-Zarr images, where 0 is the finest (default: 0)"
 INTERVAL = "conformal: add a 90 %% interval that is guaranteed for {} like those used for the calibration"
@@ -41,8 +42,8 @@ def scale(text: str) -> float:
 
 _DEFINITION: dict[str, Option] = {
     "--protocol NAME|FILE": (
-        f"a named protocol ({', '.join(PROTOCOLS)}) or a JSON file (default: paper)",
-        {"default": "paper"},
+        f"a named protocol ({', '.join(PROTOCOLS)}) or a JSON file (default: that of the calibration, or paper)",
+        {},
     ),
     "--threshold T": ("keep voxels with a probability above T (default: 0.1)", NUMBER),
     "--connectivity C": "which voxels touch: 6, 18, 26, 4, 8, faces, edges or corners (default: edges)",
@@ -104,10 +105,12 @@ def add_run(parser: argparse.ArgumentParser, verb: str, *, workers: str) -> Opti
     return work
 
 
-def protocol_of(options: argparse.Namespace) -> CountingProtocol:
-    """The protocol that options name, with the fields that they change."""
-    name: str = options.protocol
-    if name not in PROTOCOLS and (name.endswith(".json") or "/" in name):
+def protocol_of(options: argparse.Namespace, default: CountingProtocol | None = None) -> CountingProtocol:
+    """The protocol that options name, or a default, with the fields that they change."""
+    name: str | None = options.protocol
+    if name is None:
+        base = CountingProtocol() if default is None else default
+    elif name not in PROTOCOLS and (name.endswith(".json") or "/" in name):
         try:
             base = CountingProtocol.from_json(Path(name).read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
@@ -121,13 +124,15 @@ def protocol_of(options: argparse.Namespace) -> CountingProtocol:
     return CountingProtocol.from_dict(base.to_dict() | changes)
 
 
-def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """What both commands count with, as fields of their settings."""
+def settings_of(options: argparse.Namespace, fits: Sequence[CalibrationFit] = ()) -> dict[str, Any]:
+    """What both commands count with, as fields of their settings; what is not said is as calibrations have it."""
+    known = next((fit.known_protocol for fit in fits if fit.known_protocol is not None), None)
     return {
-        "protocol": protocol_of(options),
+        "protocol": protocol_of(options, known),
+        "logits": options.logits or None,
         "conformal": options.interval == "conformal",
         "questions": questions_of(options.ask),
-        **given(options, "channel", "scale", "logits", "save_labels"),
+        **given(options, "channel", "scale", "save_labels"),
     }
 
 

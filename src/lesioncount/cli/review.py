@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Each decision is written at once to RESULTS/reviews/READER.jsonl. The page is for this machine only. Needs "
         "lesioncount[review]."
     )
-    add_results(parser, wrote="count")
+    add_results(parser, wrote="count wrote")
     add_group(parser, "what is shown", _SHOWN)
     add_group(parser, "the page", _PAGE)
     add_group(parser, "what was decided", _DECIDED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from lesioncount.cli.options import SUFFIX, Option, add_group, add_options, add_
 
 if TYPE_CHECKING:
     from lesioncount.assess.beside_truth import TruthOptions
+    from lesioncount.assess.known_counts import Learned
 
 
 # In place of a folder: the reviews are in that of the results.
@@ -23,15 +25,20 @@ _WHERE: dict[str, Option] = {
     "table for counts",
 }
 
+KNOWN: dict[str, Option] = {
+    "--known TABLE|FOLDER|PATTERN": "learn from counts that are known for some of the maps: a table of counts, or "
+    "masks by experts. Regions and peaks are tried and calibrated; what counts held-out scans better corrects all",
+}
+
 _LESIONS: dict[str, Option] = {
     "--truth-label N": "value of lesions in the masks",
     "--truth-instances": "each value of the masks is a lesion of its own (default: connected regions are lesions)",
 }
 
 _WHICH: dict[str, Option] = {
-    "--truth-suffix TEXT": (SUFFIX.format("a mask", "_label-lesion_mask"), {"default": ""}),
-    "--scan-column NAME": ("column of the table with the names of scans (default: scan)", {"default": "scan"}),
-    "--count-column NAME": ("column of the table with the counts (default: count)", {"default": "count"}),
+    "--truth-suffix TEXT": (SUFFIX.format("a mask, or a name in the table,", "_label-lesion_mask"), {"default": ""}),
+    "--scan-column NAME": "column of the table with the names of scans (default: the one that names most of them)",
+    "--count-column NAME": "column of the table with the counts (default: count, or the only one of whole numbers)",
     "--group-by COLUMN|PATTERN": "which scans belong together, such as those of a patient: a column of the table, "
     "participant_id, or a regular expression that finds the patient in the name of a scan",
     "--reviews FOLDER": (
@@ -46,9 +53,9 @@ _WHICH: dict[str, Option] = {
 }
 
 
-def add_results(parser: argparse.ArgumentParser, wrote: str = "count or compare", **more: Any) -> None:
+def add_results(parser: argparse.ArgumentParser, wrote: str = "count or compare wrote", **more: Any) -> None:
     """Add the folder of results."""
-    add_paths(parser, "results", f"folder that lesioncount {wrote} wrote", **more)
+    add_paths(parser, "results", f"folder that lesioncount {wrote}", **more)
 
 
 def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +63,34 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
     truth = add_group(parser, "the truth", _WHERE)
     add_options(truth.add_mutually_exclusive_group(), _LESIONS)
     add_options(truth, _WHICH)
+
+
+def add_known_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how known counts are read."""
+    known = add_group(parser, "known counts, for --known", {})
+    add_options(known.add_mutually_exclusive_group(), _LESIONS)
+    names = ("--truth-suffix", "--scan-column", "--count-column", "--group-by")
+    add_options(known, {written: of for written, of in _WHICH.items() if written.startswith(names)})
+
+
+def known_options(options: argparse.Namespace) -> TruthOptions:
+    """Where counts are known, as one object."""
+    from lesioncount.assess.beside_truth import TruthOptions
+
+    drawn = {"label": options.truth_label, "instances": options.truth_instances, "suffix": options.truth_suffix}
+    return TruthOptions.known(options.known, **drawn, **given(options, "scan_column", "count_column", "group_by"))
+
+
+def print_learned(learned: Learned | None, path: Path) -> None:
+    """Say what known counts have taught, and how well; nothing where there are none."""
+    if learned is None:
+        return
+    for note in learned.notes:
+        print(f"note: {note}")
+    print(learned.choice.verdict)
+    if learned.choice.kind == "mixture":
+        print(f"Your {len(learned.counts)} counts do not tell regions from peaks: each counts half.")
+    print(f"Calibration: {path}. For new maps: lesioncount count NEW -o OUT --calibration {shlex.quote(str(path))}")
 
 
 def truth_options(options: argparse.Namespace) -> TruthOptions:

@@ -22,7 +22,7 @@ from lesioncount.files.formats import scan_name
 _BETWEEN = "__"
 
 # Names of files in a folder of results that are not records of scans.
-_RESERVED = ("run", "evaluation", "summary", "dataset_description", "participants")
+_RESERVED = ("run", "calibration", "evaluation", "summary", "dataset_description", "participants")
 
 # Bytes of the longest name. File systems take 255 for a file, and label maps and temporary files have longer names.
 _LONGEST = 180
@@ -76,6 +76,36 @@ def path_of(name: str) -> PurePosixPath | None:
         *above, datatype, file = parts
         return PurePosixPath(*above, *BidsName.of(file).folders, datatype, file)
     return PurePosixPath(*parts)
+
+
+# What stands for a character that names escape, in bytes of UTF-8.
+_ESCAPES = re.compile(r"(?:%[0-9A-F]{2})+")
+
+
+def shown_name(name: str) -> str:
+    """A name as people wrote it, for tables and pages: ``Jane Doe`` for ``Jane%20Doe``.
+
+    Two names are never shown alike: what is escaped for other reasons than its character (``__`` in the name of a file,
+    the first letter of ``run``) stays so, as does what cannot be printed.
+
+    Examples
+    --------
+    >>> shown_name("Plate1_A01%20DAPI__map"), shown_name("a_%5Fb")
+    ('Plate1_A01 DAPI__map', 'a_%5Fb')
+    """
+    return _ESCAPES.sub(_unescaped, name) if "%" in name else name
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    try:
+        text = unquote_to_bytes(found[0]).decode()
+    except UnicodeDecodeError:
+        return found[0]
+    return "".join(one if _is_shown(one) else "".join(f"%{byte:02X}" for byte in one.encode()) for one in text)
+
+
+def _is_shown(one: str) -> bool:
+    return one.isprintable() and not re.match(r"[\w.+=~%/-]", one)
 
 
 def check_apart(names: Iterable[tuple[str, Path]]) -> None:

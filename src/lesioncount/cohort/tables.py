@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +25,7 @@ _LONGEST_SHOWN, _LONGEST_HEADER = 80, 400
 _MOST = 1 << 31
 
 # How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
-_PICTURES = (
+PICTURES = (
     ".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".nii.gz", ".nii", ".PNG", ".JPG", ".JPEG", ".TIF", ".TIFF",
 )  # fmt: skip
 
@@ -107,8 +107,7 @@ class Table:
     def read(cls, path: Path, error: type[LesionCountError], /, *, lower: bool = False) -> Self:
         """Read a table; a `MapFileError` if the file cannot be read. With ``lower``, names of columns in lower case."""
         try:
-            with path.open(encoding="utf-8-sig", newline="") as stream:
-                lines = list(_lines(stream.read()))
+            lines = list(_lines(_text(path.read_bytes())))
         except (OSError, UnicodeDecodeError, csv.Error) as problem:
             raise MapFileError(f"The table {path} cannot be read: {reason_of(problem)}.") from None
         header = lines[0][1] if lines else []
@@ -152,6 +151,15 @@ class Table:
         return rows
 
 
+def _text(content: bytes) -> str:
+    """UTF-8; or UTF-16 with a mark that says so, as spreadsheets write "Unicode text"."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = content.decode("utf-16")
+        if "\n" in text or "\r" in text:  # a table has lines
+            return text
+    return content.decode("utf-8-sig")
+
+
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Where each line that is not empty begins, and its cells."""
     header = re.sub(r'"[^"]*"', "", next((line for line in io.StringIO(text) if line.strip()), ""))
@@ -175,11 +183,14 @@ class ScanTable:
         The column with the name of the scan, or that of the patient.
     rows : mapping of str to TableRow
         By what is in that column.
+    keys : mapping of str to str
+        What scans are called there whose names differ in their ends (`table_names.named_rows`), by the first name.
     """
 
     table: Table
     scan_column: str
     rows: Mapping[str, TableRow]
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, scan_column: str, *needed: str, advice: str = "") -> Self:
@@ -234,7 +245,9 @@ class ScanTable:
 
     def _key(self, *names: str) -> str | None:
         """Under which of its names a scan is in the table, or under that of its picture."""
-        keys = (*names, *(f"{name}{ending}" for name in names for ending in _PICTURES))
+        if names and names[0] in self.keys:
+            return self.keys[names[0]]
+        keys = (*names, *(f"{name}{ending}" for name in names for ending in PICTURES))
         return next((key for key in keys if key in self.rows), None)
 
 

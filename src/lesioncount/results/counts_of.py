@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lesioncount.cohort.table_names import names_in_tables
 from lesioncount.cohort.whose import label_of
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import combined
 from lesioncount.distributions.poisson_binomial import PoissonBinomial
 from lesioncount.distributions.sum_of_counts import SumOfCounts
-from lesioncount.files.formats import scan_name
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.record import FORMAT_VERSION, Entry, Record
 from lesioncount.results.recorded import Recorded
@@ -127,8 +127,11 @@ class CountsOf:
         # a network that sees too much does so in all scans. So each member has a total of its own, and the total is the
         # mixture of those. (Where the numbering of members means nothing, as with samples of dropout, the variance
         # between totals is on average the sum of those of the scans: right too.)
-        if calibration is not None and self.counted and (calibration.has_extra or calibration.spread):
-            counts = [[calibration.distribution(table) for table in scan.tables] for scan in self.counted]
+        has_own = calibration == self.calibration and any(scan.own_calibration for scan in self.counted)
+        if calibration is not None and self.counted and (calibration.is_joint or has_own):
+            used = [scan.corrected_by(calibration) if has_own else calibration for scan in self.counted]
+            of_scans = zip(used, self.counted, strict=True)
+            counts = [[one.distribution(table) for table in scan.tables] for one, scan in of_scans]
             return combined([SumOfCounts(one) for one in zip(*counts, strict=True)])
         # Where nothing but candidates counts, those of all scans add up.
         of = self.as_it_is if calibration is None else calibration
@@ -145,7 +148,7 @@ class CountsOf:
         return tuple(
             CountedSubject(
                 table_names(scan),
-                tuple(calibration.distribution(table) for table in scan.tables),
+                tuple(scan.corrected_by(calibration).distribution(table) for table in scan.tables),
                 scan.whose.get("participant_id"),
                 scan.whose.get("session_id"),
                 scan.grid.path.parent,
@@ -166,9 +169,8 @@ class CountsOf:
 
 def table_names(scan: Record) -> tuple[str, ...]:
     """Names that a scan may have in a table: of its result, its file, its path, its participant and session."""
-    ids = list(scan.whose.values())
-    path = [] if scan.files is None or scan.files.relative is None else [scan.files.relative]
-    return (scan.name, scan_name(scan.grid.path), *path, *(["_".join(ids), ids[0]] if ids else []))
+    relative = None if scan.files is None else scan.files.relative
+    return names_in_tables(scan.name, scan.grid.path, relative, list(scan.whose.values()))
 
 
 def entries_of_pairs(record: Record, of: Counted, features: Sequence[str] = ()) -> Iterator[Entry]:

@@ -297,9 +297,12 @@ class Entry(Record, frozen=True, eq=False):
     ----------
     tables : tuple of CandidateTable
         The candidates of a scan, as counted: one table, or one per member of an ensemble.
+    own_calibration : Calibration or None
+        Of a scan with a known count that its run has learned from: what corrects it in place of the run's.
     """
 
     tables: tuple[CandidateTable, ...] = ()
+    own_calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         """Hold the facts of equal maps once, also where it comes from another process."""
@@ -312,11 +315,20 @@ class Entry(Record, frozen=True, eq=False):
         values |= {"settings": None, "lesions": (), "sessions": tuple(one.brief for one in record.sessions)}
         if not record.is_of_changes:
             values |= {"pmf": (), "pmf_calibrated": (), "regions": tuple(one.numbers for one in record.regions)}
-        return cls(**values, tables=record.candidate_tables(*features))
+        return cls(**values, tables=record.candidate_tables(*features), own_calibration=_own(record))
 
     def distribution(self, calibration: Calibration) -> CountDistribution:
         """The distribution of the count."""
         return combined([calibration.distribution(table) for table in self.tables])
+
+    def corrected_by(self, calibration: Calibration) -> Calibration:
+        """The calibration of a run, or that of this scan."""
+        return self.own_calibration or calibration
+
+
+def _own(record: Record) -> Calibration | None:
+    """The calibration of a scan in a run that has learned from known counts, where scans have several."""
+    return None if record.settings is None or record.settings.known is None else record.settings.calibration
 
 
 def read_record(out: Path, name: str, *, of_changes: bool | None = None, unchanged: bool = False) -> Record | None:

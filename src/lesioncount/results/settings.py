@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from msgspec import structs
 
 from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
 from lesioncount.distributions.count_distribution import is_between
@@ -20,6 +22,7 @@ from lesioncount.results.scan_numbers import CONFIDENCE
 from lesioncount.trust.candidate_table import Counted
 
 if TYPE_CHECKING:
+    from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.fitting import CalibrationFit
 
 # No lesion moves farther, and the look-ups of a ball grow with its volume.
@@ -62,13 +65,23 @@ class MapSettings:
         What is asked.
     """
 
-    protocol: CountingProtocol = field(default_factory=CountingProtocol)
+    protocol: CountingProtocol = None  # type: ignore[assignment]  # from `__post_init__` on there is one
     channel: int | None = None
     scale: float | None = None
-    logits: bool = False
+    logits: bool = None  # type: ignore[assignment]  # as of the protocol
     save_labels: bool = field(default=False, kw_only=True)
     conformal: bool = field(default=False, kw_only=True)
     questions: tuple[Question, ...] = field(default=(), kw_only=True)
+
+    def _adopt(self, *fits: CalibrationFit | None) -> None:
+        """Take what is not said from calibrations, which know what they were fitted on."""
+        known = [fit for fit in fits if fit is not None]
+        protocol = next((fit.known_protocol for fit in known if fit.known_protocol is not None), None)
+        reading = next((fit.reading for fit in known if fit.reading is not None), {})
+        default = {"protocol": CountingProtocol(), "logits": False}
+        for name, value in {**default, **reading, **({"protocol": protocol} if protocol else {})}.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -89,10 +102,33 @@ class MapSettings:
         """Raise unless calibrations are of this protocol, and have the guaranteed intervals that are asked for."""
         for counted, fit in fits.items():
             fit.calibration.check(self.protocol, counted)
+            fit.check_reading(self.reading)
             if self.conformal and fit.conformal is not None:
                 fit.conformal.conformal.check(CONFIDENCE)
         if self.conformal and not any(fit.conformal for fit in fits.values()):
             raise CalibrationError(no_intervals)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownFolds:
+    """What corrects scans whose count is known: calibrations that do not know it.
+
+    Attributes
+    ----------
+    fingerprint : str
+        A short name that changes with any known count.
+    fit : CalibrationFit
+        Of all known counts, for all other scans.
+    folds : tuple of Calibration
+        Each fitted without the scans of one fold.
+    fold_of : mapping of str to int
+        The fold of each scan with a known count.
+    """
+
+    fingerprint: str
+    fit: CalibrationFit
+    folds: tuple[Calibration, ...]
+    fold_of: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -102,9 +138,9 @@ class Settings(MapSettings):
     Attributes
     ----------
     protocol : CountingProtocol
-        What counts as one lesion.
+        What counts as one lesion. Default: that of the calibration, or of the paper.
     channel, scale, logits, level
-        As in `open_map`.
+        As in `open_map`. Default: as the maps were read that the calibration was fitted on.
     save_labels : bool
         Write the candidates as a label map.
     save_existence : bool
@@ -113,7 +149,7 @@ class Settings(MapSettings):
         Write colour tables of the label map for ITK-SNAP, 3D Slicer and FSLeyes.
     dicom : DicomOutput, optional
         Write the candidates as a DICOM segmentation, and the count as a DICOM report.
-    calibration : CalibrationFit, optional
+    calibration : CalibrationFit, Calibration or path, optional
         Corrects counts, beside what the maps say.
     conformal : bool
         Add its guaranteed intervals.
@@ -123,6 +159,8 @@ class Settings(MapSettings):
         Names of regions and distances to them, for scans that have a label map of regions.
     questions : tuple of Question
         What is asked of each scan: about the count, and about regions.
+    known : KnownFolds, optional
+        Where the calibration was learned from known counts of some of the scans: what corrects these.
     """
 
     calibration: CalibrationFit | None = None
@@ -132,6 +170,7 @@ class Settings(MapSettings):
     dicom: DicomOutput | None = None
     regions: RegionSettings | None = None
     level: int | None = None
+    known: KnownFolds | None = field(default=None, kw_only=True)
 
     # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
     # first: of a large volume they fail before anything is written.
@@ -142,6 +181,13 @@ class Settings(MapSettings):
         "save_labels": "label_maps:LabelMaps",
         "save_colours": "colours:Colours",
     }
+
+    def __post_init__(self) -> None:
+        if self.calibration is not None:
+            from lesioncount.trust.fitting.evidence import as_fit  # not at the top: only some have a calibration
+
+            object.__setattr__(self, "calibration", as_fit(self.calibration))
+        self._adopt(self.calibration)
 
     @cached_property
     def recorded(self) -> Recorded:
@@ -155,7 +201,27 @@ class Settings(MapSettings):
             save_colours=self.save_colours,
             dicom=None if self.dicom is None else self.dicom.kind,
             regions=None if self.regions is None else self.regions.recorded,
+            known=None if self.known is None else self.known.fingerprint,
         )
+
+    def of_scan(self, name: str) -> Settings:
+        """Those of one scan: if its count is known, with a calibration that does not know it."""
+        fold = None if self.known is None else self.known.fold_of.get(name)
+        return self if fold is None else self._of_folds[fold]
+
+    @cached_property
+    def _of_folds(self) -> tuple[Settings, ...]:
+        """The settings of each fold, without intervals: these hold for scans that nobody has counted."""
+        made: list[Settings] = []
+        if self.known is None:
+            return ()
+        for one in self.known.folds:
+            fit = self.known.fit
+            settings = replace(self, calibration=replace(fit, calibration=one, held_out=None, conformal=None))
+            plain = one.to_dict() | {"fingerprint": self.recorded.fingerprint()}
+            settings.__dict__["recorded"] = structs.replace(self.recorded, plain_calibration=plain)
+            made.append(settings)
+        return tuple(made)
 
     def check(self, *, members: bool) -> None:
         """Raise unless what is asked for can be done: a calibration of this protocol, its intervals."""
@@ -178,9 +244,9 @@ class ChangeSettings(MapSettings):
     Attributes
     ----------
     protocol : CountingProtocol
-        What counts as one lesion.
+        What counts as one lesion. Default: that of the calibrations, or of the paper.
     channel, scale, logits
-        As in `open_map`.
+        As in `open_map`. Default: as the maps were read that calibrations were fitted on.
     tolerance_mm : float, optional
         How far around the voxels of a candidate the other map is searched. Default: 2 mm, or a voxel if that is larger.
     coupling : float
@@ -200,6 +266,9 @@ class ChangeSettings(MapSettings):
     calibrations: tuple[CalibrationFit, ...] = ()
 
     outputs: ClassVar[Mapping[str, str]] = {"save_labels": "label_maps:CourseLabels"}  # as in `Settings`
+
+    def __post_init__(self) -> None:
+        self._adopt(*self.calibrations)
 
     def fit(self, kind: Counted) -> CalibrationFit | None:
         """The calibration of what is counted."""

@@ -15,6 +15,7 @@ from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.remote_path import to_path, without_secrets
 from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs import outputs_of
+from lesioncount.outputs.calibration_file import CalibrationFile
 from lesioncount.outputs.output import Keep
 from lesioncount.outputs.page import Show
 from lesioncount.results.answers import check_questions
@@ -47,6 +48,10 @@ class Counting(Kind):
     def recorded(self) -> Recorded:
         """What is recorded of the settings."""
         return self.settings.recorded
+
+    def recorded_of(self, item: ScanFiles) -> Recorded:
+        """What is recorded with one scan: its own calibration, if its count is known."""
+        return self.settings.of_scan(item.name).recorded
 
     def is_spread(self, item: ScanFiles, *, is_alone: bool) -> bool:
         """Large volumes, and a volume that is alone."""
@@ -143,6 +148,8 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, show=show)
     engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
+    learned = CalibrationFile(settings.known, was_there=before is not None and before.settings.known is not None)
+    engine = replace(engine, outputs=(*outputs, learned))
     scans = (selection or Selection()).find(
         inputs,
         folder.path,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from msgspec.structs import replace
@@ -36,11 +36,10 @@ from lesioncount.runs.count import Counting
 from lesioncount.runs.file_counts import error_in_words
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.fitting.evidence import CalibrationLike, as_fit
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from lesioncount.trust.fitting import CalibrationFit
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -230,8 +229,9 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     mask: str | os.PathLike[str] | None = None,
     channel: int | None = None,
     scale: float | None = None,
-    logits: bool = False,
-    calibration: CalibrationFit | None = None,
+    logits: bool | None = None,
+    calibration: CalibrationLike | None = None,
+    interval: Literal["distribution", "conformal"] = "distribution",
     selection: Selection | None = None,
     regions: str | os.PathLike[str] | None = None,
     region_names: Mapping[int, str] | str | os.PathLike[str] | None = None,
@@ -247,13 +247,15 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     paths : path or sequence of paths
         Files, folders (searched with everything below them) or glob patterns.
     protocol : CountingProtocol or str, optional
-        What counts as one lesion, or the name of a preset. Default: that of the paper.
+        What counts as one lesion, or the name of a preset. Default: that of the calibration, or of the paper.
     mask : path, optional
         A mask for all maps, a folder with a mask for each, or a pattern such as ``masks/{participant}.nii.gz``.
     channel, scale, logits
-        As in `count_file`.
-    calibration : CalibrationFit, optional
-        What counts are corrected with: ``fitting.CalibrationFit.load("calibration.json")``.
+        As in `count_file`. Default: as the maps were read that the calibration was fitted on.
+    calibration : path, CalibrationFit or Calibration, optional
+        What counts are corrected with, such as ``"calibration.json"``.
+    interval : {"distribution", "conformal"}
+        "conformal" adds a 90 % interval that is guaranteed for scans like those of the calibration.
     selection : Selection, optional
         Which files of a folder are scans, and how they are named. Default: all maps, or those of a BIDS dataset.
     regions : path, optional
@@ -276,18 +278,21 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     MapFileError
         When a path does not exist, or a folder has no maps in it.
     CalibrationError
-        When the calibration was fitted under another protocol, or for changes.
+        When the calibration was fitted under another protocol or channel, or for changes; or has no such intervals.
 
     See Also
     --------
     lesioncount.runs.count_batch : the same into a folder of results, as the command does.
     """
+    fit = as_fit(calibration)
+    of_fit = None if fit is None else fit.known_protocol
     settings = Settings(
-        protocol=defined(protocol, definition, count_files),
+        protocol=defined(of_fit if protocol is None else protocol, definition, count_files),
         channel=channel,
         scale=scale,
-        logits=logits,
-        calibration=calibration,
+        logits=logits,  # type: ignore[arg-type]  # None: as the calibration has it
+        calibration=fit,
+        conformal=interval == "conformal",
         regions=region_settings(regions, region_names, within),
     )
     settings.check(members=False)
@@ -295,16 +300,29 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     scans = (selection or Selection()).find(
         given, mask=None if mask is None else to_path(mask), regions=None if regions is None else to_path(regions)
     )
-    kind, rows = Counting(settings), dict[int, FileCount]()
+    told = None if progress is None else lambda record, done, n: progress(FileCount(record), done, n)
+    records = records_of(scans, Counting(settings), jobs=jobs, progress=told)
+    return CountTable(tuple(FileCount(records[place]) for place in range(len(scans))))
+
+
+def records_of(
+    scans: Sequence[ScanFiles],
+    kind: Counting,
+    *,
+    jobs: int = 1,
+    progress: Callable[[Record, int, int], None] | None = None,
+) -> dict[int, Record]:
+    """The records of scans by their places, in memory; what fails is a record with its error."""
+    records: dict[int, Record] = {}
     for place, future in results_of(partial(_record, kind=kind), scans, jobs=jobs):
         try:
-            record = future.result()
+            records[place] = future.result()
         except WorkerDiedError:
-            record = kind.failed(scans[place], "the process that counted it died", [_facts(scans[place])])
-        rows[place] = FileCount(record)
+            facts = [_facts(scans[place])]
+            records[place] = kind.failed(scans[place], "the process that counted it died", facts)
         if progress is not None:
-            progress(rows[place], len(rows), len(scans))
-    return CountTable(tuple(rows[place] for place in range(len(scans))))
+            progress(records[place], len(records), len(scans))
+    return records
 
 
 def _record(scan: ScanFiles, kind: Counting) -> Record:

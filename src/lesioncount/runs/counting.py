@@ -27,6 +27,7 @@ from lesioncount.trust.candidate_table import CandidateTable
 
 def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: Settings) -> Record:
     """The record of a scan whose maps have been counted."""
+    settings = settings.of_scan(name)
     fit, calibration = settings.calibration, None if settings.calibration is None else settings.calibration.calibration
     together = combined([count.result.distribution for count in counts])
     features = () if fit is None else fit.features
@@ -36,7 +37,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         CandidateNumbers.of(counts),
         CountNumbers.of(together),
         None if corrected is None else CountNumbers.of(corrected),
-        None if fit is None else fit.fingerprint,
+        settings.recorded.fingerprint(),
         fit.guaranteed(tables[0], CONFIDENCE) if fit is not None and settings.conformal else None,
         EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
     )

@@ -66,6 +66,10 @@ class Kind(ABC):
     def recorded(self) -> Recorded:
         """What is recorded of the settings."""
 
+    def recorded_of(self, item: Any) -> Recorded:  # noqa: ARG002 - for kinds in which items differ
+        """What is recorded of the settings with one item."""
+        return self.recorded
+
     @abstractmethod
     def work(
         self, item: Any, files: Callable[[], list[FileFacts]], *, keep: Keep, jobs: int, client: Any
@@ -366,7 +370,12 @@ def done_before(item: AnyItem, kind: Kind, out: Path, outputs: Sequence[Output] 
     if any(scan.problem is not None for scan in item.scans):
         return None
     record = read_record(out, item.name, of_changes=kind.recorded.is_of_changes, unchanged=True)
-    if record is None or not record.is_ok or record.settings is None or not record.settings.counts_as(kind.recorded):
+    if (
+        record is None
+        or not record.is_ok
+        or record.settings is None
+        or not record.settings.counts_as(kind.recorded_of(item))
+    ):
         return None
     if not all(_is_there(out / name) for name in _expected(outputs, item, record)):
         return None

@@ -37,7 +37,7 @@ _WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are ali
 
 # Left out of files where there are none.
 _OF_FEATURES = ("weights", "typical_features")
-_LEFT_OUT = (*_OF_FEATURES, "draws")
+_LEFT_OUT = (*_OF_FEATURES, "draws", "of_regions")
 
 # What differs between draws of what few scans allow, and how many there may be.
 _DRAWN = ("slope", "offset", "extra_rate", "extra_share", "spread", "crowding")
@@ -87,6 +87,12 @@ class AtNodes(NamedTuple):
         """The same where so many are expected among the candidates."""
         return np.asarray(self.extra_rate + self.extra_share * expected)
 
+    def or_else(self, other: AtNodes, places: NDArray[np.bool_]) -> AtNodes:
+        """All nodes of both, each of which may be right as well; the other one knows some of the candidates only."""
+        other = other._replace(existence=_spread_out(other.existence, places))
+        joined = AtNodes(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+        return joined._replace(weights=joined.weights / 2)
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -124,6 +130,9 @@ class Calibration:
     draws : mapping of str to sequence of float, optional
         Where several calibrations fit the scans about as well: some fields of each of them. Counts are their average;
         the fields themselves then stand for the one that fits best.
+    of_regions : Calibration, optional
+        Of peaks: a calibration of the regions that they lie in, of the same ``extra_shape``. The count is then the even
+        mixture of both, for known counts that do not tell which is better (`fitting.choose`).
     protocol : CountingProtocol, optional
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
@@ -177,6 +186,7 @@ class Calibration:
     weights: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
     typical_features: Mapping[str, float] = field(default_factory=dict, kw_only=True, hash=False)
     draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict, kw_only=True, hash=False)
+    of_regions: Calibration | None = field(default=None, kw_only=True)
     protocol: CountingProtocol | None = field(default=None, kw_only=True)
     origin: str = field(default="none", kw_only=True)
 
@@ -201,12 +211,24 @@ class Calibration:
             raise CalibrationError(
                 f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
             )
+        self._check_of_regions()
+
+    def _check_of_regions(self) -> None:
+        other = self.of_regions
+        if other is None:
+            return
+        if not isinstance(other, Calibration) or other.of_regions is not None:
+            raise CalibrationError("Expected of_regions to be a calibration that is none of two.")
+        if self.counted != "lesions" or other.counted != "lesions" or self.weights or other.weights:
+            raise CalibrationError("Expected of_regions with calibrations of lesions, without features, only.")
+        if other.extra_shape != self.extra_shape:
+            raise CalibrationError("Expected both calibrations of a mixture to have the same extra_shape.")
 
     @property
     def is_identity(self) -> bool:
         """Whether it leaves counts as they are."""
         changed = self.draws or self.offset or self.spread or self.crowding or self.has_extra or self.ripple
-        return self.slope == 1 and not changed and not any(self.weights.values())
+        return self.slope == 1 and not changed and not any(self.weights.values()) and self.of_regions is None
 
     @property
     def of_typical_candidates(self) -> Self:
@@ -229,7 +251,18 @@ class Calibration:
     @property
     def has_extra(self) -> bool:
         """Whether lesions without a candidate of their own are expected."""
-        return any(one.extra_rate > 0 or one.extra_share > 0 for one in self.members)
+        both = (*self.members, *(() if self.of_regions is None else self.of_regions.members))
+        return any(one.extra_rate > 0 or one.extra_share > 0 for one in both)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether a count is more than a sum of candidates that are independent."""
+        return self.has_extra or self.spread > 0 or bool(self.draws) or self.of_regions is not None
+
+    @cached_property
+    def of_peaks(self) -> Self:
+        """What it does beside that of regions."""
+        return replace(self, of_regions=None)
 
     @classmethod
     def for_positive_weight(cls, weight: float) -> Self:
@@ -255,6 +288,10 @@ class Calibration:
             The count that the scan seems to have. Default: the sum over these candidates, which are then all of it.
         """
         table = as_table(candidates, self.weights)
+        if self.of_regions is not None:
+            of_peaks, regions = self.of_peaks.existence(table, among=among), table.regions
+            of_regions = self.of_regions.existence(table.rows(regions), among=among)
+            return (of_peaks + _spread_out(of_regions, regions)) / 2
         among = self.seeming_count(table) if among is None else among
         slopes, shifts, weights = self._nodes(FEWEST_NODES, among)
         own, each = self._from_features(table), zip(slopes, shifts, weights, strict=True)
@@ -265,12 +302,16 @@ class Calibration:
         low, high, typical = 0.0, 1.0, self.of_typical_candidates
         for _ in range(60):
             middle = (low + high) / 2
-            is_below = float(typical.existence(middle, among=self.typical_count)) < probability
+            is_below = float(typical.existence([middle], among=self.typical_count)[0]) < probability
             low, high = (middle, high) if is_below else (low, middle)
         return (low + high) / 2
 
     def distribution(self, candidates: TableLike, /) -> CountDistribution:
         """Distribution of the count, from what `existence` takes: all candidates of a scan."""
+        if self.of_regions is not None:
+            table = as_table(candidates)
+            regions = self.of_regions.distribution(table.rows(table.regions))
+            return MixtureOfCounts([self.of_peaks.distribution(table), regions])
         at = self.at_nodes(candidates)
         if self.draws:
             return over_nodes(at.existence, at.weights, at.extra, self.extra_shape)
@@ -280,6 +321,10 @@ class Calibration:
     def at_nodes(self, candidates: TableLike, /) -> AtNodes:
         """All candidates of a scan at each node of what it may share."""
         table = as_table(candidates, self.weights)
+        if self.of_regions is not None:
+            return self.of_peaks.at_nodes(table).or_else(
+                self.of_regions.at_nodes(table.rows(table.regions)), table.regions
+            )
         if table.is_of_changes == (self.counted == "lesions"):
             raise self._wrong_for("changes" if table.is_of_changes else "lesions")
         among = self.seeming_count(table)
@@ -354,6 +399,8 @@ class Calibration:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
         values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
         left_out = () if self.counted != "lesions" else ("coupling", "counted")
+        if self.of_regions is not None:
+            values["of_regions"] = self.of_regions.to_dict()
         return {name: of for name, of in values.items() if name not in left_out and (of or name not in _LEFT_OUT)}
 
     @classmethod
@@ -369,6 +416,8 @@ class Calibration:
         if isinstance(given.get("draws"), Mapping):
             given["draws"] = {name: tuple(of) for name, of in given["draws"].items()}
         given["protocol"] = CountingProtocol.from_dict(protocol) if isinstance(protocol, dict) else protocol
+        other = given.get("of_regions")
+        given["of_regions"] = cls.from_dict(other) if isinstance(other, dict) else other
         return cls(**given)
 
     def __str__(self) -> str:
@@ -390,6 +439,9 @@ class Calibration:
             parts.append(f"{self.extra_rate:.3g} lesions per scan without a candidate of their own{share}")
         if self.draws:
             parts.append(f"averaged over {len(self.members)} that fit about as well")
+        if self.of_regions is not None:
+            own, regions = ", ".join(parts), str(self.of_regions).rpartition(" (from ")[0]
+            return f"half of peaks: {own}; half of regions: {regions} (from {self.origin})"
         return f"{', '.join(parts)} (from {self.origin})"
 
 
@@ -426,6 +478,13 @@ def _corrected(p: NDArray[np.float64], slope: Any, shift: Any) -> NDArray[np.flo
     if np.all(slope == 1) and not np.any(shift):
         return np.broadcast_to(p, np.broadcast_shapes(p.shape, np.shape(slope), np.shape(shift)))
     return np.asarray(_sigmoid(slope * logit(p) + shift))
+
+
+def _spread_out(values: NDArray[np.float64], at: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Values of some candidates in the places of these among all, with 0 elsewhere."""
+    full = np.zeros((*values.shape[:-1], len(at)))
+    full[..., at] = values
+    return full
 
 
 def _sigmoid(x: Any) -> Any:

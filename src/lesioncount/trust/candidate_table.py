@@ -199,6 +199,11 @@ class CandidateTable:
         return "saddle" in self.names
 
     @property
+    def regions(self) -> NDArray[np.bool_]:
+        """Which candidates join no higher one: the highest peak of each region above the threshold."""
+        return np.asarray(self.saddle == 0)
+
+    @property
     def is_of_changes(self) -> bool:
         """Whether it knows what was there at the other time, in the columns ``other`` and ``risen``."""
         return "other" in self.names

@@ -24,7 +24,7 @@ def methods_of(compared: Compared, seed: int, bins: int | None = None) -> dict[s
     methods = {"raw": Predictions.of_distributions(raw, truth, bins=bins)}
     applied = compared.results.calibration
     if applied is not None:
-        calibrated = [scan.distribution(applied) for scan in scans]
+        calibrated = [scan.distribution(scan.corrected_by(applied)) for scan in scans]
         methods["calibrated"] = Predictions.of_distributions(calibrated, truth, bins=bins)
     numbers = {"cc": np.array([scan.counted.candidates.cc_count for scan in scans], dtype=np.int64)}
     table = cc_table(compared)

@@ -145,16 +145,15 @@ def known_truth(
     counted = read_countable(results, of, features=features)
     if from_lesions and counted.of != "lesions":
         raise CalibrationError("Changes are calibrated from counts: leave --fit-from lesions out.")
-    if counted.has_members:
+    if counted.has_members and from_lesions:
         raise MapFileError(
-            f"{results} holds the counts of an ensemble. Calibrate the counts of a single member, then count the "
-            "ensemble with that calibration."
+            f"{results} holds the counts of an ensemble, which is calibrated from counts: leave --fit-from lesions out."
         )
     compared = compare(counted, truth, read_maps=from_lesions and truth.reviews is None, jobs=jobs)
     owns = [t.match.owns for t in compared.truths if t.match is not None]
     return (
         KnownTruth.of(
-            [scan.tables[0] for scan in compared.scans],
+            [scan.tables if counted.has_members else scan.tables[0] for scan in compared.scans],
             [t.count for t in compared.truths],
             owns=owns if from_lesions else None,
             groups=compared.groups,

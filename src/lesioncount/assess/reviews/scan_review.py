@@ -110,9 +110,10 @@ def reviewed_lesions(record: Record) -> tuple[LesionRow, ...]:
 
 def reviewed_count(record: Record, review: ScanReview, calibration: Calibration | None) -> ReviewedCount:
     """The count of a scan after review."""
+    scan = record.summary
     return ReviewedCount(
-        Calibration() if calibration is None else calibration,
-        record.summary.tables[0],
+        scan.corrected_by(Calibration() if calibration is None else calibration),
+        scan.tables[0],
         review.decided(reviewed_lesions(record)),
         len(review.added),
         review.is_done,
@@ -122,7 +123,8 @@ def reviewed_count(record: Record, review: ScanReview, calibration: Calibration 
 def untouched_count(scan: Entry, calibration: Calibration | None) -> ReviewedCount:
     """The count of a scan that nobody has looked at, for which no record is needed."""
     undecided = np.full(len(scan.tables[0]), UNDECIDED, dtype=np.int64)
-    return ReviewedCount(Calibration() if calibration is None else calibration, scan.tables[0], undecided)
+    used = scan.corrected_by(Calibration() if calibration is None else calibration)
+    return ReviewedCount(used, scan.tables[0], undecided)
 
 
 def plain_decisions(record: Record, review: ScanReview) -> dict[str, Any]:

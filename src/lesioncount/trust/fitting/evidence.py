@@ -7,12 +7,12 @@ import json
 import math
 import os
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-from msgspec import convert, to_builtins
+from msgspec import ValidationError, convert, to_builtins
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError, reason_of
@@ -26,6 +26,12 @@ from lesioncount.trust.jackknife import JackknifeCounts, score_of
 from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.predictions import Predictions
+
+# What stands for a calibration: itself, with its evidence, or its file.
+CalibrationLike: TypeAlias = "CalibrationFit | Calibration | str | os.PathLike[str]"
+
+# What is kept of how maps were read, and its types.
+_READING: Mapping[str, Any] = {"channel": int | None, "scale": float | None, "logits": bool}
 
 FORMAT_VERSION = 2
 N_FOLDS = 5
@@ -192,13 +198,16 @@ class CalibrationFit:
     held_out : HeldOut or None
         What it gained; None when nothing was fitted.
     conformal : ConformalFit or None
-        Guaranteed intervals. From 80 patients on, half of the scans fit a calibration of their own, the other half its
-        intervals; with fewer, each scan is judged by a calibration of all others.
+        Guaranteed intervals; an ensemble has none. From 80 patients on, half of the scans fit a calibration of their
+        own, the other half its intervals; with fewer, each scan is judged by a calibration of all others.
+    reading : mapping of str to object, or None
+        How the maps were read that it was fitted on: ``channel``, ``scale`` and ``logits``. None if there were none.
     """
 
     calibration: Calibration
     held_out: HeldOut | None = None
     conformal: ConformalFit | None = None
+    reading: Mapping[str, Any] | None = None
 
     @classmethod
     def fit(
@@ -209,6 +218,7 @@ class CalibrationFit:
         protocol: CountingProtocol | None = None,
         seed: int = 0,
         group_edges: Sequence[int] = (),
+        reading: Mapping[str, Any] | None = None,
     ) -> Self:
         """Fit on scans with known truth, and test the fit on held-out scans.
 
@@ -222,10 +232,19 @@ class CalibrationFit:
         group_edges : sequence of int, optional
             Of guaranteed intervals: the smallest predicted count of each group but the first, see `ConformalCounts`.
             Default: one group.
+        reading : mapping of str to object, optional
+            How the maps were read, of which ``channel``, ``scale`` and ``logits`` are kept.
         """
         calibration = fit_calibration(truth, protocol=protocol)
         held_out = _held_out(truth, calibration, seed)
-        return cls(calibration, held_out, _conformal(truth, calibration, seed, group_edges))
+        intervals = None
+        if truth.members is None:
+
+            def refit(rows: Sequence[int], averaged: bool) -> Calibration:
+                return fitted_or_none(truth[rows], None, averaged=averaged)
+
+            intervals = conformal_fit(truth, calibration, refit, seed=seed, group_edges=group_edges)
+        return cls(calibration, held_out, intervals, kept_reading(reading))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -240,6 +259,20 @@ class CalibrationFit:
         if self.conformal is not None:
             parts += [self.conformal.calibration.to_dict(), self.conformal.conformal.to_dict()]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def known_protocol(self) -> CountingProtocol | None:
+        """What counts as one lesion where nobody says it; None if it does not know which maps it was fitted on."""
+        return None if self.reading is None else self.calibration.protocol
+
+    def check_reading(self, reading: Mapping[str, Any]) -> None:
+        """Raise if maps are read otherwise than those that it was fitted on, where these needed to be told how."""
+        for name, known in (self.reading or {}).items():
+            if known is not None and reading[name] != known:
+                raise CalibrationError(
+                    f"The calibration was fitted on maps read with {name} {known}, but these are read with {name} "
+                    f"{reading[name]}. Leave {name} out: the calibration knows it. Or calibrate again."
+                )
 
     def guaranteed(self, candidates: TableLike, confidence: float) -> tuple[int, int] | None:
         """The guaranteed interval, which also holds the median of the calibrated count; None if there is none."""
@@ -269,6 +302,7 @@ class CalibrationFit:
             "calibration": self.calibration.to_dict(),
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
             "conformal": None if self.conformal is None else self.conformal.to_dict(),
+            **({} if self.reading is None else {"reading": dict(self.reading)}),
         }
         return json.dumps(_without_nan(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -300,7 +334,36 @@ class CalibrationFit:
             read_calibration(content["calibration"]),
             None if held_out is None else HeldOut.from_dict(held_out),
             None if conformal is None else ConformalFit.from_dict(conformal),
+            _checked_reading(content.get("reading")),
         )
+
+
+def load_calibration(path: str | os.PathLike[str], /) -> CalibrationFit:
+    """Read what ``lesioncount calibrate``, ``count --known`` or `CalibrationFit.save` wrote."""
+    return CalibrationFit.load(path)
+
+
+def as_fit(calibration: CalibrationLike | None) -> CalibrationFit | None:
+    """A calibration with its evidence, given as such, without evidence, or as the path of its file."""
+    if isinstance(calibration, CalibrationFit | None):
+        return calibration
+    return CalibrationFit(calibration) if isinstance(calibration, Calibration) else load_calibration(calibration)
+
+
+def kept_reading(reading: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What a calibration keeps of how maps were read."""
+    return None if reading is None else {name: reading[name] for name in _READING}
+
+
+def _checked_reading(values: Any) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    try:
+        return {name: convert(values[name], kind) for name, kind in _READING.items()}
+    except (KeyError, TypeError, ValidationError):
+        raise CalibrationError(
+            f"Expected how maps were read, by {', '.join(_READING)}, but got {reprlib.repr(values)}."
+        ) from None
 
 
 def read_calibration(values: Any) -> Calibration:
@@ -318,21 +381,44 @@ def _held_out(truth: KnownTruth, near: Calibration, seed: int) -> HeldOut | None
         rest = truth[sorted(set(range(len(truth))) - set(part))]
         if not is_enough(rest):
             return None
-        calibration = _fitted_or_none(rest, None, near)
+        calibration = fitted_or_none(rest, None, near)
         calibrated |= dict(zip(part, truth[part].distributions(calibration), strict=True))
+    return held_out_scores(truth, [calibrated[row] for row in range(len(truth))], seed)
+
+
+def held_out_scores(truth: KnownTruth, calibrated: Sequence[CountDistribution], seed: int) -> HeldOut:
+    """Scores of scans as they are, and of counts that were calibrated without them."""
     methods = {
         "before": Predictions.of_distributions(truth.distributions(truth.as_it_is), truth.counts),
-        "after": Predictions.of_distributions([calibrated[row] for row in range(len(truth))], truth.counts),
+        "after": Predictions.of_distributions(calibrated, truth.counts),
     }
     scores, differences = score_all(methods, groups=truth.groups, seed=seed)
     picked = [{name: of[name] for name in _REPORTED} for of in (*scores.values(), differences["after", "before"])]
     return HeldOut(len(truth), N_FOLDS, *picked)
 
 
-def _conformal(truth: KnownTruth, calibration: Calibration, seed: int, group_edges: Sequence[int]) -> ConformalFit:
+def conformal_fit(
+    truth: KnownTruth,
+    calibration: Calibration,
+    refit: Callable[[Sequence[int], bool], Calibration],
+    *,
+    seed: int,
+    group_edges: Sequence[int] = (),
+) -> ConformalFit:
     """Half of the scans for a calibration, half for its intervals; if patients are few, all for both.
 
     Intervals use one scan per patient: several scans of one patient are not exchangeable with that of a new one.
+
+    Parameters
+    ----------
+    truth : KnownTruth
+    calibration : Calibration
+        Of all scans.
+    refit : callable
+        Gives a calibration of some of the scans, by their rows, fitted anew: were it begun near that of all scans, it
+        would know something of those that are left out.
+    seed, group_edges
+        As in `CalibrationFit.fit`.
     """
     n_patients = len(set(truth.groups))
     if n_patients < PATIENTS_FOR_HALVES:
@@ -341,28 +427,25 @@ def _conformal(truth: KnownTruth, calibration: Calibration, seed: int, group_edg
                 f"Intervals by group need the scans of {PATIENTS_FOR_HALVES} patients, but there are {n_patients}. "
                 "Leave the groups out."
             )
-        return ConformalFit(calibration, _left_out(truth, seed))
+        return ConformalFit(calibration, _left_out(truth, refit, seed))
     fitted, judged = truth.parts(2, seed=seed + 1)
-    calibration, scored = _fitted_or_none(truth[fitted], calibration.protocol), truth[judged]
+    calibration, scored = replace(refit(fitted, True), protocol=calibration.protocol), truth[judged]
     scored = scored[scored.one_per_group(seed=seed)]
     intervals = ConformalCounts.fit(scored.distributions(calibration), scored.counts, group_edges=group_edges)
     return ConformalFit(calibration, intervals)
 
 
-def _left_out(truth: KnownTruth, seed: int) -> JackknifeCounts:
-    """A calibration without each patient, and how far from it one scan of this patient lies.
-
-    Each fit begins anew: were it begun near that of all scans, it would know something of the one that is left out.
-    """
+def _left_out(truth: KnownTruth, refit: Callable[[Sequence[int], bool], Calibration], seed: int) -> JackknifeCounts:
+    """A calibration without each patient, and how far from it one scan of this patient lies."""
     calibrations, scores = [], []
     for row in truth.one_per_group(seed=seed):
         others = [other for other in range(len(truth)) if truth.groups[other] != truth.groups[row]]
-        calibrations.append(replace(_fitted_or_none(truth[others], None, averaged=False), origin=""))
+        calibrations.append(replace(refit(others, False), origin=""))
         scores.append(score_of(calibrations[-1].distribution(truth.candidates[row]), int(truth.counts[row])))
     return JackknifeCounts(tuple(calibrations), tuple(scores))
 
 
-def _fitted_or_none(
+def fitted_or_none(
     truth: KnownTruth, protocol: CountingProtocol | None, near: Calibration | None = None, *, averaged: bool = True
 ) -> Calibration:
     """A calibration, however few scans there are; where there is none, what a user would be left with."""

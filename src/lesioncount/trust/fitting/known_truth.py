@@ -12,12 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from lesioncount.candidates import Candidates
 from lesioncount.changes.coupling import DEFAULT_COUPLING
 from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.distributions.mixture import combined
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable, Counted, TableLike, as_table
 
 # A feature that differs by less than this share is constant, and what is left of it is rounding.
 _CONSTANT = 1e-9
+
+# The columns of peaks that regions do without, or have as their first one.
+_OF_PEAKS = ("peak", "saddle")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +31,8 @@ class KnownTruth:
     Parameters
     ----------
     candidates : sequence of CandidateTable, Candidates, or array_like
-        Of each scan; where candidates do not touch, an array of the highest probability of each is enough.
+        Of each scan; where candidates do not touch, an array of the highest probability of each is enough. Of an
+        ensemble, a tuple of tables, one for each member.
     counts : array_like of int
         True number of lesions of each scan.
     owns : sequence of array_like of bool, optional
@@ -41,6 +46,11 @@ class KnownTruth:
     features : sequence of str, optional
         Columns of the tables that a calibration learns from, beside probabilities; from `Candidates`, some of
         `candidate_table.FEATURES`.
+
+    Notes
+    -----
+    A calibration of an ensemble corrects each member. It is fitted on one member of each scan, all taking turns: five
+    members of a scan know its truth no better than one. It is judged on the mixture of all members.
     """
 
     candidates: tuple[CandidateTable, ...]
@@ -50,11 +60,12 @@ class KnownTruth:
     counted: Counted = "lesions"
     coupling: float = DEFAULT_COUPLING
     features: tuple[str, ...] = ()
+    members: tuple[tuple[CandidateTable, ...], ...] | None = None
 
     @classmethod
     def of(
         cls,
-        candidates: Sequence[TableLike],
+        candidates: Sequence[TableLike | tuple[CandidateTable, ...]],
         counts: ArrayLike,
         *,
         owns: Sequence[ArrayLike] | None = None,
@@ -64,7 +75,8 @@ class KnownTruth:
         features: Sequence[str] = (),
     ) -> Self:
         """Check, and bring into shape."""
-        tables = tuple(_checked(one, features) for one in candidates)
+        members = tuple(_of_scan(one, features) for one in candidates)
+        tables = tuple(of[place % len(of)] for place, of in enumerate(members))
         try:
             truth = np.asarray(counts, dtype=np.float64)
         except (TypeError, ValueError):
@@ -85,7 +97,8 @@ class KnownTruth:
         names = tuple(range(len(tables))) if groups is None else tuple(groups)
         if len(names) != len(tables):
             raise CalibrationError(f"Expected a group for each of {len(tables)} scans, but got {len(names)}.")
-        return cls(tables, truth.astype(np.int64), held, names, counted, coupling, tuple(features))
+        together = members if any(len(of) > 1 for of in members) else None
+        return cls(tables, truth.astype(np.int64), held, names, counted, coupling, tuple(features), together)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -117,7 +130,15 @@ class KnownTruth:
 
     def distributions(self, calibration: Calibration) -> list[CountDistribution]:
         """The count of each scan, after a calibration."""
-        return [calibration.distribution(table) for table in self.candidates]
+        if self.members is None:
+            return [calibration.distribution(table) for table in self.candidates]
+        return [combined([calibration.distribution(table) for table in of]) for of in self.members]
+
+    @property
+    def of_regions(self) -> KnownTruth:
+        """The same scans with their regions as candidates: the highest peak of each."""
+        members = None if self.members is None else tuple(tuple(map(_regions, of)) for of in self.members)
+        return replace(self, candidates=tuple(map(_regions, self.candidates)), owns=None, members=members)
 
     def __getitem__(self, rows: Sequence[int]) -> KnownTruth:
         """Some of the scans."""
@@ -127,6 +148,7 @@ class KnownTruth:
             counts=self.counts[np.asarray(rows, dtype=np.intp)],
             owns=None if self.owns is None else tuple(self.owns[i] for i in rows),
             groups=tuple(self.groups[i] for i in rows),
+            members=None if self.members is None else tuple(self.members[i] for i in rows),
         )
 
     def without_ripples(self, ripple: float) -> KnownTruth:
@@ -152,6 +174,19 @@ class KnownTruth:
         for row, group in enumerate(self.groups):
             parts[part_of[group]].append(row)
         return parts
+
+
+def _of_scan(given: TableLike | tuple[CandidateTable, ...], features: Sequence[str]) -> tuple[CandidateTable, ...]:
+    """The tables of a scan: one, or one for each member of an ensemble."""
+    if isinstance(given, tuple) and given and all(isinstance(one, CandidateTable) for one in given):
+        return tuple(_checked(one, features) for one in given)
+    return (_checked(given, features),)  # type: ignore[arg-type]  # not a tuple of tables
+
+
+def _regions(table: CandidateTable) -> CandidateTable:
+    """The regions among peaks, which touch no more."""
+    kept = table.rows(table.regions)
+    return CandidateTable.of(kept.peak, **{name: of for name, of in kept.columns.items() if name not in _OF_PEAKS})
 
 
 def _checked(candidates: TableLike, features: Sequence[str]) -> CandidateTable:

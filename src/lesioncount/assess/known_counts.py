@@ -1,0 +1,204 @@
+"""Maps, and counts that are known for some of them → a calibration, and with it the counts of all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lesioncount.assess.beside_truth import TruthOptions, groups_of
+from lesioncount.assess.truth import TruthTable, true_lesions
+from lesioncount.cohort.item import FileFacts, ScanFiles
+from lesioncount.cohort.pairing import pair
+from lesioncount.cohort.scans import Selection
+from lesioncount.cohort.table_names import names_in_tables
+from lesioncount.errors import TruthError, listed
+from lesioncount.files.remote_path import to_path
+from lesioncount.folder.output import OutputFolder
+from lesioncount.folder.plain import in_one_line
+from lesioncount.results.counts_of import table_names
+from lesioncount.results.earlier import earlier_run
+from lesioncount.results.record import Entry
+from lesioncount.results.results import Results
+from lesioncount.results.settings import KnownFolds, Settings
+from lesioncount.runs.count import Counting, count_batch
+from lesioncount.runs.count_table import records_of
+from lesioncount.trust.fitting.choice import Choice, choose
+from lesioncount.trust.fitting.choice import Kind as Candidates
+from lesioncount.trust.fitting.known_truth import KnownTruth
+
+# What is tried, unless a protocol says that it is peaks.
+BOTH: tuple[Candidates, ...] = ("regions", "peaks")
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What known counts have taught.
+
+    Attributes
+    ----------
+    choice : Choice
+    counts : mapping of str to int
+        The known counts, by the names of scans.
+    settings : Settings
+        With its calibration, and what corrects scans whose count is known.
+    notes : tuple of str
+        Where counts were found, and what was left out.
+    """
+
+    choice: Choice
+    counts: Mapping[str, int]
+    settings: Settings
+    notes: tuple[str, ...]
+
+
+def count_known(
+    inputs: Sequence[str | Path],
+    out: str | Path,
+    known: TruthOptions,
+    /,
+    *,
+    settings: Settings | None = None,
+    kinds: Sequence[Candidates] | None = None,
+    seed: int = 0,
+    **how: Any,
+) -> tuple[Results, Learned]:
+    """Count all maps as `count_batch` does, corrected by what the known counts of some of them have taught.
+
+    Scans whose count is known are corrected by a calibration that does not know it: each by that of the other folds.
+
+    Parameters
+    ----------
+    inputs, out, settings
+        As in `count_batch`. The calibration of the settings is what is learned.
+    known : TruthOptions
+        Where counts are known.
+    kinds : sequence of {"regions", "peaks"}, optional
+        What to choose from. Default: both, or peaks if the protocol counts peaks.
+    seed : int, default 0
+        Of the folds.
+    **how
+        Further options of `count_batch`.
+    """
+    may_be = bool(how.get("resume") or how.get("overwrite"))
+    earlier_run(OutputFolder(out), Counting.command, of_changes=False, may_be=may_be)
+    given = {name: how.get(name) for name in ("selection", "mask", "members", "jobs")}
+    learned = learn(inputs, known, settings=settings, kinds=kinds, seed=seed, out=Path(out), **_without_none(given))
+    return count_batch(inputs, out, settings=learned.settings, **how), learned
+
+
+def learn(  # noqa: PLR0913 - what a count is told, and what a fit is
+    inputs: Sequence[str | Path],
+    known: TruthOptions,
+    /,
+    *,
+    settings: Settings | None = None,
+    kinds: Sequence[Candidates] | None = None,
+    seed: int = 0,
+    selection: Selection | None = None,
+    mask: str | Path | None = None,
+    members: bool = False,
+    jobs: int = 1,
+    out: Path | None = None,
+    intervals: bool = True,
+) -> Learned:
+    """Count the maps whose count is known, and choose and fit what corrects them best (`fitting.choose`).
+
+    Parameters
+    ----------
+    inputs, settings, selection, mask, members, jobs, out
+        As in `count_batch`; nothing is written.
+    known : TruthOptions
+        Where counts are known.
+    kinds, seed, intervals
+        As in `fitting.choose`.
+    """
+    how = settings or Settings()
+    kinds = kinds or (("peaks",) if how.protocol.has_peaks else BOTH)
+    finding: dict[str, Any] = {"mask": None if mask is None else to_path(mask), "members": members}
+    scans = (selection or Selection()).find(inputs, out, **finding)
+    found = _KnownScans.of(scans, known)
+    peaks = replace(how.protocol, candidates="peaks")
+    plain = Settings(peaks, how.channel, how.scale, how.logits, level=how.level)
+    records = [record for _, record in sorted(records_of(found.scans, Counting(plain), jobs=jobs).items())]
+    counted = [record.summary for record in records if record.is_ok]
+    failed = [f"{record.name}: {record.error}" for record in records if not record.is_ok]
+    if not counted:
+        raise TruthError(f"None of the {len(records)} maps with a known count could be counted: {listed(failed)}.")
+    counts = {scan.name: found.count_of(scan, plain) for scan in counted}
+    tables: list[Any] = [scan.tables if members else scan.tables[0] for scan in counted]
+    truth = KnownTruth.of(tables, [*counts.values()], groups=_groups(counted, known, found.table))
+    reading = {"channel": how.channel, "scale": how.scale, "logits": how.logits}
+    choice = choose(truth, protocol=peaks, kinds=kinds, seed=seed, reading=reading, intervals=intervals)
+    folds = KnownFolds(_fingerprint(counts), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True)))
+    protocol = choice.fit.calibration.protocol or how.protocol
+    notes = (*found.notes, *([f"Not learned from: {listed(failed)}."] if failed else []))
+    return Learned(choice, counts, replace(how, protocol=protocol, calibration=choice.fit, known=folds), notes)
+
+
+@dataclass(frozen=True)
+class _KnownScans:
+    """The scans whose count is known, from a table or masks."""
+
+    scans: list[ScanFiles]
+    options: TruthOptions
+    table: TruthTable | None
+    masks: Mapping[str, Path] | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, scans: Sequence[ScanFiles], options: TruthOptions) -> _KnownScans:
+        """Those of some scans; an error if there are none."""
+        names = {scan.name: names_of_scan(scan) for scan in scans}
+        table = options.read_table(names.values())
+        masks = None
+        if options.masks is not None:
+            files = {scan.name: FileFacts.unread(scan) for scan in scans}
+            masks = pair(files, options.masks, role="truth", suffix=options.suffix, none_is_error=False)
+        known = [
+            scan
+            for scan in scans
+            if (table is None or table.knows(*names[scan.name])) and (masks is None or scan.name in masks)
+        ]
+        if not known:
+            shown = listed(names_of[1] for names_of in names.values())
+            raise TruthError(f"{options.where} has a known count for none of the {len(scans)} scans ({shown}).")
+        if table is not None:
+            table.check_each_has_its_own(names[scan.name] for scan in known)
+        notes = () if table is None or not table.note else (table.note,)
+        return cls(known, options, table, masks, notes)
+
+    def count_of(self, scan: Entry, settings: Settings) -> int:
+        """The known count of a scan."""
+        if self.table is not None:
+            return self.table.count_of(*table_names(scan))
+        drawn: dict[str, Any] = {"label": self.options.label, "instances": self.options.instances}
+        mask = (self.masks or {})[scan.name]
+        protocol = replace(settings.protocol, candidates="regions", min_persistence=0.0)
+        return len(true_lesions(mask, scan.grid, protocol, within=scan.within, **drawn))
+
+
+def names_of_scan(scan: ScanFiles) -> tuple[str, ...]:
+    """What a scan may be called in a table."""
+    relative = None if scan.relative is None else scan.relative.as_posix()
+    ids = [one for one in (scan.whose.participant, scan.whose.session) if one is not None]
+    return names_in_tables(scan.name, scan.path, relative, ids)
+
+
+def _groups(scans: Sequence[Entry], known: TruthOptions, table: TruthTable | None) -> Sequence[str]:
+    """Who belongs together, as asked for; else the scans of one participant, where all say whose they are."""
+    participant = "participant_id"
+    if known.group_by is None and all(participant in scan.whose for scan in scans):
+        return [scan.whose[participant] for scan in scans]
+    return groups_of(scans, known.group_by, table)
+
+
+def _fingerprint(counts: Mapping[str, int]) -> str:
+    """A short name that changes with any known count."""
+    return hashlib.sha256(in_one_line(dict(sorted(counts.items()))).encode()).hexdigest()[:12]
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
