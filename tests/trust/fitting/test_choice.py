@@ -52,7 +52,7 @@ def test_a_mixture_is_a_calibration_like_others(touching):
         counts = np.arange(15)
         found = both.distribution(table)
         np.testing.assert_allclose(found.pmf(counts), np.mean([part.pmf(counts) for part in parts], axis=0))
-        existence, weights = both.at_nodes(table)
+        existence, weights, *_ = both.at_nodes(table)
         extra = both.expected_extra(existence.sum(axis=1), len(table))
         assert weights @ (existence.sum(axis=1) + extra) == pytest.approx(found.mean())
         regional = RegionalCount(both, table, {"all": np.ones(len(table), dtype=bool)})
