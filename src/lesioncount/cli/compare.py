@@ -28,6 +28,7 @@ from lesioncount.cli.options import (
 )
 from lesioncount.cli.printing import Summary, some
 from lesioncount.errors import listed
+from lesioncount.results.count_warnings import in_general
 
 if TYPE_CHECKING:
     from lesioncount.results.record_parts import Pair
@@ -170,7 +171,8 @@ def _notes(results: Results) -> list[str]:
         notes.append(f"{some(len(alone), 'patient')} {have} one map only: {listed(alone)}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
-        for note in course.notes:
+        warned = (in_general(warning) for session in course.sessions for warning in session.warnings)
+        for note in dict.fromkeys((*course.notes, *warned)):
             about.setdefault(note, []).append(course.name)
     for note, names in about.items():
         notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")

@@ -13,11 +13,11 @@ import numpy as np
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.tabulated import TabulatedCount
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapError, MapFileError
 from lesioncount.folder.tables import filled_columns
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
-from lesioncount.results.count_warnings import in_general
+from lesioncount.results.count_warnings import in_general, said_of_all
 from lesioncount.results.counts_of import CountsOf, entries_of_pairs
 from lesioncount.results.record import Entry, Record, read_record
 from lesioncount.results.record_files import no_record
@@ -110,6 +110,20 @@ class Results:
             for warning in scan.warnings:
                 about.setdefault(in_general(warning), []).append(scan)
         return about
+
+    def check_seen(self) -> None:
+        """Raise if no scan or patient was looked at in earnest: their counts of 0 say nothing."""
+        maps = [(one, session.warnings) for one in self.counted for session in one.all_sessions()]
+        maps += [(one, (one.error,)) for one in self.failed if one.error and said_of_all([(one.error,)], 1)]
+        n = len({one.name for one, _ in maps})
+        why = said_of_all([warnings for _, warnings in maps], n)
+        if why is not None:
+            what = "patient" if self.run.is_of_changes else "scan"
+            about = f"all {n} {what}s" if n > 1 else f"the {what}"
+            raise MapError(
+                f"This is so of {about}: {why} Then run again with --overwrite. The results in {self.out} have this "
+                "warning, and say nothing about lesions."
+            )
 
     def of(self, counted: Counted | None = None, *, features: Sequence[str] = ()) -> CountsOf:
         """The counts of lesions; or of new, gone or persisting ones, with a pair of sessions in the place of a scan.
