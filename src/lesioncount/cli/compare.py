@@ -41,9 +41,10 @@ _PAIRING: dict[str, Option] = {
     "--pairs TABLE": "a table (.tsv, .csv) with the columns baseline and followup, paths of maps, and perhaps "
     "participant_id",
     "--sessions SESSION": (
-        "compare these sessions of one folder, in this order (default: all, in the order of their numbers)",
+        "compare these sessions of one folder, in this order (default: all, in the order of their dates or numbers)",
         {"nargs": "+"},
     ),
+    "--baseline SESSION": "the session of one folder that comes first, where that is not clear",
 }
 
 _CHANGES: dict[str, Option] = {
@@ -108,7 +109,8 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.runs import CourseSelection, compare_batch
 
     with run_arguments(options, doing="comparing", what="patients") as how:
-        selection = CourseSelection(selection_of(options), pairs=options.pairs, sessions=options.sessions or ())
+        pairing = given(options, "pairs", "baseline") | {"sessions": options.sessions or ()}
+        selection = CourseSelection(selection_of(options), **pairing)
         results = compare_batch(options.inputs, options.output, settings=_settings(options), selection=selection, **how)
     if not options.quiet:
         _summary(results, shown=n_shown(options)).print()
