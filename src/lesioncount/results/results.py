@@ -19,7 +19,7 @@ from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.count_warnings import in_general, said_of_all
 from lesioncount.results.counts_of import CountsOf, entries_of_pairs
-from lesioncount.results.record import Entry, Record, read_record
+from lesioncount.results.record import Entry, Record, trusted_record
 from lesioncount.results.record_files import no_record
 from lesioncount.results.run_file import WAITING, Run, RunItem, find_run
 from lesioncount.results.tables import CHANGE_TABLES, COUNT_TABLES
@@ -174,7 +174,7 @@ class Results:
 
     def record(self, name: str) -> Record:
         """The whole record of a scan or a patient."""
-        record = read_record(self.out, name, of_changes=self.run.is_of_changes)
+        record = trusted_record(self.out, name, of_changes=self.run.is_of_changes)
         if record is None:
             raise no_record(self.out, name)
         return record
@@ -271,7 +271,7 @@ def _read(out: Path, run: Run, entry: Callable[[Record], Entry], *, all_there: b
 
 def _entry(out: Path, item: RunItem, run: Run, entry: Callable[[Record], Entry], *, must_be: bool) -> Entry | None:
     """What is known of a scan or patient; None of one that a run which was stopped has not come to."""
-    record = None if item.error else read_record(out, item.name, of_changes=run.is_of_changes)
+    record = None if item.error else trusted_record(out, item.name, of_changes=run.is_of_changes)
     if record is not None and record.is_ok:
         return entry(record)
     if record is None and item.status == WAITING:
