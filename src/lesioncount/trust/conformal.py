@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.checks import too_many
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.errors import CalibrationError
 
@@ -283,6 +284,8 @@ def _checked_counts(counts: ArrayLike, n: int) -> list[int]:
         raise CalibrationError("Expected scans to calibrate on, but there are none.")
     if not _are_whole(given) or given.min() < 0:
         raise CalibrationError("Expected counts to be whole numbers of at least 0.")
+    if why := too_many(given):
+        raise CalibrationError(why)
     return [int(count) for count in given]
 
 
