@@ -145,8 +145,16 @@ def _summary(results: Results, *, shown: int) -> Summary:
         f"{what}, {new}, {len(results.failed)} failed. Results: {results.out}",
         heading=f"Calibrated: numbers of {calibrated} lesions" if calibrated else "",
         answers={pair.name: pair.answers for pair in pairs if pair.answers},
-        notes=[f"note: {note}" for note in _notes(results)],
+        notes=[*(f"note: {note}" for note in _notes(results)), *_promises(results)],
     )
+
+
+def _promises(results: Results) -> list[str]:
+    """What is proven of guaranteed intervals, in a line."""
+    kinds: dict[str, list[str]] = {}
+    for kind, promise in results.run.settings.promises.items():
+        kinds.setdefault(promise, []).append(kind)
+    return [f"Guaranteed intervals of {' and '.join(those)} lesions. {promise}" for promise, those in kinds.items()]
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
