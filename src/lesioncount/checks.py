@@ -24,7 +24,8 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.sweep.voxel_size import VoxelSize
 from lesioncount.sweep.voxels import is_inside
 
-# Of a scan. No expert counts further; scores take seconds at this, and a minute or all memory at more.
+# Of a scan. Nobody counts further by eye, and scores of calibrated counts take memory in proportion: for 20 scans,
+# 70 MB with a count of this size, and 340 MB with one that is ten times as large.
 MOST_LESIONS = 1_000_000
 
 # Columns are counted in 32 bits.
