@@ -44,6 +44,15 @@ def _edges(text: str) -> tuple[int, ...]:
     return edges
 
 
+def _number_and_doubt(text: str) -> tuple[float, float | None]:
+    """A number, and how far it may be off: 1.7±0.3 or 1.7+-0.3."""
+    number, _, doubt = text.replace("+-", "±").replace("+/-", "±").partition("±")
+    try:
+        return float(number), float(doubt) if doubt.strip() else None
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number such as 1.7 or 1.7±0.3, but got {text!r}") from None
+
+
 _FIT: dict[str, Option] = {
     "--fit-from {counts,lesions}": (
         "fit to true counts, or to candidates matched with true lesions (default: counts)",
@@ -52,6 +61,15 @@ _FIT: dict[str, Option] = {
     f"--feature {{{','.join(FEATURES)}}}": (
         "let the calibration also learn from a property of candidates; may be given more than once",
         REPEATED,
+    ),
+    "--mean M[±S]": (
+        "no truth at hand: lesions per scan as known from elsewhere, right to 35 %% unless S is said; not checked "
+        "against any counted scan",
+        {"type": _number_and_doubt},
+    ),
+    "--prevalence P[±S]": (
+        "the same from the share of scans with at least one lesion; the mean says more",
+        {"type": _number_and_doubt},
     ),
     "--positive-weight W": ("undo the weight of lesion voxels in the loss, without a fit; needs no truth", NUMBER),
     "--interval-groups N,N": (
@@ -65,7 +83,7 @@ _FIT: dict[str, Option] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.epilog = (
-        "A calibration needs at least 20 scans and 10 lesions, and 25 scans to test it. Do not use scans that the "
+        "A calibration needs at least 10 scans and 10 lesions (20 scans for changes). Do not use scans that the "
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
     add_results(parser, "count or compare wrote; with --known, maps", nargs="*")
@@ -138,6 +156,8 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     if options.results is None:
         raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
+    if options.mean is not None or options.prevalence is not None:
+        return _from_stated(options)
     from lesioncount.assess.evaluation import known_truth
 
     truth, compared = known_truth(
@@ -158,6 +178,25 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         group_edges=options.interval_groups,
         reading=compared.results.settings.reading,
     )
+
+
+def _from_stated(options: argparse.Namespace) -> CalibrationFit:
+    """From what is known of the scans without counting any."""
+    from lesioncount.results.results import read_results
+    from lesioncount.trust.fitting import CalibrationFit
+    from lesioncount.trust.fitting.stated import Stated, calibration_from
+    from lesioncount.trust.likeness import CalibrationScans
+
+    others = (options.truth, options.truth_counts, options.reviews, *options.feature)
+    if any(one is not None for one in others):
+        raise CalibrationError("--mean and --prevalence are for scans without truth. With truth, leave them out.")
+    (mean, of_mean), (prevalence, of_prevalence) = options.mean or (None, None), options.prevalence or (None, None)
+    results = read_results(options.results)
+    tables = [one.tables[0] for one in results.counted]
+    stated = Stated(mean=mean, prevalence=prevalence, doubt=of_mean if mean is not None else of_prevalence)
+    calibration = calibration_from(stated, tables, protocol=results.run.settings.protocol, seed=options.seed)
+    reading = results.run.settings.reading
+    return CalibrationFit(calibration, reading=reading, scans=CalibrationScans.of(tables))
 
 
 def _print(fit: CalibrationFit, path: Path) -> None:

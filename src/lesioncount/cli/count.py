@@ -210,7 +210,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
     total = f"{expected:.1f} lesions expected in total{' (calibrated)' if is_calibrated else ''}"
     n = len(result.counted)
-    promises = result.run.settings.promises.values()
+    promises = () if result.run.unlike else result.run.settings.promises.values()
     return Summary(
         ("scan", "candidates", "CC > 0.5", "mode", "median", "mean", interval),
         _NUMBERS,
@@ -221,6 +221,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
         answers={scan.name: scan.answers for scan in result.counted if scan.answers},
         notes=[
             *(f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()),
+            *(f"warning: {one}" for one in (result.run.unlike,) if one),
             *(f"Guaranteed intervals. {promise}" for promise in promises),
         ],
     )

@@ -129,9 +129,10 @@ class CountsOf:
         # between totals is on average the sum of those of the scans: right too.)
         has_own = calibration == self.calibration and any(scan.own_calibration for scan in self.counted)
         if calibration is not None and self.counted and (calibration.is_joint or has_own):
-            used = [scan.corrected_by(calibration) if has_own else calibration for scan in self.counted]
-            of_scans = zip(used, self.counted, strict=True)
-            counts = [[one.distribution(table) for table in scan.tables] for one, scan in of_scans]
+            # Likewise, one of the calibrations that few scans allow is right for all scans.
+            counts = [
+                _by_members(scan.corrected_by(calibration) if has_own else calibration, scan) for scan in self.counted
+            ]
             return combined([SumOfCounts(one) for one in zip(*counts, strict=True)])
         # Where nothing but candidates counts, those of all scans add up.
         of = self.as_it_is if calibration is None else calibration
@@ -148,7 +149,7 @@ class CountsOf:
         return tuple(
             CountedSubject(
                 table_names(scan),
-                tuple(scan.corrected_by(calibration).distribution(table) for table in scan.tables),
+                tuple(_by_members(scan.corrected_by(calibration), scan)),
                 scan.whose.get("participant_id"),
                 scan.whose.get("session_id"),
                 scan.grid.path.parent,
@@ -190,3 +191,8 @@ def entries_of_pairs(record: Record, of: Counted, features: Sequence[str] = ()) 
             n_dropped=session.n_dropped,
             tables=(record.table(pair, of, *features),),
         )
+
+
+def _by_members(calibration: Calibration, scan: Entry) -> list[CountDistribution]:
+    """The count of a scan by each member of an ensemble, and by each calibration that counts are averaged over."""
+    return [one.distribution(table) for one in calibration.members for table in scan.tables]

@@ -118,6 +118,8 @@ class Run(Struct, frozen=True):
         Of a comparison: patients with one map only.
     inputs, patients : tuple of RunItem
         What became of scans, or of patients, in the order of the inputs.
+    unlike : str
+        How the scans differ from those of the calibration, in words; empty if they do not, or that cannot be told.
     files : dict of str to str
         The SHA-256 of the files that were written.
     """
@@ -133,6 +135,7 @@ class Run(Struct, frozen=True):
     alone: tuple[str, ...] = ()
     inputs: tuple[RunItem, ...] = ()
     patients: tuple[RunItem, ...] = ()
+    unlike: str = ""
     files: dict[str, str] = {}
 
     @classmethod
@@ -186,6 +189,10 @@ class Run(Struct, frozen=True):
         """The same, after it has come so far."""
         return replace(self, run=replace(self.run, status=status))
 
+    def with_unlike(self, words: str) -> Self:
+        """The same, with how its scans differ from those of the calibration."""
+        return replace(self, unlike=words)
+
     def with_items(
         self,
         done: Iterable[Record] = (),
@@ -215,6 +222,7 @@ class Run(Struct, frozen=True):
     def to_json(self) -> str:
         """As text."""
         always = _OF_CHANGES if self.is_of_changes else _OF_COUNTS
+        always |= {"unlike"} if self.unlike else set()
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name in always}
         return to_json(values | {"settings": self.settings.plain})
 

@@ -79,6 +79,16 @@ class Counting(Kind):
         ]
         return counted(item.name, counts, files()[0], how), counts[0]
 
+    def unlike(self, done: Sequence[Entry]) -> str:
+        """How the scans differ from those of the calibration, as far as their candidates can tell."""
+        fit = self.settings.calibration
+        known = None if fit is None or self.settings.known else fit.scans
+        found = None if known is None else known.compare([one.tables[0] for one in done if one.tables])
+        if found is None or not found.is_alarm:
+            return ""
+        withdrawn = " What guaranteed intervals promise does not hold for them." if self.settings.conformal else ""
+        return f"{found}{withdrawn}"
+
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""
         known = files[0] if files else FileFacts.unread(item)

@@ -79,6 +79,10 @@ class Kind(ABC):
         What is recorded of its files is asked for when they have been read: then most are hashed.
         """
 
+    def unlike(self, done: Sequence[Entry]) -> str:  # noqa: ARG002 - for kinds that can tell
+        """How all that was done differs from what a calibration was fitted on; empty where it does not."""
+        return ""
+
     @abstractmethod
     def failed(self, item: Any, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of an item that could not be worked on."""
@@ -161,6 +165,7 @@ class Engine:
             n_new, status = self._work_on_all(items, done)
             run = run.with_status(status)
             ordered = tuple(done[item.name] for item in items if item.name in done)
+            run = run.with_unlike(self.kind.unlike(ordered))
             results = Results(self.out.path, run, ordered)
             is_changed = bool(n_new) or not _is_as_before(run, [one.name for one in ordered], before)
             is_new = is_changed or not self._are_there(results, listed)

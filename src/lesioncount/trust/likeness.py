@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import logit
 from lesioncount.trust.candidate_table import TableLike, as_table
@@ -48,6 +49,11 @@ def numbers_of_scan(candidates: TableLike) -> NDArray[np.float64]:
     quantiles = np.quantile(logits, _QUANTILES) if len(logits) else np.full(len(_QUANTILES), _NONE)
     ranked = [logits[rank - 1] if rank <= len(logits) else _NONE for rank in _RANKS]
     return np.array([*quantiles, *ranked, np.log1p(len(logits)), np.log1p(float(table.existence().sum()))])
+
+
+def place_of(distribution: CountDistribution, count: int) -> float:
+    """Where a count lies in a distribution: the probability of less, and half of that of as many."""
+    return float(np.clip(distribution.cdf(count) - distribution.pmf(count) / 2, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,8 @@ class CalibrationScans:
         """From the candidates of each scan."""
         order = np.random.default_rng(0).permutation(len(candidates))[:_MOST_REMEMBERED]
         rows = [numbers_of_scan(candidates[row]) for row in sorted(order.tolist())]
-        return cls(np.round(np.reshape(rows, (-1, _N_NUMBERS)), 4), tuple(round(one, 4) for one in pits))
+        numbers = np.reshape(np.array(rows, dtype=np.float64), (-1, _N_NUMBERS))
+        return cls(numbers.round(4), tuple(round(one, 4) for one in pits))
 
     def compare(self, candidates: Sequence[TableLike], *, seed: int = 0) -> Unlike | None:
         """Whether new scans look like these; None if they are too few to tell, or these are."""
@@ -198,7 +205,7 @@ def _p_of(statistic: Any, which: NDArray[np.bool_], seed: int) -> float:
     """The share of deals in which a statistic is at least as large as here, this one among them."""
     rng, found = np.random.default_rng(seed), statistic(which)
     larger = sum(statistic(rng.permutation(which)) >= found - 1e-12 for _ in range(_N_SHUFFLES))
-    return (1 + larger) / (1 + _N_SHUFFLES)
+    return float((1 + larger) / (1 + _N_SHUFFLES))
 
 
 def _differences(scores: NDArray[np.float64], is_new: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from lesioncount.trust.fitting.evidence import (
     fitted_or_none,
     held_out_scores,
     kept_reading,
+    remembered,
 )
 from lesioncount.trust.fitting.fit import fit_calibration
 from lesioncount.trust.fitting.known_truth import KnownTruth
@@ -133,7 +134,7 @@ def choose(
     scores = held_out_scores(judged, calibrated, seed)
     fold_of = {row: fold for fold, part in enumerate(parts) for row in part}
     return Choice(
-        CalibrationFit(fitted, scores, guaranteed, kept_reading(reading)),
+        CalibrationFit(fitted, scores, guaranteed, kept_reading(reading), remembered(judged, calibrated)),
         kind,
         of_folds,
         tuple(fold_of[row] for row in range(len(truth))),

@@ -20,9 +20,11 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import TableLike
 from lesioncount.trust.conformal import PATIENTS_FOR_HALVES, ConformalCounts, promise_of
-from lesioncount.trust.fitting.fit import best_calibration, fit_calibration, is_enough
+from lesioncount.trust.fitting.fit import best_calibration, fit_calibration
 from lesioncount.trust.fitting.known_truth import KnownTruth
+from lesioncount.trust.fitting.lists import CandidateLists
 from lesioncount.trust.jackknife import JackknifeCounts, score_of
+from lesioncount.trust.likeness import CalibrationScans, place_of
 from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.predictions import Predictions
@@ -35,6 +37,9 @@ _READING: Mapping[str, Any] = {"channel": int | None, "scale": float | None, "lo
 
 FORMAT_VERSION = 2
 N_FOLDS = 5
+
+# Scans in all folds but one: with fewer, what is held out judges another calibration than that of all.
+FEWEST_TO_HOLD_OUT = 8
 
 # Nobody would notice a change of the ranked probability score by less than this share.
 _NEXT_TO_NOTHING = 0.02
@@ -193,12 +198,18 @@ class CalibrationFit:
         own, the other half its intervals; with fewer, each scan is judged by a calibration of all others.
     reading : mapping of str to object, or None
         How the maps were read that it was fitted on: ``channel``, ``scale`` and ``logits``. None if there were none.
+    scans : CalibrationScans or None
+        What it remembers of the scans: whether others look like them can then be told.
+    lists : CandidateLists or None
+        Lists of candidates with a promise, where true lesions are known.
     """
 
     calibration: Calibration
     held_out: HeldOut | None = None
     conformal: ConformalFit | None = None
     reading: Mapping[str, Any] | None = None
+    scans: CalibrationScans | None = None
+    lists: CandidateLists | None = None
 
     @classmethod
     def fit(
@@ -227,7 +238,8 @@ class CalibrationFit:
             How the maps were read, of which ``channel``, ``scale`` and ``logits`` are kept.
         """
         calibration = fit_calibration(truth, protocol=protocol)
-        held_out = _held_out(truth, calibration, seed)
+        held = _held_out_counts(truth, calibration, seed)
+        held_out = None if held is None else held_out_scores(truth, held, seed)
         intervals = None
         if truth.members is None:
 
@@ -235,7 +247,8 @@ class CalibrationFit:
                 return fitted_or_none(truth[rows], None, averaged=averaged)
 
             intervals = conformal_fit(truth, calibration, refit, seed=seed, group_edges=group_edges)
-        return cls(calibration, held_out, intervals, kept_reading(reading))
+        scans, lists = remembered(truth, held or ()), CandidateLists.fit(truth)
+        return cls(calibration, held_out, intervals, kept_reading(reading), scans, lists)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -294,6 +307,8 @@ class CalibrationFit:
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
             "conformal": None if self.conformal is None else self.conformal.to_dict(),
             **({} if self.reading is None else {"reading": dict(self.reading)}),
+            **({} if self.scans is None else {"scans": self.scans.to_dict()}),
+            **({} if self.lists is None else {"lists": self.lists.to_dict()}),
         }
         return json.dumps(_without_nan(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -321,11 +336,14 @@ class CalibrationFit:
             given = reprlib.repr(content.get("format"))
             raise CalibrationError(f"Expected a calibration of format {FORMAT_VERSION}, but got {given}.")
         held_out, conformal = content.get("held_out"), content.get("conformal")
+        scans, lists = content.get("scans"), content.get("lists")
         return cls(
             read_calibration(content["calibration"]),
             None if held_out is None else HeldOut.from_dict(held_out),
             None if conformal is None else ConformalFit.from_dict(conformal),
             _checked_reading(content.get("reading")),
+            None if scans is None else CalibrationScans.from_dict(scans),
+            None if lists is None else CandidateLists.from_dict(lists),
         )
 
 
@@ -365,16 +383,24 @@ def read_calibration(values: Any) -> Calibration:
         raise CalibrationError("Expected a calibration, but some of its numbers have hundreds of digits.") from None
 
 
-def _held_out(truth: KnownTruth, near: Calibration, seed: int) -> HeldOut | None:
-    """Fit on all folds but one and judge on that one, in turn; None if the folds are too small."""
+def _held_out_counts(truth: KnownTruth, near: Calibration, seed: int) -> list[CountDistribution] | None:
+    """Fit on all folds but one and count that one, in turn; None if there are too few scans to hold any out."""
     calibrated: dict[int, CountDistribution] = {}
     for part in truth.parts(N_FOLDS, seed=seed):
         rest = truth[sorted(set(range(len(truth))) - set(part))]
-        if not is_enough(rest):
+        if len(rest) < FEWEST_TO_HOLD_OUT or not rest.counts.any():
             return None
         calibration = fitted_or_none(rest, None, near)
         calibrated |= dict(zip(part, truth[part].distributions(calibration), strict=True))
-    return held_out_scores(truth, [calibrated[row] for row in range(len(truth))], seed)
+    return [calibrated[row] for row in range(len(truth))]
+
+
+def remembered(truth: KnownTruth, held_out: Sequence[CountDistribution]) -> CalibrationScans | None:
+    """What a calibration remembers of its scans, with the place of each true count in what it would have said."""
+    if truth.counted != "lesions":
+        return None
+    places = [place_of(count, int(true)) for count, true in zip(held_out, truth.counts, strict=False)]
+    return CalibrationScans.of(truth.candidates, places)
 
 
 def held_out_scores(truth: KnownTruth, calibrated: Sequence[CountDistribution], seed: int) -> HeldOut:
