@@ -108,8 +108,9 @@ lint: $(VENV)/.test
 unit: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m 'not slow' $(if $(TORCH),--cov --cov-report=term)
 
+# The longest of them takes a quarter of an hour on a quiet machine; one that hangs must not hide those after it.
 slow: $(VENV)/.test
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow --timeout 7200 --durations 0 --durations-min 1
 
 sanitize: $(VENV)/.test
 	.ci/sanitize.sh $(BIN)/python
