@@ -200,7 +200,10 @@ def log_ratios(
             begin = max(more_than_poisson / float((mean**2).sum()), _LEAST_DISPERSION)
             model = models.NegativeBinomial(counts, design, offset=log_exposure)
             fitted = model.fit(start_params=[*fitted.params, begin], **options)
-        value, variance = fitted.params[1:n_groups], np.diag(fitted.cov_params())[1:n_groups]
+        try:
+            value, variance = fitted.params[1:n_groups], np.diag(fitted.cov_params())[1:n_groups]
+        except ValueError:  # exposures so far apart that there is no matrix of variances
+            return None
     is_sound = fitted.mle_retvals["converged"] and np.isfinite(value).all() and bool((variance > 0).all())
     return LogRatios(value, variance, more_than_poisson <= 0) if is_sound else None
 
