@@ -43,6 +43,18 @@ def wait_for_end(run, out):
             before = now
 
 
+def wait_for_workers(run):
+    """Those of a run that was killed see it a moment later, and may finish what they write."""
+    began = time.monotonic()
+    while time.monotonic() - began < 120:
+        try:
+            os.killpg(run.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+    pytest.fail("a worker outlived its parent")
+
+
 def attack(kind, tmp_path, number, moment, whole):
     """Kill a run at a moment, and see what is left."""
     rng = np.random.default_rng(number)
@@ -52,6 +64,7 @@ def attack(kind, tmp_path, number, moment, whole):
     wait_for(moment, run, out, rng, whole)
     signal_group(run, which)
     wait_for_end(run, out)
+    wait_for_workers(run)
     if not (out / "run.json").exists():
         assert records(out) == {}
         return "early"
