@@ -1,0 +1,78 @@
+"""A mean or a prevalence from elsewhere calibrates, or is refused."""
+
+import numpy as np
+import pytest
+from trust.fitting.simulated import cohort, without_lesions
+
+import lesioncount as lc
+from lesioncount.errors import CalibrationError
+from lesioncount.trust.fitting.stated import NOT_CHECKED, Stated, calibration_from
+
+
+def scans(n=60, seed=0):
+    return without_lesions(cohort(n, candidates=12, slope=1.6, offset=-2.0, spread=0.7, seed=seed))
+
+
+@pytest.mark.parametrize("what", ["mean", "prevalence"])
+def test_scans_have_on_average_what_is_stated(what):
+    truth = scans()
+    value = truth.counts.mean() if what == "mean" else np.mean(truth.counts > 0)
+    calibration = calibration_from(Stated(**{what: float(value)}, doubt=0.02 * float(value)), truth.candidates)
+    counts = truth.distributions(calibration)
+    found = np.mean([one.mean() if what == "mean" else 1 - one.pmf(0) for one in counts])
+    assert found == pytest.approx(value, rel=0.08)
+    assert NOT_CHECKED in str(calibration)
+
+
+def test_a_stated_mean_counts_better_than_the_maps_do():
+    truth, new = scans(), scans(150, seed=7)
+    calibration = calibration_from(Stated(mean=float(truth.counts.mean())), truth.candidates)
+    raw, stated = (
+        lc.trust.scores.Predictions.of_distributions(new.distributions(one), new.counts).means
+        for one in (new.as_it_is, calibration)
+    )
+    assert stated["rps"].mean() < 0.7 * raw["rps"].mean()
+    assert stated["coverage90"].mean() > 0.85
+
+
+def test_a_wider_doubt_gives_wider_counts():
+    truth = scans()
+    mean = float(truth.counts.mean())
+    sure, unsure = (
+        np.mean(
+            [one.std() for one in truth.distributions(calibration_from(Stated(mean=mean, doubt=d), truth.candidates))]
+        )
+        for d in (0.05 * mean, 0.8 * mean)
+    )
+    assert unsure > 1.1 * sure
+
+
+@pytest.mark.parametrize(
+    ("stated", "tables", "why"),
+    [
+        (Stated(mean=2.0), [[0.5]] * 5, "needs 10 scans"),
+        (Stated(prevalence=0.97), [[0.5]] * 20, "State the mean"),
+        (Stated(mean=2.0), [lc.CandidateTable.of([0.9, 0.8], saddle=[0.0, 0.4])] * 20, "50% of the candidates touch"),
+        (Stated(mean=50.0), [[0.5]] * 20, "of 100 calibrations could give"),
+        (Stated(mean=2.0), [[]] * 20, "of 100 calibrations could give"),
+    ],
+)
+def test_what_has_done_harm_is_refused(stated, tables, why):
+    with pytest.raises(CalibrationError, match=why):
+        calibration_from(stated, tables)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {},
+        {"mean": 1.0, "prevalence": 0.5},
+        {"mean": 0.0},
+        {"prevalence": 1.0},
+        {"mean": float("nan")},
+        {"mean": 1.0, "doubt": 0},
+    ],
+)
+def test_numbers_that_say_nothing_are_refused(numbers):
+    with pytest.raises(CalibrationError, match="Expected a"):
+        Stated(**numbers)

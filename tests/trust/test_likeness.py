@@ -1,0 +1,80 @@
+"""Scans that look unlike those of a calibration are said to, and others are not."""
+
+import numpy as np
+import pytest
+from trust.fitting.simulated import cohort, without_lesions
+
+import lesioncount as lc
+from lesioncount.errors import CalibrationError
+from lesioncount.trust.likeness import CalibrationScans, numbers_of_scan, place_of
+
+
+def tables(n, seed, **numbers):
+    return without_lesions(cohort(n, candidates=15, seed=seed, **numbers)).candidates
+
+
+def shifted(table, by):
+    logits = np.log(table.peak / (1 - table.peak)) + by
+    return lc.CandidateTable.of(1 / (1 + np.exp(-logits)))
+
+
+def test_scans_of_one_kind_are_alike_but_for_chance():
+    alarms = [
+        CalibrationScans.of(tables(60, 2 * seed)).compare(tables(20, 2 * seed + 1), seed=seed).is_alarm
+        for seed in range(40)
+    ]
+    assert sum(alarms) <= 6  # of 40, at 5 %: more in one of 70 cases
+
+
+@pytest.mark.parametrize(("by", "word"), [(1.5, "higher"), (-1.5, "lower")])
+def test_shifted_scores_are_seen_and_named(by, word):
+    found = CalibrationScans.of(tables(60, 0)).compare([shifted(one, by) for one in tables(20, 1)])
+    assert found.is_alarm
+    assert word in str(found)
+    assert "unlike" in str(found)
+    assert "wrong" not in str(found)
+
+
+def test_more_candidates_are_seen_and_named():
+    known = CalibrationScans.of([[0.5, 0.3]] * 30)
+    found = known.compare([[0.5, 0.3] * 4] * 12)
+    assert found.is_alarm
+    assert found.differences[0] == "more candidates per scan"
+
+
+def test_silence_says_that_it_is_no_proof():
+    found = CalibrationScans.of(tables(60, 0)).compare(tables(20, 1))
+    assert not found.is_alarm
+    assert "no look can tell" in str(found)
+
+
+def test_few_scans_cannot_be_told():
+    known = CalibrationScans.of(tables(60, 0))
+    assert known.compare(tables(9, 1)) is None
+    assert CalibrationScans.of(tables(9, 0)).compare(tables(20, 1)) is None
+
+
+def test_scans_without_candidates_have_numbers():
+    assert np.isfinite(numbers_of_scan([])).all()
+    found = CalibrationScans.of([[]] * 20).compare([[]] * 20)
+    assert not found.is_alarm
+
+
+def test_counts_tell_that_a_score_means_something_else():
+    rng = np.random.default_rng(0)
+    known = CalibrationScans.of(tables(60, 0), rng.random(60))
+    assert known.check(rng.random(12)) > 0.05
+    assert known.check(0.9 + 0.1 * rng.random(12)) < 0.02
+    with pytest.raises(CalibrationError, match="does not remember"):
+        CalibrationScans.of(tables(20, 0)).check([0.5])
+
+
+def test_the_place_of_a_count_is_the_middle_of_its_step():
+    assert place_of(lc.PoissonBinomial([0.5]), 0) == pytest.approx(0.25)
+    assert place_of(lc.PoissonBinomial([0.5]), 7) == 1
+
+
+@pytest.mark.parametrize("values", [{"numbers": [[1.0] * 11], "pits": []}, {"numbers": [[1.0] * 12], "pits": [2.0]}])
+def test_what_is_not_remembered_so_is_refused(values):
+    with pytest.raises((CalibrationError, ValueError)):
+        CalibrationScans.from_dict(values)
