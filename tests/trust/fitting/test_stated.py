@@ -10,7 +10,7 @@ from lesioncount.trust.fitting.stated import NOT_CHECKED, Stated, calibration_fr
 
 
 def scans(n=60, seed=0):
-    return without_lesions(cohort(n, candidates=12, slope=1.6, offset=-2.0, spread=0.7, seed=seed))
+    return without_lesions(cohort(n, candidates=8, slope=1.6, offset=-2.5, spread=0.7, seed=seed))
 
 
 @pytest.mark.parametrize("what", ["mean", "prevalence"])

@@ -13,13 +13,16 @@ Points = NDArray[np.float64]
 
 # Proposals are drawn by rounds, each wider or narrower than the one before as those have shown.
 _PER_ROUND = 200
-_MOST_ROUNDS = 12
+_FEWEST_ROUNDS, _MOST_ROUNDS = 4, 12
 
 # As good as so many independent draws, they are enough.
 _ENOUGH = 150.0
 
 # Of a proposal: tails that are heavier than those of any posterior here.
-_DEGREES = 5.0
+_DEGREES = 3.0
+
+# Of a proposal, beside what the draws so far have shown: where it is too narrow, tails are missed, and nothing tells.
+_WIDER = 2.0
 
 # No direction is narrower or wider than this at first, on scales on which 1 is a lot.
 _NARROWEST, _WIDEST = 0.02, 2.0
@@ -85,16 +88,16 @@ def weighted_draws(
     that an early proposal that was too narrow does no harm.
     """
     rng = np.random.default_rng(seed)
-    proposals = [_Proposal(highest, _bounded_inverse(curvature))]
+    proposals = [_Proposal(highest, _WIDER * _bounded_inverse(curvature))]
     points, logs = np.empty((0, len(highest))), np.empty(0)
     for _ in range(_MOST_ROUNDS):
         new = proposals[-1].draw(_PER_ROUND, rng)
         points = np.concatenate([points, new])
         logs = np.concatenate([logs, [log_density(point) for point in new]])
         found = _weighted(points, logs, proposals)
-        if found.effective >= _ENOUGH and len(proposals) > 1:
+        if found.effective >= _ENOUGH and len(proposals) >= _FEWEST_ROUNDS:
             break
-        wide = 1.2 * found.covariance + 1e-4 * np.eye(len(highest))
+        wide = _WIDER * found.covariance + 1e-4 * np.eye(len(highest))
         proposals.append(_Proposal(found.mean, wide))
     return found
 
