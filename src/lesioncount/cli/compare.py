@@ -27,6 +27,7 @@ from lesioncount.cli.options import (
     given,
 )
 from lesioncount.cli.printing import Summary, some
+from lesioncount.cohort.names import shown_name
 from lesioncount.errors import listed
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _summary(results: Results, *, shown: int) -> Summary:
         len(pairs),
         f"{what}, {new}, {len(results.failed)} failed. Results: {results.out}",
         heading=f"Calibrated: numbers of {calibrated} lesions" if calibrated else "",
-        answers={pair.name: pair.answers for pair in pairs if pair.answers},
+        answers={shown_name(pair.name): pair.answers for pair in pairs if pair.answers},
         notes=[f"note: {note}" for note in _notes(results)],
     )
 
@@ -150,7 +151,7 @@ def _row(pair: Pair) -> tuple[str, ...]:
     new, gone, stay = (pair.counts[kind].numbers for kind in ("new", "gone", "persisting"))
     ends = [one.guaranteed or (one.best.interval90_low, one.best.interval90_high) for one in (new, gone)]
     return (
-        pair.name,
+        shown_name(pair.name),
         str(gone.candidates.n_candidates),
         str(new.candidates.n_candidates),
         f"{new.best.count_mean:.2f}",
@@ -171,7 +172,7 @@ def _notes(results: Results) -> list[str]:
     about: dict[str, list[str]] = {}
     for course in results.compared:
         for note in course.notes:
-            about.setdefault(note, []).append(course.name)
+            about.setdefault(note, []).append(course.shown)
     for note, names in about.items():
         notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")
     return notes

@@ -217,7 +217,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
         n,
         f"{some(n, 'scan')} counted, {total}, {len(result.failed)} failed. Results: {result.out}",
         heading="Calibrated counts" if is_calibrated else "",
-        answers={scan.name: scan.answers for scan in result.counted if scan.answers},
+        answers={scan.shown: scan.answers for scan in result.counted if scan.answers},
         notes=[f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()],
     )
 
@@ -226,12 +226,12 @@ def _row(scan: Entry) -> tuple[str, ...]:
     of, count = scan.counted.candidates, scan.counted.best
     numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
     ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
-    return scan.name, *map(str, numbers), "{} to {}".format(*ends)
+    return scan.shown, *map(str, numbers), "{} to {}".format(*ends)
 
 
 def _about(warning: str, scans: Sequence[Entry], n_counted: int) -> str:
     """A warning about one scan with its numbers, or about several without."""
     if len(scans) == 1:
         own = next((text for text in scans[0].warnings if text.startswith(warning)), warning)
-        return f"{scans[0].name}: {own}"
+        return f"{scans[0].shown}: {own}"
     return f"{len(scans)} of {n_counted} scans: {warning}"

@@ -105,7 +105,7 @@ def _scans(compared: Compared, predictions: Predictions) -> tuple[ScanRow, ...]:
     entropy = predictions.entropy if predictions.entropy is not None else np.zeros(len(predictions.truth))
     return tuple(
         ScanRow(
-            scan=scan.name,
+            scan=scan.shown,
             group=compared.groups[i],
             truth=int(predictions.truth[i]),
             predicted=int(predictions.predicted[i]),
