@@ -442,3 +442,17 @@ def test_inspect_counts_the_channels(tmp_path, rng, capsys):
     nibabel.save(stored, tmp_path / "scaled.nii.gz")
     assert main(["inspect", str(tmp_path / "scaled.nii.gz")]) == 0
     assert "uint8, times" in capsys.readouterr().out
+
+
+def test_without_a_folder_counts_are_printed_and_nothing_is_written(cohort, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    scan = cohort / "scan0.nii.gz"
+    assert main(["count", str(scan)]) == 0
+    shown = capsys.readouterr().out
+    assert str(lc.count_file(scan).result) in shown
+    assert main(["count", str(cohort), "--threshold", "0.3"]) == 0
+    assert "6 counted, 0 failed" in capsys.readouterr().out
+    assert main(["count", str(scan), "--resume"]) == 2
+    assert "--resume needs a folder for the results: -o FOLDER" in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before

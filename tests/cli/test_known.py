@@ -225,3 +225,16 @@ def test_arrays_teach_as_files_do(plate):
         lc.calibrate(maps[:2], [1])
     with pytest.raises(TruthError, match="Expected files"):
         lc.calibrate(maps, "counts.csv")
+
+
+def test_evaluate_says_what_to_try_where_thresholding_is_better(plate, tmp_path, capsys):
+    folder, counts = plate
+    table = tmp_path / "all.csv"
+    table.write_text("scan,count\n" + "".join(f"{well}_Probabilities,{n}\n" for well, n in counts.items()))
+    assert run("count", folder / "maps", "-o", tmp_path / "out", "--quiet", "--threshold", "0.02") == 0
+    assert run("evaluate", tmp_path / "out", "--truth-counts", table, "-o", tmp_path / "e") == 0
+    shown = capsys.readouterr().out
+    assert "calibrated on these counts, would be off by " in shown
+    assert f"lesioncount count {folder / 'maps'} --known {table} -o OUT" in shown
+    assert run("evaluate", tmp_path / "out", "--truth-counts", table, "-o", tmp_path / "f", "--counts-only") == 0
+    assert "would be off by" not in capsys.readouterr().out

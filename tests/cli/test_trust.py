@@ -200,7 +200,7 @@ def test_groups_from_a_column_or_from_names(cohort, tmp_path):
 
 
 def test_groups_of_a_column_are_found_by_the_names_of_files(tmp_path):
-    """Results have clean names, tables those of the files: `sub 0` is counted as `sub%200`."""
+    """Records have names for the disk, tables those that people wrote: `sub 0` has the record `sub%200.json`."""
     p = np.full((9, 9, 9), 0.01, np.float32)
     p[4, 4, 4] = 0.8
     table = ["scan\tcount\tpatient"]
@@ -212,7 +212,7 @@ def test_groups_of_a_column_are_found_by_the_names_of_files(tmp_path):
     options = ["--truth-counts", tmp_path / "t.tsv", "--group-by", "patient", "--quiet"]
     assert run("evaluate", tmp_path / "out", "-o", tmp_path / "e", *options) == 0
     scans = rows(tmp_path / "e" / "scans.tsv")
-    assert [(row["scan"], row["group"]) for row in scans] == [(f"sub%20{i}", f"p{i // 2}") for i in range(4)]
+    assert [(row["scan"], row["group"]) for row in scans] == [(f"sub {i}", f"p{i // 2}") for i in range(4)]
 
 
 def test_a_lesion_belongs_to_one_candidate_only(tmp_path):

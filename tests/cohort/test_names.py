@@ -186,8 +186,8 @@ def test_patterns_find_participants_and_sessions(tmp_path, rng, capsys):
     assert main(["count", str(root), "-o", str(out), "--name-pattern", pattern]) == 0
     assert "note: 1 of 3 scans are not matched by the name pattern: phantom__prob" in capsys.readouterr().out
     assert [(row["scan"], row["participant_id"], row["session_id"]) for row in _table(out)] == [
-        ("PAT%207__2024-01-31__prob", "PAT 7", "2024-01-31"),
-        ("PAT%208__2024-02-01__prob", "PAT 8", "2024-02-01"),
+        ("PAT 7__2024-01-31__prob", "PAT 7", "2024-01-31"),
+        ("PAT 8__2024-02-01__prob", "PAT 8", "2024-02-01"),
         ("phantom__prob", "n/a", "n/a"),
     ]
     lesions = (out / "lesions.tsv").read_text().splitlines()

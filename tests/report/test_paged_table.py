@@ -147,7 +147,7 @@ def test_sections_are_opened_from_their_folders_by_name_address_and_step(opened)
     page.wait_for_selector("#opened h3:text-is('sub-011')")
     page.fill("#search", "a&b <i>")
     page.click("#scans tbody a")
-    page.wait_for_selector("#opened h3:has-text('a%26b')")
+    page.wait_for_selector("#opened h3:has-text('a&b')")
 
 
 def test_a_part_that_is_gone_is_said(browser, out, tmp_path):

@@ -85,7 +85,7 @@ def ended(results: Results, options: argparse.Namespace, *, table: str) -> int:
     """Say what has failed, which a table has all of; the exit code."""
     shown = n_shown(options)
     for item in results.failed[:shown]:
-        print(f"failed: {item.name}: {item.error}", file=sys.stderr)
+        print(f"failed: {item.shown}: {item.error}", file=sys.stderr)
     if len(results.failed) > shown:
         print(f"… and {len(results.failed) - shown} more, see {table}", file=sys.stderr)
     if results.interrupted:

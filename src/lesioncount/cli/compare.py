@@ -27,6 +27,7 @@ from lesioncount.cli.options import (
     given,
 )
 from lesioncount.cli.printing import Summary, some
+from lesioncount.cohort.names import shown_name
 from lesioncount.errors import listed
 from lesioncount.results.count_warnings import in_general
 
@@ -144,7 +145,7 @@ def _summary(results: Results, *, shown: int) -> Summary:
         len(pairs),
         f"{what}, {new}, {len(results.failed)} failed. Results: {results.out}",
         heading=f"Calibrated: numbers of {calibrated} lesions" if calibrated else "",
-        answers={pair.name: pair.answers for pair in pairs if pair.answers},
+        answers={shown_name(pair.name): pair.answers for pair in pairs if pair.answers},
         notes=[*(f"note: {note}" for note in _notes(results)), *_promises(results)],
     )
 
@@ -161,7 +162,7 @@ def _row(pair: Pair) -> tuple[str, ...]:
     new, gone, stay = (pair.counts[kind].numbers for kind in ("new", "gone", "persisting"))
     ends = [one.guaranteed or (one.best.interval90_low, one.best.interval90_high) for one in (new, gone)]
     return (
-        pair.name,
+        shown_name(pair.name),
         str(gone.candidates.n_candidates),
         str(new.candidates.n_candidates),
         f"{new.best.count_mean:.2f}",
@@ -183,7 +184,7 @@ def _notes(results: Results) -> list[str]:
     for course in results.compared:
         warned = (in_general(warning) for session in course.sessions for warning in session.warnings)
         for note in dict.fromkeys((*course.notes, *warned)):
-            about.setdefault(note, []).append(course.name)
+            about.setdefault(note, []).append(course.shown)
     for note, names in about.items():
         notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")
     return notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from lesioncount.cli.options import (
 )
 from lesioncount.cli.printing import Summary, some
 from lesioncount.cli.truth import KNOWN, add_known_arguments, known_options, print_learned
-from lesioncount.errors import CalibrationError, listed
+from lesioncount.errors import CalibrationError, MapFileError, listed
 
 if TYPE_CHECKING:
     from lesioncount.assess.known_counts import Learned
@@ -99,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     maps = "probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)"
     parser.add_argument("inputs", nargs="+", metavar="MAP", help=maps)
-    add_output(parser, "FOLDER", "folder for the results")
+    add_output(parser, "FOLDER", "folder for the results (default: print counts, and write nothing)", required=False)
     add_definition(parser)
     add_group(parser, "where lesions are, and what that means", _REGIONS)
     add_group(parser, "how far to trust the maps", _TRUST)
@@ -113,6 +114,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count, and print what happened."""
+    if options.output is None:
+        return _only_print(options)
     from lesioncount.runs import count_batch
 
     with run_arguments(options, doing="counting", what="scans") as told:
@@ -130,6 +133,45 @@ def run(options: argparse.Namespace) -> int:
     if not options.quiet:
         _say_missing(result, options)
     return ended(result, options, table="counts.tsv")
+
+
+# What is written, or is about what was written: it needs a folder.
+_FOR_FOLDERS = (
+    "known", "reviews", "members", "report", "bids", "dicom", "dicom_series", "dicom_type", "save_labels",
+    "save_existence", "save_colours", "parquet", "resume", "overwrite", "cluster", "ask",
+)  # fmt: skip
+
+
+def _only_print(options: argparse.Namespace) -> int:
+    """Print the count of one map with its candidates, or a row for each of several; write nothing."""
+    from lesioncount.runs import count_file, count_files
+
+    if said := [name for name in _FOR_FOLDERS if getattr(options, name, None)]:
+        raise MapFileError(f"--{said[0].replace('_', '-')} needs a folder for the results: -o FOLDER.")
+    settings, selection = _settings(options), selection_of(options, "regions_suffix")
+    where = given(options, "mask", "regions", "region_names", "within")
+    how = {"protocol": settings.protocol, **settings.reading}
+    level = how.pop("level", None)
+    table = count_files(
+        options.inputs,
+        **how | where,
+        calibration=settings.calibration,
+        interval=options.interval,
+        selection=selection,
+        jobs=options.jobs,
+    )
+    one = table[0] if len(table.counted) == len(table) == 1 else None
+    if one is None or settings.calibration is not None:
+        print(table)
+    if one is not None:
+        where["mask"] = one.record.within
+        print(count_file(one.path, **how | where, level=level).result)
+    for row in table.failed:
+        print(f"failed: {row.record.shown}: {row.error}", file=sys.stderr)
+    for row in table.counted:
+        for warning in row.warnings:
+            print(f"warning: {row.record.shown}: {warning}")
+    return 1 if table.failed else 0
 
 
 def _count_known(options: argparse.Namespace, how: dict[str, Any]) -> tuple[Results, Learned]:
@@ -218,7 +260,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
         n,
         f"{some(n, 'scan')} counted, {total}, {len(result.failed)} failed. Results: {result.out}",
         heading="Calibrated counts" if is_calibrated else "",
-        answers={scan.name: scan.answers for scan in result.counted if scan.answers},
+        answers={scan.shown: scan.answers for scan in result.counted if scan.answers},
         notes=[
             *(f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()),
             *(f"warning: {one}" for one in (result.run.unlike,) if one),
@@ -231,12 +273,12 @@ def _row(scan: Entry) -> tuple[str, ...]:
     of, count = scan.counted.candidates, scan.counted.best
     numbers = (of.n_candidates, of.cc_count, count.count_mode, count.count_median, f"{count.count_mean:.2f}")
     ends = scan.counted.guaranteed or (count.interval90_low, count.interval90_high)
-    return scan.name, *map(str, numbers), "{} to {}".format(*ends)
+    return scan.shown, *map(str, numbers), "{} to {}".format(*ends)
 
 
 def _about(warning: str, scans: Sequence[Entry], n_counted: int) -> str:
     """A warning about one scan with its numbers, or about several without."""
     if len(scans) == 1:
         own = next((text for text in scans[0].warnings if text.startswith(warning)), warning)
-        return f"{scans[0].name}: {own}"
+        return f"{scans[0].shown}: {own}"
     return f"{len(scans)} of {n_counted} scans: {warning}"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Protocol
 
+from lesioncount.cohort.names import shown_name
+
 # Without a terminal, a line now and then: a log of ten thousand scans must stay readable.
 _LINES = 20
 
@@ -83,7 +85,7 @@ class _Lines:
             self._said_at = now
         if is_due or self._every or item.status != "ok":
             left = _time_left(now - began, done - before, total - done) if is_due else ""
-            print(f"{done}/{total} {item.name} {item.status}{left}", file=self._stream, flush=True)
+            print(f"{done}/{total} {shown_name(item.name)} {item.status}{left}", file=self._stream, flush=True)
 
 
 def _time_left(seconds: float, n_done: int, n_left: int) -> str:

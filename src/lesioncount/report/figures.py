@@ -56,7 +56,7 @@ def overview(scans: Sequence[Entry], anchors: Mapping[str, str]) -> str:
             label="CC > 0.5",
         )  # fmt: skip
         axes.set(xlabel="number of lesions")
-        name_rows(axes, [_shortened(scan.name) + " ≠" * scan.disagrees for scan in scans])
+        name_rows(axes, [_shortened(scan.shown) + " ≠" * scan.disagrees for scan in scans])
         for text, scan in zip(axes.get_yticklabels(), scans, strict=True):
             text.set_url(f"#{anchors[scan.name]}")
         longest = max(1, *usual, *(int(_ends(numbers)[1].max()) for numbers in lines.values()))

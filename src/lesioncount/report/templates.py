@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from lesioncount.cohort.names import shown_name
 from lesioncount.optional import optional
 from lesioncount.report.pictures import picture
 from lesioncount.results.count_warnings import headline, in_general, in_short
@@ -58,7 +59,12 @@ def _environment(package: str) -> Any:
     )
     safe = environment.filters["safe"]
     environment.filters |= {"size": size, "mm": _mm, "probability": _probability, "percent": percent, "s": plural}
-    environment.filters |= {"headline": headline, "in_general": in_general, "in_short": in_short}
+    environment.filters |= {
+        "as_written": shown_name,
+        "headline": headline,
+        "in_general": in_general,
+        "in_short": in_short,
+    }
     environment.filters["picture"] = lambda plane, what, planes: safe(picture(plane, what, planes))
     environment.globals["zip"] = zip
     environment.globals["content_policy"] = lambda *scripts, may_load=False: safe(

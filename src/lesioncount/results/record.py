@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from lesioncount.cohort.item import FileFacts
+from lesioncount.cohort.names import shown_name
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.mixture import combined
 from lesioncount.errors import LesionCountError
@@ -140,6 +141,11 @@ class Record(Struct, frozen=True):
     def name(self) -> str:
         """That of the scan or the patient."""
         return self.patient or self.scan
+
+    @property
+    def shown(self) -> str:
+        """The same as people wrote it, for tables and pages."""
+        return shown_name(self.name)
 
     @property
     def is_ok(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lesioncount.cohort.names import shown_name
 from lesioncount.folder.plain import cells
 from lesioncount.folder.tables import Rows
 from lesioncount.results.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS
@@ -75,31 +76,34 @@ def count_row(record: Record) -> Row:
     """The row of a scan in ``counts.tsv``; one that failed says why."""
     path = None if record.input is None else record.input.relative
     numbers = {} if record.count is None else cells(record.count)
-    begin = {"scan": record.name, **record.whose, "path": path, "status": record.status}
+    begin = {"scan": record.shown, **record.whose, "path": path, "status": record.status}
     return {**begin, **numbers, **_noted(void_notes(record.warnings)), "error": record.error}
 
 
 def lesion_rows_of(record: Record) -> Iterator[Row]:
     """A row for each candidate of a scan."""
-    whose = {"scan": record.name, **record.whose}
+    whose = {"scan": record.shown, **record.whose}
     return ({**whose, **cells(lesion)} for lesion in record.lesions)
 
 
 def member_rows(record: Record) -> Iterator[Row]:
     """A row for each member of an ensemble."""
-    return ({"scan": record.name, **record.whose, **cells(member)} for member in record.members)
+    return ({"scan": record.shown, **record.whose, **cells(member)} for member in record.members)
 
 
 def region_rows(record: Record) -> Iterator[Row]:
     """A row for each region of a scan."""
-    return ({"scan": record.name, **record.whose, **cells(region)} for region in record.regions)
+    return ({"scan": record.shown, **record.whose, **cells(region)} for region in record.regions)
 
 
 def answer_rows(record: Record) -> Iterator[Row]:
     """A row for each question that was asked of a scan, or of each pair of sessions."""
-    asked = [({"scan": record.name, **record.whose}, record.answers)]
+    asked = [({"scan": record.shown, **record.whose}, record.answers)]
     if record.is_of_changes:
-        asked = [({"pair": pair.name, "patient": record.name, **record.whose}, pair.answers) for pair in record.pairs]
+        asked = [
+            ({"pair": shown_name(pair.name), "patient": record.shown, **record.whose}, pair.answers)
+            for pair in record.pairs
+        ]
     return ({**whose, **answer.row()} for whose, answers in asked for answer in answers)
 
 
@@ -110,14 +114,14 @@ _OPTIONAL_SUMMARY = (*(f"{name}{CALIBRATED}" for name in _SUMMARY), *_GUARANTEED
 
 def change_rows(record: Record) -> Iterator[Row]:
     """A row for each pair of sessions; one with the error, if the patient could not be compared."""
-    whose = {"patient": record.name, **record.whose, "status": record.status}
+    whose = {"patient": record.shown, **record.whose, "status": record.status}
     if not record.is_ok:
-        yield {"pair": record.name, **whose, "error": record.error}
+        yield {"pair": record.shown, **whose, "error": record.error}
     for pair in record.pairs:
         before, after = record.sessions[pair.before], record.sessions[pair.after]
         counts = (_of_kind(kind, count) for kind, count in pair.counts.items())
         yield {
-            "pair": pair.name,
+            "pair": shown_name(pair.name),
             **whose,
             "before": before.session,
             "after": after.session,
@@ -165,7 +169,7 @@ def summary_cells(numbers: CountNumbers) -> Row:
 
 def lineage_rows(record: Record) -> Iterator[Row]:
     """A row for each lineage and session: what is there of a lesion, also where there is nothing."""
-    whose = {"patient": record.name, **record.whose}
+    whose = {"patient": record.shown, **record.whose}
     for lineage, by_session in lineages_of(record).items():
         for place, session in enumerate(record.sessions):
             change = None if place == 0 else change_in_words(len(by_session[place - 1]), len(by_session[place]))

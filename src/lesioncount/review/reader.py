@@ -71,7 +71,7 @@ class Reader:
         shares = _shares(count)
         return {
             "id": number,
-            "name": record.name,
+            "name": record.shown,
             "shape": list(grid.shape),
             "is_placed": grid.affine is not None,
             "spacing_mm": None if grid.spacing_mm is None else list(grid.spacing_mm),
@@ -173,7 +173,7 @@ class Reader:
         scan = self.cohort.scans[number]
         return {
             "id": number,
-            "name": scan.name,
+            "name": scan.shown,
             "participant_id": scan.whose.get("participant_id"),
             "session_id": scan.whose.get("session_id"),
             "has_image": self.cohort.has_image(number),

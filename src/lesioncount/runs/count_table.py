@@ -209,9 +209,9 @@ class CountTable:
             if row.is_counted:
                 n, n_candidates = row.count, row.record.counted.candidates.n_candidates
                 interval = f"{n.interval90_low} to {n.interval90_high}"
-                rows.append([row.name, str(n_candidates), str(n.count_mode), f"{n.count_mean:.2f}", interval])
+                rows.append([row.record.shown, str(n_candidates), str(n.count_mode), f"{n.count_mean:.2f}", interval])
             else:
-                rows.append([row.name, "failed", "", "", ""])
+                rows.append([row.record.shown, "failed", "", "", ""])
         if all(row.is_counted for row in shown):
             return heads, rows
         return [*heads, "error"], [[*cells, (row.error or "")[:80]] for cells, row in zip(rows, shown, strict=True)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
+from lesioncount.assess.evaluation.advice import what_to_try
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
 from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
 from lesioncount.assess.evaluation.lesion_level import LesionLevel
@@ -74,6 +75,7 @@ def evaluate(
     methods = methods_of(compared, seed, bins)
     ours = methods.get("calibrated", methods["raw"])
     scores, differences = score_all(methods, groups=compared.groups, seed=seed)
+    advice = () if counts_only else what_to_try(compared, methods, truth, jobs=jobs, seed=seed)
     evaluation = Evaluation(
         results=str(results),
         truth=TruthSource(truth.kind, truth.where),
@@ -91,7 +93,7 @@ def evaluate(
         guaranteed=guaranteed_of(compared, ours, seed=seed),
         lesions=LesionLevel.of(compared, seed=seed),
         threshold_curve=ThresholdCurve.of(compared, bins),
-        notes=notes_on(compared, methods["raw"]),
+        notes=(*notes_on(compared, methods["raw"]), *advice),
         scans=_scans(compared, ours),
         bins=bins,
         of=compared.results.of,
@@ -105,7 +107,7 @@ def _scans(compared: Compared, predictions: Predictions) -> tuple[ScanRow, ...]:
     entropy = predictions.entropy if predictions.entropy is not None else np.zeros(len(predictions.truth))
     return tuple(
         ScanRow(
-            scan=scan.name,
+            scan=scan.shown,
             group=compared.groups[i],
             truth=int(predictions.truth[i]),
             predicted=int(predictions.predicted[i]),

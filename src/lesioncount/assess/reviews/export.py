@@ -84,7 +84,7 @@ def _row(scan: Entry, reviews: Reviews) -> dict[str, Any]:
     verdicts = [] if found is None else [verdict for verdict, _ in found.verdicts.values()]
     numbers = cells(CountNumbers.of(count.distribution))
     return {
-        "scan": scan.name,
+        "scan": scan.shown,
         **scan.whose,
         "reader": reviews.reader,
         "done": "yes" if review.is_done else "no",
@@ -102,7 +102,7 @@ def _row(scan: Entry, reviews: Reviews) -> dict[str, Any]:
 
 def _lesions(scan: ReviewedScan) -> Iterator[dict[str, Any]]:
     """A row for each candidate that was decided, and for each lesion that was added."""
-    whose = {"scan": scan.record.name, "reader": scan.reader}
+    whose = {"scan": scan.record.shown, "reader": scan.reader}
     by_peak = scan.review.by_peak
     for lesion in reviewed_lesions(scan.record):
         if lesion.label not in scan.verdicts:

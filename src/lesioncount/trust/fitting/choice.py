@@ -56,12 +56,17 @@ class Choice:
     held_out: HeldOut
 
     @property
+    def in_words(self) -> str:
+        """What is counted."""
+        return _WORDS[self.kind]
+
+    @property
     def verdict(self) -> str:
         """How well it counts held-out scans, in one sentence."""
         before, after = self.held_out.before, self.held_out.after
         off, share = (f"{after[name].value:{how}}" for name, how in (("mae", ".3g"), ("coverage90", ".0%")))
         return (
-            f"{_WORDS[self.kind]}, calibrated on {self.held_out.n_scans} known counts, are off by {off} (as they are: "
+            f"{self.in_words}, calibrated on {self.held_out.n_scans} known counts, are off by {off} (as they are: "
             f"{before['mae'].value:.3g}), and 90 % intervals hold {share} of the true counts (as they are: "
             f"{before['coverage90'].value:.0%}), held out."
         )
