@@ -90,7 +90,7 @@ def test_what_reads_results_corrects_known_scans_as_the_run_did(plate, tmp_path)
     folder, _ = plate
     results = lc.read_results(folder / "out")
     means = [float(row["count_mean_calibrated"]) for row in rows(folder / "out" / "counts.tsv")]
-    assert results.total(results.calibration).mean() == pytest.approx(sum(means), rel=1e-4)
+    assert results.total(results.calibration).mean() == pytest.approx(sum(means), rel=5e-3)
     members = [subject.members[0].mean() for subject in results.of().subjects]
     np.testing.assert_allclose(members, means, rtol=1e-4)
     options = ["--truth-counts", folder / "counts.csv", "--skip-missing", "--counts-only", "--quiet"]
@@ -166,7 +166,7 @@ def test_five_folds_and_forty_masks_give_a_calibrated_ensemble_with_scores(tmp_p
         ("name;cells\nelsewhere;3\n", [], "none of them names any of the scans"),
         ("scan;cells\nelsewhere;3\n", [], "has a known count for none of the 60 scans"),
         ("Bild;a;b\n{0};1;2\n{1};1;3\n", [], "Which column of .* has the counts. a, b have whole numbers"),
-        ("Bild;a;b\n{0};1;2\n{1};1;3\n", ["--count-column", "b"], "at least 20 scans .* there are 2 and 5"),
+        ("Bild;a;b\n{0};1;2\n{1};1;3\n", ["--count-column", "b"], "at least 10 scans .* there are 2 and 5"),
         ("Bild;Zellen\n{0};-3\n", ["--count-column", "Zellen"], "line 2: expected a whole number"),
         ("Bild;Zellen\n{0};3\n", ["--calibration", "c.json"], "cannot be read|Leave one of them out"),
     ],

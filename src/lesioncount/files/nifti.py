@@ -124,7 +124,7 @@ def nifti_bytes(voxels: NDArray[Any], grid: VoxelGrid, *, intent: str = "none", 
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP, _MEMORY, zlib.Z_RLE)
     head = packer.compress(_header_bytes(voxels, grid, intent, slope))
     content = np.ascontiguousarray(voxels.T)  # the first axis runs fastest; mostly as it is in memory
-    packed: bytes = head + packer.compress(content.reshape(-1).view(np.uint8)) + packer.flush()
+    packed: bytes = head + packer.compress(content.data) + packer.flush()
     return packed
 
 

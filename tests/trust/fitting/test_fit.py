@@ -124,7 +124,7 @@ def test_one_scan_out_of_reach_does_not_pull_the_fit_to_itself():
 
 def test_nothing_is_corrected_where_maps_are_honest():
     fitted = [fit_calibration(without_lesions(cohort(30, candidates=10, seed=seed))) for seed in range(20)]
-    assert sum(one.is_identity for one in fitted) >= 10
+    assert np.mean([member.is_identity for one in fitted for member in one.members]) > 0.4
     assert np.mean([one.existence([0.5])[0] for one in fitted]) == pytest.approx(0.5, abs=0.03)
 
 
@@ -160,7 +160,7 @@ def test_scans_without_candidates_take_part():
 
 
 @pytest.mark.parametrize(
-    ("n", "candidates", "message"), [(19, 3, "at least 20 scans .* 19 and"), (40, 0.05, "10 true lesions")]
+    ("n", "candidates", "message"), [(9, 6, "at least 10 scans .* 9 and"), (40, 0.05, "10 true lesions")]
 )
 def test_too_little_data_is_refused_with_what_is_needed(n, candidates, message):
     with pytest.raises(CalibrationError, match=message):
@@ -260,7 +260,7 @@ def test_a_patient_is_left_out_with_all_scans():
     truth = without_lesions(cohort(60, groups=[i // 2 for i in range(60)]))
     few = CalibrationFit.fit(truth).conformal
     assert few.n_scans == [30]
-    alone = best_calibration(truth[list(range(2, 60))])
+    alone = best_calibration(truth[list(range(2, 60))], averaged=False)
     assert replace(alone, origin="") == few.conformal.calibrations[0]
 
 
@@ -286,7 +286,7 @@ def test_counts_that_nothing_helps_are_not_said_to_fit():
 
 def test_counts_that_were_perfect_already():
     fit = CalibrationFit.fit(KnownTruth.of([[1.0] * (i % 4) for i in range(40)], [i % 4 for i in range(40)]))
-    assert "Nothing needs to be corrected" in fit.held_out.verdict
+    assert "calibrated already" in fit.held_out.verdict
     assert CalibrationFit.from_json(fit.to_json()).fingerprint == fit.fingerprint
 
 

@@ -43,6 +43,7 @@ FEWEST_TO_HOLD_OUT = 8
 
 # Nobody would notice a change of the ranked probability score by less than this share.
 _NEXT_TO_NOTHING = 0.02
+_NO_LESION = 1e-3
 
 # Intervals of 90 % that hold less than this share, beyond doubt, are of counts that do not fit.
 _HOPELESS = 0.7
@@ -70,7 +71,7 @@ class HeldOut:
         change, before = self.change["rps"], self.before["rps"].value
         if change.low == change.high == 0:
             return self._unchanged
-        is_small = max(abs(change.low), abs(change.high)) < _NEXT_TO_NOTHING * before
+        is_small = max(abs(change.low), abs(change.high)) < max(_NEXT_TO_NOTHING * before, _NO_LESION)
         is_slight = abs(change.value) < _NEXT_TO_NOTHING * before and not change.low <= 0 <= change.high
         is_noticed = not (is_small or is_slight)
         if is_noticed and change.high < 0:
