@@ -155,7 +155,7 @@ class TestExitCodes:
         for n in range(22):
             for when in ("a", "b"):
                 (tmp_path / when).mkdir(exist_ok=True)
-                (tmp_path / when / f"p{n:02}.nii.gz").write_bytes(b"no map")
+                np.save(tmp_path / when / f"p{n:02}.npy", np.full((2, 2, 2), 7.0))
         assert compare(tmp_path / "a", tmp_path / "b", "-o", out) == 1
         printed = capsys.readouterr()
         assert "… and 2 more, see changes.tsv" in printed.err

@@ -177,6 +177,9 @@ def _say_missing(result: Results, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
     from lesioncount.cohort.pairing import pair
 
+    for chosen in dict.fromkeys(scan.map.file_format for scan in result.counted if scan.map is not None):
+        if chosen.startswith("nnU-Net, "):
+            print(f"note: {chosen}. It is the only label in dataset.json; --channel chooses another.")
     missing: dict[str, list[str]] = {}
     if options.name_pattern is not None:
         nobody = [scan.name for scan in result.scans if not scan.whose]
