@@ -7,9 +7,10 @@ follows `_HERE` is about the one map.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lesioncount.counting import LesionCount
+from lesioncount.results.value_shares import background_of, is_picture
 
 _HERE = " In this map: "
 
@@ -44,6 +45,16 @@ UNNAMED = (
     "(--region-names)."
 )
 
+# Two stop signs: what was counted may be no map of probabilities.
+PICTURE = (
+    "Hardly any of the map is background: it looks like a picture, or like a network that has not learnt. Expected are "
+    "the probabilities of one class."
+)
+DARK_PICTURES = (
+    "Taken together, these maps look like dark pictures: much is neither background nor foreground, and hardly "
+    "anything is bright. Expected are the probabilities of one class. If the network is just unsure, calibrate it."
+)
+
 UNENCRYPTED = (
     "The map came over http, which is not encrypted: others could have read or changed it on its way. Use https where "
     "there is one."
@@ -53,7 +64,14 @@ UNENCRYPTED = (
 _NAMED = 5
 
 
-def warnings_of(result: LesionCount, n_components: int, *, component_threshold: float, n_voxels: int) -> Iterator[str]:
+def warnings_of(
+    result: LesionCount,
+    n_components: int,
+    *,
+    component_threshold: float,
+    n_voxels: int,
+    shares: Sequence[int] = (),
+) -> Iterator[str]:
     """All warnings about the count of a map.
 
     Parameters
@@ -64,9 +82,13 @@ def warnings_of(result: LesionCount, n_components: int, *, component_threshold: 
     component_threshold : float
     n_voxels : int
         Of the map, or of the part of it that was looked at.
+    shares : sequence of int, optional
+        How its values are spread (`ValueSample.shares`); none if that is not known.
     """
     if result.candidates.warning is not None:
         yield str(result.candidates.warning)
+    elif shares and is_picture(shares):
+        yield f"{PICTURE}{_HERE}{background_of(shares):.0%} of the voxels are below 0.3."
     yield from _specks(result)
     yield from _joined(result, n_components, component_threshold)
     share = float(result.candidates.n_voxels.sum()) / max(n_voxels, 1)
@@ -75,6 +97,11 @@ def warnings_of(result: LesionCount, n_components: int, *, component_threshold: 
     unnamed = () if result.places is None else result.places.unnamed
     if unnamed:
         yield f"{UNNAMED}{_HERE}{', '.join(unnamed[:_NAMED])}{' …' if len(unnamed) > _NAMED else ''}."
+
+
+def void_notes(warnings: Sequence[str]) -> list[str]:
+    """The headlines of those warnings after which a count says nothing, for the row of a scan."""
+    return [headline(one) for one in warnings if in_general(one) == PICTURE]
 
 
 def _specks(result: LesionCount) -> Iterator[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from lesioncount.folder.plain import cells
 from lesioncount.folder.tables import Rows
 from lesioncount.results.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS
+from lesioncount.results.count_warnings import void_notes
 from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS, LesionRow
 from lesioncount.results.record import Record
 from lesioncount.results.record_parts import Count
@@ -75,7 +76,8 @@ def count_row(record: Record) -> Row:
     path = None if record.input is None else record.input.relative
     numbers = {} if record.count is None else cells(record.count)
     begin = {"scan": record.name, **record.whose, "path": path, "status": record.status}
-    return {**begin, **numbers, "error": record.error}
+    notes = "; ".join(void_notes(record.warnings)) or None
+    return {**begin, **numbers, "notes": notes, "error": record.error}
 
 
 def lesion_rows_of(record: Record) -> Iterator[Row]:

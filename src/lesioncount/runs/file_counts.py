@@ -27,6 +27,7 @@ from lesioncount.results.count_warnings import UNENCRYPTED, warnings_of
 from lesioncount.results.region_settings import RegionSettings, region_settings
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, Mask, ScanCount
 from lesioncount.results.settings import ChangeSettings
+from lesioncount.results.value_shares import ValueSample
 from lesioncount.runs.session_maps import read_maps
 from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
 from lesioncount.streaming import StreamingCounter
@@ -98,13 +99,19 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
         voxel_size = checked_spacing(source.grid.voxel_edges_mm, len(source.shape), protocol)
         inside = None if mask is None else volume_mask(source, mask)
         sum_up = summing_up(jobs, client)
+        sample = None  # boxes are read elsewhere
         found, n_voxels = volume_candidates(source, protocols, inside, voxel_size, sum_up, keep_runs=keep_runs)
     else:
-        found, n_voxels = _streamed(source, protocols, mask, shades, keep_runs=keep_runs)
+        sample = ValueSample(source)
+        watched = replace(source, pieces=sample.watching)
+        found, n_voxels = _streamed(watched, protocols, mask, shades, keep_runs=keep_runs)
     result, (n_components, *at) = LesionCount.of(found[0]), map(len, found[1:])
     result = result if where is None else replace(result, places=where.places(result.candidates))
-    warnings = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
-    return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades)
+    shares = () if sample is None else sample.shares
+    warnings = warnings_of(
+        result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels, shares=shares
+    )
+    return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades, shares)
 
 
 def error_in_words(error: Exception) -> str:

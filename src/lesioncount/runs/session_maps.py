@@ -20,6 +20,7 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.results.count_warnings import warnings_of
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, CourseMaps, ScanCount, SessionMap
 from lesioncount.results.settings import MapSettings
+from lesioncount.results.value_shares import shares_of
 
 # Below this share of the grid, that one map does not cover another one is worth a word.
 _NEARLY_ALL = 0.999
@@ -93,6 +94,12 @@ def _counted(read: _Read, grid: VoxelGrid, inside: NDArray[np.bool_] | None, pro
         warn=False,
     )
     n_voxels = read.values.size if inside is None else int(np.count_nonzero(inside))
-    warnings = warnings_of(counted.count, len(components), component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
+    warnings = warnings_of(
+        counted.count,
+        len(components),
+        component_threshold=COMPONENT_THRESHOLD,
+        n_voxels=n_voxels,
+        shares=shares_of(read.values),
+    )
     source = replace(read.source, grid=replace(grid, path=read.source.path))
     return SessionMap(counted, ScanCount(source, counted.count, len(components), tuple(warnings)), read.is_resampled)
