@@ -498,7 +498,7 @@ def bids_derivative() -> list[Line]:
                 ["-m", "lesioncount", "count", str(cohort), "-o", out, "--jobs", "2", "--quiet", *options]
             )
 
-        t = fastest({"with": lambda: count("--bids"), "without": count}, 2)
+        t = fastest({"with": lambda: count("--write=bids"), "without": count}, 2)
     return [Line("2000 scans, two jobs", "with --bids / without", t["with"] / t["without"], "≤1.3")]
 
 

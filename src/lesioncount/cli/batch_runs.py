@@ -35,12 +35,13 @@ def run_arguments(options: argparse.Namespace, *, doing: str, what: str) -> Iter
 
         check_can_report()  # before anything is read
         show = SectionWriter(options.images)
-    plain = given(options, "mask", "jobs", "cluster", "resume", "overwrite", "parquet")
+    plain = given(options, "mask", "jobs", "cluster", "resume", "overwrite")
     stop = _StopSign() if sys.stdin is not None and sys.stdin.isatty() else None
     how = {"quiet": options.quiet, "verbose": options.verbose}
     showing = progress_on(sys.stderr, **how, doing=doing, what=what, stop=stop)
     with _ended_by_signals(), showing as progress:
-        yield plain | {"progress": progress, "show": show, "command": options.typed}
+        told = {"progress": progress, "show": show, "command": options.typed, "parquet": "parquet" in options.write}
+        yield plain | told
 
 
 class _StopSign:

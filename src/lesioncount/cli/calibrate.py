@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun
-from lesioncount.cli.truth import add_results, add_truth_arguments, truth_options
+from lesioncount.cli.truth import FIRST_OF_TRUTH, add_results, add_truth_arguments, truth_options
 from lesioncount.errors import CalibrationError
 from lesioncount.results.scan_numbers import CONFIDENCE
 from lesioncount.trust.candidate_table import FEATURES
@@ -56,6 +56,10 @@ _FIT: dict[str, Option] = {
         {"type": _edges, "default": ()},
     ),
 }
+
+
+# On the first screen of help; the others are shown by --help-all.
+FIRST = (*FIRST_OF_TRUTH, "known", "positive_weight", "overwrite")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

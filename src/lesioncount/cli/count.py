@@ -14,6 +14,7 @@ from lesioncount.cli.map_arguments import (
     add_definition,
     add_maps,
     add_run,
+    add_written,
     selection_of,
     settings_of,
 )
@@ -24,7 +25,7 @@ from lesioncount.cli.options import (
     add_group,
     add_options,
     add_output,
-    add_quiet_and_debug,
+    add_quiet,
     given,
 )
 from lesioncount.cli.printing import Summary, some
@@ -66,12 +67,16 @@ _TRUST: dict[str, Option] = {
     "combine the counts of maps in the same place, or with the same BIDS entities",
 }
 
+_WRITTEN = {
+    "labels": "label maps of the candidates, SCAN_lesions.nii.gz or .zarr",
+    "existence": "maps of their existence, SCAN_existence.nii.gz",
+    "colours": "label maps with colour tables for viewers, SCAN_lesions.*",
+    "bids": "a BIDS derivative",
+    "dicom": "a segmentation and a report, SCAN_seg.dcm and SCAN_sr.dcm",
+    "parquet": "each table once more, for millions of rows",
+}
+
 _COUNT_OUTPUTS: dict[str, Option] = {
-    "--save-labels": "also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes "
-    "SCAN_lesions.zarr, of OME-Zarr images also SCAN_lesions.ome.zarr)",
-    "--save-existence": "also write maps in which each candidate has its existence, SCAN_existence.nii.gz",
-    "--save-colours": "also write label maps with colour tables for ITK-SNAP, 3D Slicer and FSLeyes, SCAN_lesions.*",
-    "--bids": "also write the candidates as a BIDS derivative: sub-…/anat/…_dseg.nii.gz, …_probseg.nii.gz and tables",
     "--report": "also write report.html: one page, or of more than 40 scans a page with the folder report/ beside it",
     "--images FOLDER|PATTERN": "show candidates in the report on these images: a folder, in which they have the names "
     "or BIDS entities of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz'",
@@ -79,13 +84,19 @@ _COUNT_OUTPUTS: dict[str, Option] = {
 }
 
 _DICOM: dict[str, Option] = {
-    "--dicom": "also write the candidates as a segmentation, SCAN_seg.dcm, and the count as a report, SCAN_sr.dcm",
     "--dicom-series FOLDER|PATTERN": "the images that the map was made from; for several maps, a folder with a folder "
-    "of the name of each, or a pattern such as 'dicom/{participant}/{session}'. Not needed for DICOM maps. Turns "
-    "--dicom on",
-    "--dicom-type {labelmap,binary}": "of the segmentation; binary is for older viewers (default: labelmap). Turns "
-    "--dicom on",
+    "of the name of each, or a pattern such as 'dicom/{participant}/{session}'. Not needed for DICOM maps. Means "
+    "--write dicom",
+    "--dicom-type {labelmap,binary}": "of the segmentation; binary is for older viewers (default: labelmap). Means "
+    "--write dicom",
 }
+
+
+# On the first screen of help; the others are shown by --help-all.
+FIRST = (
+    *("output", "protocol", "threshold", "min_size", "mask", "channel", "scale", "logits", "known", "calibration"),
+    *("members", "report", "images", "write", "jobs", "resume"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,9 +114,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_group(parser, "how far to trust the maps", _TRUST)
     add_maps(parser, {"--level N": LEVEL})
     work = add_run(parser, "count", workers="a scan each, or parts of one large zarr volume")
+    add_written(work, _WRITTEN)
     add_options(work, _COUNT_OUTPUTS)
     add_group(parser, "results as DICOM (needs lesioncount[dicom])", _DICOM)
-    add_quiet_and_debug(work)
+    add_quiet(work)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -140,11 +152,14 @@ def _settings(options: argparse.Namespace) -> Settings:
         from lesioncount.trust.fitting import CalibrationFit
 
         fit = CalibrationFit.load(options.calibration)
-    wanted = settings_of(options) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
+    written = {"bids": "bids", "save_existence": "existence", "save_colours": "colours"}
     return Settings(
         calibration=fit,
         regions=region_settings(options.regions, options.region_names, options.within),
-        **wanted | {"save_labels": options.save_labels or options.save_colours},
+        dicom=_dicom(options),
+        level=options.level,
+        **{setting: name in options.write for setting, name in written.items()},
+        **settings_of(options),
     )
 
 
@@ -168,7 +183,7 @@ def _apply_reviews(result: Results, options: argparse.Namespace) -> None:
 def _dicom(options: argparse.Namespace) -> DicomOutput | None:
     from lesioncount.runs import DicomOutput
 
-    if not (options.dicom or options.dicom_series or options.dicom_type):
+    if not ("dicom" in options.write or options.dicom_series or options.dicom_type):
         return None
     return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lesioncount.cli.options import add_group, add_output, add_rerun, given
 from lesioncount.cli.printing import aligned
-from lesioncount.cli.truth import add_results, add_truth_arguments, truth_options, why_no_page
+from lesioncount.cli.truth import FIRST_OF_TRUTH, add_results, add_truth_arguments, truth_options, why_no_page
 
 if TYPE_CHECKING:
     from lesioncount.assess.evaluation import Evaluation
@@ -23,6 +23,10 @@ _MOST_CLASSES = 50
 _NOT_CLASSES = (
     "{!r} does not name classes of counts: write all from 0 on, with a plus after the last, such as 0,1,2,3,4+"
 )
+
+
+# On the first screen of help; the others are shown by --help-all.
+FIRST = (*FIRST_OF_TRUTH, "bins", "overwrite")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ _MOST = 0.5
 
 SPECKS = (
     "Most of the expected lesions are candidates of one or two voxels: these are often noise. Set a smallest size "
-    "(--min-voxels 3, --min-volume-mm3 or --protocol ms)."
+    "(--min-size 3vox, --min-size 3mm3 or --protocol ms)."
 )
 JOINED = (
     "Candidates hold several components above {threshold:g}: lesions that touch are counted as one. If they are "

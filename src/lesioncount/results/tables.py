@@ -76,8 +76,8 @@ def count_row(record: Record) -> Row:
     path = None if record.input is None else record.input.relative
     numbers = {} if record.count is None else cells(record.count)
     begin = {"scan": record.name, **record.whose, "path": path, "status": record.status}
-    notes = "; ".join(void_notes(record.warnings)) or None
-    return {**begin, **numbers, "notes": notes, "error": record.error}
+    notes = "; ".join(void_notes(record.warnings))
+    return {**begin, **numbers, **({"notes": notes} if notes else {}), "error": record.error}
 
 
 def lesion_rows_of(record: Record) -> Iterator[Row]:
