@@ -29,11 +29,13 @@ ADDED = {
             "probseg.json",
         },
         "--write=parquet": {"counts.parquet", "lesions.parquet"},
+        "--csv=semicolon": {"counts.csv", "lesions.csv"},
         "--report": {"report.html"},
     },
     "compare": {
         "--write=labels": {"{}__1_lineages.nii.gz", "{}__2_lineages.nii.gz", "{}_changes.nii.gz"},
         "--write=parquet": {"changes.parquet", "lineages.parquet"},
+        "--csv=comma": {"changes.csv", "lineages.csv"},
         "--report": {"changes.html"},
     },
 }  # fmt: skip

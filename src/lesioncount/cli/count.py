@@ -95,7 +95,7 @@ _DICOM: dict[str, Option] = {
 # On the first screen of help; the others are shown by --help-all.
 FIRST = (
     *("output", "protocol", "threshold", "min_size", "mask", "channel", "scale", "logits", "known", "calibration"),
-    *("members", "report", "images", "write", "jobs", "resume"),
+    *("members", "report", "write", "csv", "jobs", "resume"),
 )
 
 

@@ -136,7 +136,9 @@ def add_written(to: Options, outputs: Mapping[str, str]) -> None:
 
     each = "; ".join(f"{name} ({what})" for name, what in outputs.items())
     more: dict[str, Any] = {"type": chosen, "action": "extend", "default": []}
-    add_options(to, {"--write NAMES": (f"what else to write, separated by commas: {each}", more)})
+    csv = "also write each table for Excel, with commas between cells, or with semicolons and decimal commas"
+    written = f"what else to write, separated by commas: {each}"
+    add_options(to, {"--write NAMES": (written, more), "--csv {comma,semicolon}": csv})
 
 
 def protocol_of(options: argparse.Namespace) -> CountingProtocol:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lesioncount.cohort.courses import Course, CourseSelection
 from lesioncount.cohort.item import FileFacts
@@ -74,6 +74,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     show: Show | None = None,
     cluster: str | None = None,
     parquet: bool = False,
+    csv: Literal["comma", "semicolon"] | None = None,
     command: str | None = None,
 ) -> Results:
     """Compare the maps of patients at several times, and write tables and records into a folder.
@@ -107,11 +108,14 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         Address of a Dask scheduler that does the work instead. Its workers must see the same files.
     parquet : bool, default False
         Write each table as Parquet, too.
+    csv : {"comma", "semicolon"}, optional
+        Write each table as CSV for Excel, too, with this between cells.
     command : str, optional
         What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
-    outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, show=show)
+    tables = {"tables": CHANGE_TABLES, "parquet": parquet, "csv": csv}
+    outputs = outputs_of(settings, command=Comparing.command, **tables, show=show)
     engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     settings.check()
