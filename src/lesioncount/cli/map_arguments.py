@@ -79,7 +79,7 @@ _DEFINITION: dict[str, Option] = {
     "--mask-suffix TEXT": (SUFFIX.format("a mask", "_brain"), {"default": ""}),
 }
 
-_READING: dict[str, Option] = {
+READING: dict[str, Option] = {
     "--channel N": "which channel to count in files with several, starting at 0 (nnU-Net: 1 is the first label)",
     "--logits": "the maps contain logits, not probabilities",
     "--scale S": (
@@ -100,7 +100,7 @@ _WHOSE: dict[str, Option] = {
 
 def add_maps(parser: argparse.ArgumentParser, reading: Mapping[str, Option] | None = None) -> None:
     """Add what says what is in the files, with more options about that if there are any, and whose scans they are."""
-    add_group(parser, "what is in the maps", _READING | dict(reading or {}))
+    add_group(parser, "what is in the maps", READING | dict(reading or {}))
     add_group(parser, "whose scans they are", _WHOSE)
 
 
