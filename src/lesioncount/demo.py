@@ -182,8 +182,8 @@ def _what_no_threshold_says(truth: Mapping[str, int], out: Path) -> str:
     return (
         f"Of {len(sure) + len(doubt)} scans {len(sure)} have a certain count: {_share(sure)} right. {len(doubt)} are "
         f"doubtful: {_share(doubt)} right. Look at those first. No threshold tells you which they are.\n"
-        f"The counts are off by {error['probs']:.2f} lesions on average{corrected}, and by {error['peaks']:.2f} if each "
-        "peak is counted. Calibration helps where a network is too sure, peaks where lesions touch."
+        f"The counts are off by {error['probs']:.2f} lesions on average{corrected}, and by {error['peaks']:.2f} if "
+        "each peak is counted. Calibration helps where a network is too sure, peaks where lesions touch."
     )
 
 
