@@ -90,7 +90,7 @@ _CHANGE_OUTPUTS: dict[str, Option] = {
 # On the first screen of help; the others are shown by --help-all.
 FIRST = (
     *("output", "pairs", "sessions", "baseline", "calibration", "ask", "protocol", "threshold", "min_size", "mask"),
-    *("channel", "scale", "report", "images", "write", "jobs", "resume"),
+    *("channel", "report", "images", "write", "jobs", "resume"),
 )
 
 

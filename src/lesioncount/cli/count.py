@@ -152,13 +152,14 @@ def _settings(options: argparse.Namespace) -> Settings:
         from lesioncount.trust.fitting import CalibrationFit
 
         fit = CalibrationFit.load(options.calibration)
-    written = {"bids": "bids", "save_existence": "existence", "save_colours": "colours"}
     return Settings(
         calibration=fit,
         regions=region_settings(options.regions, options.region_names, options.within),
         dicom=_dicom(options),
         level=options.level,
-        **{setting: name in options.write for setting, name in written.items()},
+        bids="bids" in options.write,
+        save_existence="existence" in options.write,
+        save_colours="colours" in options.write,
         **settings_of(options),
     )
 

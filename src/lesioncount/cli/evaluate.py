@@ -60,7 +60,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def last_class(text: str) -> int:
-    """The last of classes 0,1,2,3,4+: 4."""
+    """The last of classes 0,1,2,3,4+: 4. The last alone, 4+ or 4, can mean nothing else."""
+    alone = text.strip().removesuffix("+")
+    if alone.isascii() and alone.isdecimal() and len(alone) <= len(str(_MOST_CLASSES)):
+        text = ",".join([*map(str, range(int(alone))), f"{int(alone)}+"])
     *before, last = (part.strip() for part in text.split(","))
     number = last.removesuffix("+")
     is_number = number.isascii() and number.isdecimal() and len(number) <= len(str(_MOST_CLASSES))

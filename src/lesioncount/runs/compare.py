@@ -114,8 +114,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
-    tables = {"tables": CHANGE_TABLES, "parquet": parquet, "csv": csv}
-    outputs = outputs_of(settings, command=Comparing.command, **tables, show=show)
+    outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, csv=csv, show=show)
     engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     settings.check()

@@ -143,8 +143,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     """
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
-    tables = {"tables": COUNT_TABLES, "parquet": parquet, "csv": csv}
-    outputs = outputs_of(settings, command=Counting.command, **tables, show=show)
+    outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, csv=csv, show=show)
     engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
     before = engine.earlier()
     scans = (selection or Selection()).find(
