@@ -36,6 +36,8 @@ def run_arguments(options: argparse.Namespace, *, doing: str, what: str) -> Iter
         check_can_report()  # before anything is read
         show = SectionWriter(options.images)
     plain = given(options, "mask", "jobs", "cluster", "resume", "overwrite", "csv")
+    if options.cluster_timeout is not None:
+        plain["cluster_timeout"] = options.cluster_timeout
     stop = _StopSign() if sys.stdin is not None and sys.stdin.isatty() else None
     how = {"quiet": options.quiet, "verbose": options.verbose}
     showing = progress_on(sys.stderr, **how, doing=doing, what=what, stop=stop)

@@ -25,6 +25,7 @@ from lesioncount.results.tables import CHANGE_TABLES
 from lesioncount.runs.comparing import compared
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.session_maps import read_maps
+from lesioncount.runs.workers import CLUSTER_TIMEOUT
 
 Progress = Callable[[Entry, int, int], None]
 
@@ -73,6 +74,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     progress: Progress | None = None,
     show: Show | None = None,
     cluster: str | None = None,
+    cluster_timeout: float = CLUSTER_TIMEOUT,
     parquet: bool = False,
     csv: Literal["comma", "semicolon"] | None = None,
     command: str | None = None,
@@ -106,6 +108,9 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         `lesioncount.report.SectionWriter` makes pictures for the page while the maps are at hand.
     cluster : str, optional
         Address of a Dask scheduler that does the work instead. Its workers must see the same files.
+    cluster_timeout : float, default 300
+        Seconds to wait for a cluster that has lost all its workers. What is not done by then has failed, and is done
+        when the run is resumed.
     parquet : bool, default False
         Write each table as Parquet, too.
     csv : {"comma", "semicolon"}, optional
@@ -115,7 +120,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
     outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, csv=csv, show=show)
-    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
+    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     settings.check()
     found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))

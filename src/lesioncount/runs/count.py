@@ -29,6 +29,7 @@ from lesioncount.results.tables import COUNT_TABLES
 from lesioncount.runs.counting import counted
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
+from lesioncount.runs.workers import CLUSTER_TIMEOUT
 
 Progress = Callable[[Entry, int, int], None]
 
@@ -92,6 +93,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     members: bool = False,
     jobs: int = 1,
     cluster: str | None = None,
+    cluster_timeout: float = CLUSTER_TIMEOUT,
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -125,6 +127,9 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         Number of processes.
     cluster : str, optional
         Address of a Dask scheduler that does the work instead. Its workers must see the same files.
+    cluster_timeout : float, default 300
+        Seconds to wait for a cluster that has lost all its workers. What is not done by then has failed, and is done
+        when the run is resumed.
     resume : bool, default False
         Keep what is there and still right: same files, no error. With other settings, it is refused.
     overwrite : bool, default False
@@ -144,7 +149,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
     outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, csv=csv, show=show)
-    engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
+    engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     scans = (selection or Selection()).find(
         inputs,
