@@ -1,8 +1,11 @@
 """The compiled and bundled parts; everything else about the package is in pyproject.toml."""
 
+import atexit
 import os
 import runpy
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -63,8 +66,12 @@ class SdistWithViewer(sdist):
         super().run()
 
 
+# Not build/ in the tree, where a later wheel would find modules that were removed since.
+BUILD = tempfile.mkdtemp(prefix="lesioncount-build-")
+atexit.register(shutil.rmtree, BUILD, ignore_errors=True)
+
 setup(
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED_API else {},
+    options={"build": {"build_base": BUILD}} | ({"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED_API else {}),
     cmdclass={"build_py": BuildWithViewer, "sdist": SdistWithViewer},
     ext_modules=cythonize(
         [extension(source) for source in (*sorted(Path("src").rglob("*.pyx")), KERNELS / "shared.c")],

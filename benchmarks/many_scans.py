@@ -117,7 +117,7 @@ def measured(folder: Path, n: int, *, lesions: int, jobs: int, parquet: bool, re
     """What each step takes on so many scans."""
     maps, out, truth = folder / f"maps{n}", folder / f"out{n}", folder / f"truth{n}.tsv"
     make_maps(maps, n, lesions=lesions)
-    options = ("--jobs", jobs, "--quiet", *(("--parquet",) if parquet else ()))
+    options = ("--jobs", jobs, "--quiet", *(("--write=parquet",) if parquet else ()))
     costs = {"count": cost_of("count", maps, "-o", out, *options)}
     costs["resume"] = cost_of("count", maps, "-o", out, "--resume", *options)
     write_truth(out / "counts.tsv", truth)

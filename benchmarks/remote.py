@@ -98,7 +98,7 @@ def server_seconds(address: str) -> float:
 def n_credentials(address: str, out: Path) -> int:
     """How often a credential is found in what the command writes and prints."""
     command = [sys.executable, "-m", "lesioncount", "count", address, "-o", str(out), "--scale", "1/255"]
-    done = subprocess.run([*command, "--save-labels", "--report", "-v"], capture_output=True, check=True)
+    done = subprocess.run([*command, "--write=labels", "--report", "-v"], capture_output=True, check=True)
     files = [file.read_bytes() for file in out.rglob("*") if file.is_file()]
     texts = [done.stdout, done.stderr, *files]
     return sum(text.count(secret.encode()) for text in texts for secret in CREDENTIALS.values())

@@ -39,7 +39,7 @@ def _handle(folder: Path, plan: Plan) -> Numbers | None:
         return None
     if plan["how"] == "count":
         chosen += () if scale is None else ("--scale", scale)
-        command("count", path, "-o", folder / "out", "--save-labels", "--quiet", *chosen)
+        command("count", path, "-o", folder / "out", "--write=labels", "--quiet", *chosen)
         return None
     existence = count_file(path, channel=channel, scale=scale).result.existence
     return Numbers(len(existence), tuple(sorted(map(float, existence))))

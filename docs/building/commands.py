@@ -11,7 +11,8 @@ from lesioncount import cli
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "commands.md"
 INTRODUCTION = """# Every command
 
-What `lesioncount COMMAND --help` prints, made from the same source. [Files and the command line](../command-line.md)
+What `lesioncount COMMAND --help` prints (`--help-all`, where there is one), made from the same source.
+[Files and the command line](../command-line.md)
 explains what is read and written. Every command also takes `--help`, and `--verbose` to {verbose}.
 """
 # What argparse calls the groups that have no title of ours.
@@ -40,7 +41,7 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _is_told(action: argparse.Action) -> bool:
-    return action.help != argparse.SUPPRESS and not {"--help", "--verbose"} & set(action.option_strings)
+    return action.help != argparse.SUPPRESS and not {"--help", "--help-all", "--verbose"} & set(action.option_strings)
 
 
 def _positional(action: argparse.Action) -> str:

@@ -6,6 +6,7 @@ import argparse
 import filecmp
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -37,6 +38,7 @@ _COMMANDS = (
         *("--interval", "conformal", "--report", "--images", "images/"),
     ),
     ("compare", "baseline/", "followup/", "-o", "results/changes/", "--report"),
+    ("count", "probs/", "-o", "results/peaks/", "--protocol", "peaks"),
 )
 _PAGES = (
     "results/probs/report.html",
@@ -102,7 +104,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"$ lesioncount {' '.join(line)}\n")
         code = max(code, command([*(_placed(part, folder) for part in line), "--overwrite"]))
         print()
-    _print_truth(folder / "counts.tsv", folder / "results" / "new")
+    truth = _truth(folder / "counts.tsv")
+    _print_truth(truth, folder / "results" / "new")
+    print(f"\n{_what_no_threshold_says(truth, folder / 'results')}")
     print(f"\nLook at these pages in a browser: {', '.join(str(folder / page) for page in _PAGES)}.")
     print(f"Every command of README.md and docs/trust.md can be followed here: cd {folder}")
     return code
@@ -135,22 +139,56 @@ def _placed(part: str, folder: Path) -> str:
     return str(folder / part) if part.endswith(("/", ".json", ".tsv")) else part
 
 
-def _print_truth(table: Path, out: Path) -> None:
+def _truth(table: Path) -> dict[str, int]:
+    """The true counts, by the names of scans."""
+    return {
+        name: int(count) for name, count in (line.split("\t") for line in table.read_text("utf-8").splitlines()[1:])
+    }
+
+
+def _print_truth(truth: Mapping[str, int], out: Path) -> None:
     """How close the counts came."""
     from lesioncount.runs import read_results
 
     results = read_results(out)
     print(f"{'scan':<18}{'truth':>6}{'most likely':>13}{'90 % interval':>16}{'P(truth)':>10}{'CC > 0.5':>10}")
-    counted = {scan.name for scan in results.counted}
-    for line in table.read_text("utf-8").splitlines()[1:]:
-        name, truth = line.split("\t")
-        if name not in counted:
-            continue
-        record = results.record(name)
-        count, usual = record.counted.raw, record.counted.candidates.cc_count
-        p = record.pmf[int(truth)] if int(truth) < len(record.pmf) else 0.0
+    for record in map(results.record, (name for name in truth if name in {scan.name for scan in results.counted})):
+        count, usual, true = record.counted.raw, record.counted.candidates.cc_count, truth[record.name]
+        p = record.pmf[true] if true < len(record.pmf) else 0.0
         interval = f"{count.interval90_low} to {count.interval90_high}"
-        print(f"{name:<18}{truth:>6}{count.count_mode:>13}{interval:>16}{p:>10.2f}{usual:>10}")
+        print(f"{record.name:<18}{true:>6}{count.count_mode:>13}{interval:>16}{p:>10.2f}{usual:>10}")
+
+
+def _what_no_threshold_says(truth: Mapping[str, int], out: Path) -> str:
+    """Which counts are right, told before the truth is known; and what calibration and peaks change."""
+    from lesioncount.runs import read_results
+    from lesioncount.trust.fitting import CalibrationFit
+
+    counts = {
+        one: [(scan.counted.raw, truth[scan.name]) for scan in read_results(out / one).counted]
+        for one in ("probs", "peaks")
+    }
+    sure, doubt = (
+        [
+            count.count_median == true
+            for count, true in counts["probs"]
+            if (count.interval90_low == count.interval90_high) == is_sure
+        ]
+        for is_sure in (True, False)
+    )
+    error = {one: np.mean([abs(count.count_median - true) for count, true in of]) for one, of in counts.items()}
+    held_out = CalibrationFit.load(out / "calibration.json").held_out
+    corrected = "" if held_out is None else f", calibrated {held_out.after['mae'].value:.2f} (held out)"
+    return (
+        f"Of {len(sure) + len(doubt)} scans {len(sure)} have a certain count: {_share(sure)} right. {len(doubt)} are "
+        f"doubtful: {_share(doubt)} right. Look at those first. No threshold tells you which they are.\n"
+        f"The counts are off by {error['probs']:.2f} lesions on average{corrected}, and by {error['peaks']:.2f} if "
+        "each peak is counted. Calibration helps where a network is too sure, peaks where lesions touch."
+    )
+
+
+def _share(right: Sequence[bool]) -> str:
+    return "all of them are" if all(right) else f"{100 * np.mean(right):.0f} % are"
 
 
 if __name__ == "__main__":

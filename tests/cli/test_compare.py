@@ -155,7 +155,7 @@ class TestExitCodes:
         for n in range(22):
             for when in ("a", "b"):
                 (tmp_path / when).mkdir(exist_ok=True)
-                (tmp_path / when / f"p{n:02}.nii.gz").write_bytes(b"no map")
+                np.save(tmp_path / when / f"p{n:02}.npy", np.full((2, 2, 2), 7.0))
         assert compare(tmp_path / "a", tmp_path / "b", "-o", out) == 1
         printed = capsys.readouterr()
         assert "… and 2 more, see changes.tsv" in printed.err
@@ -210,7 +210,7 @@ class TestExitCodes:
 class TestOptions:
     def test_they_reach_the_comparison(self, times, out):
         options = ["--tolerance-mm", "3", "--coupling", "0.5", "--threshold", "0.3", "--candidates", "peaks"]
-        options += ["--save-labels"]
+        options += ["--write=labels"]
         assert compare(*times, "-o", out, "--quiet", *options) == 0
         recorded = read_changes(out).run.settings
         assert recorded.protocol == CountingProtocol(0.3, candidates="peaks")
@@ -313,12 +313,12 @@ class TestInterruptions:
         assert contents(out) == contents(tmp_path / "calm")
 
     def test_killed_and_resumed(self, large, out, tmp_path):
-        run = start(*large, "-o", out, "--save-labels")
+        run = start(*large, "-o", out, "--write=labels")
         wait_for_records(out, 2)
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
-        assert compare(*large, "-o", out, "--resume", "--quiet", "--save-labels") == 0
-        assert compare(*large, "-o", tmp_path / "calm", "--quiet", "--save-labels") == 0
+        assert compare(*large, "-o", out, "--resume", "--quiet", "--write=labels") == 0
+        assert compare(*large, "-o", tmp_path / "calm", "--quiet", "--write=labels") == 0
         assert contents(out) == contents(tmp_path / "calm")
 
     def test_a_pipe_that_closes_ends_no_run(self, times, out):

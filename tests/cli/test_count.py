@@ -25,7 +25,7 @@ def rows(path):
 
 def test_a_folder_becomes_tables(cohort, tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["count", str(cohort), "-o", str(out), "--save-labels"]) == 0
+    assert main(["count", str(cohort), "-o", str(out), "--write=labels"]) == 0
     counts, lesions = rows(out / "counts.tsv"), rows(out / "lesions.tsv")
     assert list(counts[0]) == [name for name in COUNT_COLUMNS if name not in OPTIONAL_COUNT_COLUMNS]
     assert list(lesions[0]) == ["scan", *(name for name in LESION_COLUMNS if name not in OPTIONAL_LESION_COLUMNS)]
@@ -59,7 +59,7 @@ def test_a_folder_becomes_tables(cohort, tmp_path, capsys):
 
 def test_options_make_the_protocol(cohort, tmp_path):
     (tmp_path / "mine.json").write_text('{"threshold": 0.2, "min_voxels": 2}')
-    options = ["--protocol", str(tmp_path / "mine.json"), "--connectivity", "26", "--min-volume-mm3", "6", "--quiet"]
+    options = ["--protocol", str(tmp_path / "mine.json"), "--connectivity", "26", "--min-size", "6mm3", "--quiet"]
     assert main(["count", str(cohort / "scan0.nii.gz"), "-o", str(tmp_path / "out"), *options]) == 0
     record = json.loads((tmp_path / "out" / "scan0.json").read_text())
     expected = lc.CountingProtocol(threshold=0.2, connectivity=26, min_voxels=2, min_volume_mm3=6)
@@ -67,7 +67,7 @@ def test_options_make_the_protocol(cohort, tmp_path):
 
 
 def test_peaks_are_rows_with_their_saddles(cohort, tmp_path):
-    out, options = tmp_path / "out", ["--protocol", "peaks", "--min-persistence", "0.05", "--save-labels", "--quiet"]
+    out, options = tmp_path / "out", ["--protocol", "peaks", "--min-persistence", "0.05", "--write=labels", "--quiet"]
     assert main(["count", str(cohort), "-o", str(out), *options, "--report"]) == 0
     protocol = lc.CountingProtocol(candidates="peaks", min_persistence=0.05)
     lesions = rows(out / "lesions.tsv")
@@ -186,7 +186,7 @@ def test_globs_that_the_shell_did_not_expand(cohort, tmp_path):
 
 
 def test_results_inside_the_input_folder_are_not_counted(cohort):
-    arguments = ["count", str(cohort), "-o", str(cohort / "out"), "--save-labels", "--quiet", "--overwrite"]
+    arguments = ["count", str(cohort), "-o", str(cohort / "out"), "--write=labels", "--quiet", "--overwrite"]
     for _ in range(2):
         assert main(arguments) == 0
         assert len(rows(cohort / "out" / "counts.tsv")) == 6
@@ -339,7 +339,7 @@ def test_files_of_others_are_never_written_over(tmp_path, capsys):
 
 def test_overwriting_leaves_nothing_of_the_run_before(cohort, tmp_path):
     out = tmp_path / "out"
-    assert main(["count", str(cohort), "-o", str(out), "--quiet", "--save-labels"]) == 0
+    assert main(["count", str(cohort), "-o", str(out), "--quiet", "--write=labels"]) == 0
     assert main(["count", str(cohort / "scan0.nii.gz"), "-o", str(out), "--quiet", "--overwrite"]) == 0
     left = {path.name for path in out.iterdir()}
     assert left == {"counts.tsv", "lesions.tsv", "run.json", "runs.jsonl", "scan0.json"}
@@ -419,9 +419,11 @@ def test_what_nobody_expected_is_a_failed_scan_too(cohort, tmp_path, monkeypatch
     }
 
 
-def test_debug_shows_where_an_error_came_from(tmp_path):
-    with pytest.raises(lc.errors.MapFileError):
-        main(["count", "nothing.nii", "-o", str(tmp_path), "--debug"])
+def test_verbose_shows_where_an_error_came_from(tmp_path, capsys):
+    assert main(["count", "nothing.nii", "-o", str(tmp_path), "-v"]) == 2
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert told.splitlines()[-1].startswith("lesioncount: nothing.nii")
 
 
 def test_output_that_cannot_be_a_folder(cohort, tmp_path, capsys):

@@ -14,7 +14,7 @@ def read(path, delimiter="\t"):
 def test_expert_counts_are_reproduced_from_the_masks(shared_data, tmp_path):
     folder = shared_data / "open_ms"
     expert = {row["patient"]: row for row in read(folder / "counts.csv", ",") if row["space"] == "cs_MNI"}
-    definitions = {"n_cc6": ["--connectivity", "6"], "n_cc26_ge3mm3": ["--connectivity", "26", "--min-volume-mm3", "3"]}
+    definitions = {"n_cc6": ["--connectivity", "6"], "n_cc26_ge3mm3": ["--connectivity", "26", "--min-size", "3mm3"]}
     for column, options in definitions.items():
         out = tmp_path / column
         assert main(["count", str(folder / "masks_mni"), "-o", str(out), "--jobs", "2", "--quiet", *options]) == 0

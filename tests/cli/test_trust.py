@@ -13,6 +13,7 @@ import lesioncount as lc
 from lesioncount.assess.evaluation.compared_methods import tuned
 from lesioncount.assess.truth import true_lesions
 from lesioncount.cli import main
+from lesioncount.cli.evaluate import last_class
 from lesioncount.errors import CalibrationError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.runs import ChangeSettings, Settings
@@ -125,9 +126,12 @@ def test_bins_are_asked_for(cohort, tmp_path, capsys):
     assert content["methods"]["raw"]["scores"]["f1"]["estimate"] > 0
 
 
-@pytest.mark.parametrize(
-    "text", ["0,1,2,3,4", "4+", "1,2+", "0,2,3+", "0,1,1+", "0,1,x+", "0,1,+", "", "0+", "0,1,2+,3+"]
-)
+@pytest.mark.parametrize("text", ["4", "4+", "0,1,2,3,4+"])
+def test_the_last_class_alone_means_all_up_to_it(text):
+    assert last_class(text) == 4
+
+
+@pytest.mark.parametrize("text", ["0,1,2,3,4", "1,2+", "0,2,3+", "0,1,1+", "0,1,x+", "0,1,+", "", "0+", "0,1,2+,3+"])
 def test_classes_that_are_none_are_refused(cohort, tmp_path, capsys, text):
     with pytest.raises(SystemExit):
         run("evaluate", cohort / "out", "--truth", cohort / "masks", "-o", tmp_path / "e", "--bins", text)

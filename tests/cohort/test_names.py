@@ -256,7 +256,7 @@ def test_a_dataset_without_maps_says_what_it_holds(dataset):
 
 def test_label_maps_that_we_wrote_elsewhere_are_not_counted(tmp_path, rng):
     _maps(tmp_path / "in", ["x.nii.gz"], rng)
-    arguments = ["count", str(tmp_path / "in"), "--quiet", "--save-labels", "-o"]
+    arguments = ["count", str(tmp_path / "in"), "--quiet", "--write=labels", "-o"]
     assert main([*arguments, str(tmp_path / "in" / "old")]) == 0
     assert main([*arguments, str(tmp_path / "in" / "new")]) == 0
     assert [row["scan"] for row in _table(tmp_path / "in" / "new")] == ["x"]

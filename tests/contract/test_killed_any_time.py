@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 NAMES = tuple(f"p{number:02}" for number in range(24))
 OTHER = "q00"
-OPTIONS = ("--save-labels",)
+OPTIONS = ("--write=labels",)
 
 
 def wait_for(moment, run, out, rng, whole):

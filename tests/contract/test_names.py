@@ -68,8 +68,8 @@ class TestOtherPatients:
         assert set(records(out)) == set(NAMES)
 
     def test_after_a_run_with_fewer_inputs(self, kind, a, b, out, capsys):
-        assert kind.run(a, out, "--save-labels") == 0
-        assert kind.run(a, out, "--resume", "--save-labels", name="p1") == 0
+        assert kind.run(a, out, "--write=labels") == 0
+        assert kind.run(a, out, "--resume", "--write=labels", name="p1") == 0
         self.refused(kind, b, out, capsys, name="p2")
         assert {one for owner in owners(out).values() for one in owner} == {"a"}
 
@@ -134,16 +134,16 @@ class TestKilled:
     def test_other_patients_do_not_get_the_names(self, kind, tmp_path, out, capsys, number):
         names = [f"p{one:02}" for one in range(60)]
         a, b = (kind.cohort(tmp_path / one, names, seed) for seed, one in enumerate("ab"))
-        run = kind.start(a, out, "-j", 2, "--save-labels")
+        run = kind.start(a, out, "-j", 2, "--write=labels")
         wait_for(lambda: len(list(out.glob("p*.json"))) > 2)
         signal_group(run, number)
         assert run.wait(60) == (-number if number == signal.SIGKILL else 130)
         done = records(out)
         assert 2 < len(done) < len(names)
-        assert kind.run(b, out, "--resume", "--save-labels") == 2
+        assert kind.run(b, out, "--resume", "--write=labels") == 2
         assert "would take over" in capsys.readouterr().err
         assert records(out) == done
-        assert kind.run(a, out, "--resume", "--save-labels") == 0
+        assert kind.run(a, out, "--resume", "--write=labels") == 0
         assert set(records(out)) == set(names)
         assert {name: records(out)[name] for name in done} == done
         statuses = [line["status"] for line in history(out)]

@@ -38,7 +38,7 @@ class TestSettings:
             (["--threshold", "0.3"], "threshold is 0.3 instead of 0.1"),
             (["--protocol", "peaks"], "instead of"),
             (["--connectivity", "26"], "connectivity is 26 instead of edges"),
-            (["--min-volume-mm3", "3"], "min_volume_mm3 is 3.0 instead of 0.0"),
+            (["--min-size", "3mm3"], "min_volume_mm3 is 3.0 instead of 0.0"),
             (["--scale", "0.5"], "scale is 0.5 instead of none"),
             (["--channel", "1"], "channel is 1 instead of none"),
             (["--logits"], "logits is true instead of false"),
@@ -66,9 +66,9 @@ class TestSettings:
         assert files(tmp_path / "other") == before
 
     def test_the_same_settings_change_nothing(self, kind, maps, out):
-        assert kind.run(maps, out, "--save-labels", "--threshold", "0.2") == 0
+        assert kind.run(maps, out, "--write=labels", "--threshold", "0.2") == 0
         before = files(out)
-        assert kind.run(maps, out, "--save-labels", "--threshold", "0.2", "--resume") == 0
+        assert kind.run(maps, out, "--write=labels", "--threshold", "0.2", "--resume") == 0
         assert files(out) == before
 
     def test_a_record_whose_run_json_is_lost_still_knows_its_settings(self, kind, maps, out, capsys):
@@ -86,7 +86,7 @@ class TestSettings:
 class TestOutputs:
     def test_label_maps_and_page_of_an_old_map_go_with_it(self, kind, maps, out):
         pytest.importorskip("jinja2")
-        assert kind.run(maps, out, "--save-labels", "--report") == 0
+        assert kind.run(maps, out, "--write=labels", "--report") == 0
         kept = {name: data for name, data in files(out).items() if name.startswith(("p0", "p2"))}
         kind.patient(maps, "p1", seed=99, n=2)
         assert kind.run(maps, out, "--resume") == 0
@@ -99,21 +99,21 @@ class TestOutputs:
 
     def test_those_that_are_not_asked_for_again_stay_with_an_unchanged_map(self, kind, maps, out):
         pytest.importorskip("jinja2")
-        assert kind.run(maps, out, "--save-labels", "--report") == 0
+        assert kind.run(maps, out, "--write=labels", "--report") == 0
         before = files(out)
         assert kind.run(maps, out, "--resume") == 0
         assert files(out) == before
 
     def test_those_that_were_not_asked_for_before_are_made(self, kind, maps, out):
         assert kind.run(maps, out) == 0
-        assert kind.run(maps, out, "--resume", "--save-labels") == 0
+        assert kind.run(maps, out, "--resume", "--write=labels") == 0
         for name in NAMES:
             assert {path.name for path in out.glob(f"{name}_*.nii.gz")} == {f"{name}{one}" for one in kind.labels}
 
     def test_a_patient_that_fails_later_has_none(self, kind, maps, out):
-        assert kind.run(maps, out, "--save-labels") == 0
+        assert kind.run(maps, out, "--write=labels") == 0
         (maps / kind.times[-1] / "p1.nii.gz").write_bytes(b"broken")
-        assert kind.run(maps, out, "--save-labels", "--resume") == 1
+        assert kind.run(maps, out, "--write=labels", "--resume") == 1
         assert not list(out.glob("p1*.nii.gz"))
 
     def test_a_page_does_not_outlive_a_patient_that_was_left_out(self, kind, maps, out):
@@ -181,13 +181,13 @@ class TestManyWaysToRun:
     @pytest.mark.filterwarnings("default")  # of Dask, whose ports and sockets are its own affair
     def test_processes_and_clusters_write_the_same_bytes(self, kind, maps, tmp_path):
         distributed = pytest.importorskip("distributed")
-        assert kind.run(maps, tmp_path / "one", "--save-labels") == 0
-        assert kind.run(maps, tmp_path / "two", "--save-labels", "-j", 2) == 0
+        assert kind.run(maps, tmp_path / "one", "--write=labels") == 0
+        assert kind.run(maps, tmp_path / "two", "--write=labels", "-j", 2) == 0
         with distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", host="127.0.0.1",
             protocol="tcp://",
         ) as cluster:  # fmt: skip
-            assert kind.run(maps, tmp_path / "many", "--save-labels", "--cluster", cluster.scheduler_address) == 0
+            assert kind.run(maps, tmp_path / "many", "--write=labels", "--cluster", cluster.scheduler_address) == 0
         assert files(tmp_path / "one") == files(tmp_path / "two") == files(tmp_path / "many")
 
     def test_a_cluster_that_cannot_be_reached_leaves_nothing(self, kind, maps, out, capsys, monkeypatch):
@@ -211,7 +211,7 @@ def _not_here(path):
 @both
 def test_tables_are_written_as_parquet_too(kind, maps, out):
     parquet = pytest.importorskip("pyarrow.parquet")
-    assert kind.run(maps, out, "--parquet") == 0
+    assert kind.run(maps, out, "--write=parquet") == 0
     for table in out.glob("*.tsv"):
         typed = parquet.read_table(table.with_suffix(".parquet"))
         assert typed.column_names == table.read_text().split("\n", 1)[0].split("\t")
@@ -220,7 +220,7 @@ def test_tables_are_written_as_parquet_too(kind, maps, out):
             assert str(typed.schema.field(mean).type) == "double"
             assert str(typed.schema.field(mean.replace("mean", "mode")).type) == "int64"
     before = files(out)
-    assert kind.run(maps, out, "--parquet", "--resume") == 0
+    assert kind.run(maps, out, "--write=parquet", "--resume") == 0
     assert files(out) == before
     assert kind.run(maps, out, "--overwrite") == 0
     assert not list(out.glob("*.parquet"))

@@ -107,7 +107,7 @@ def test_maps(path, replay, tmp_path):
     # A copy: pieces of a map may lie beside it.
     place = tmp_path / path.name
     shutil.copytree(path, place) if path.is_dir() else shutil.copy(path, place)
-    answer = replay("count", place, "-o", tmp_path / "out", "--save-labels")
+    answer = replay("count", place, "-o", tmp_path / "out", "--write=labels")
     check(answer)
     if "damaged" in path.name:  # a count of such voxels would be another each time
         assert answer["code"] != 0

@@ -55,11 +55,11 @@ class TestFilesOfTheUser:
         before = (tmp_path / "sub01_lesions.nii.gz").read_bytes()
         assert main(["count", str(path), "-o", str(tmp_path), "--quiet", *options]) == (1 if is_broken else 0)
         assert (tmp_path / "sub01_lesions.nii.gz").read_bytes() == before
-        assert main(["count", str(path), "-o", str(tmp_path), "--quiet", "--overwrite", "--save-labels"]) == 2
+        assert main(["count", str(path), "-o", str(tmp_path), "--quiet", "--overwrite", "--write=labels"]) == 2
         assert (tmp_path / "sub01_lesions.nii.gz").read_bytes() == before
 
     def test_a_label_map_that_was_corrected_is_kept(self, maps, tmp_path, capsys):
-        arguments = ["count", str(maps), "-o", str(tmp_path / "out"), "--save-labels", "--quiet"]
+        arguments = ["count", str(maps), "-o", str(tmp_path / "out"), "--write=labels", "--quiet"]
         assert main(arguments) == 0
         corrected = save(tmp_path / "out" / "s0_lesions.nii.gz", np.ones((8, 9, 10), np.uint8)).read_bytes()
         assert main([*arguments, "--resume"]) == 0
@@ -162,7 +162,7 @@ class TestRunsThatMeet:
         assert main(["count", str(maps), "-o", str(tmp_path / "out"), "--quiet"]) == 0
 
     def test_nothing_hidden_is_left(self, maps, tmp_path):
-        arguments = ["count", str(maps), "-o", str(tmp_path / "out"), "--save-labels", "--jobs", "2", "--quiet"]
+        arguments = ["count", str(maps), "-o", str(tmp_path / "out"), "--write=labels", "--jobs", "2", "--quiet"]
         assert main(arguments) == 0
         assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
 
@@ -221,7 +221,7 @@ class TestRunsThatEndEarly:
         pytest.importorskip("jinja2")
         for i in range(8, 60):
             os.link(maps / f"s{i % 8}.nii.gz", maps / f"s{i}.nii.gz")
-        out, options = tmp_path / "out", ["--save-labels"]
+        out, options = tmp_path / "out", ["--write=labels"]
         run = subprocess.Popen(
             [sys.executable, "-m", "lesioncount", "count", str(maps), "-o", str(out), *options, "--quiet", "-j", "2"]
         )
@@ -315,7 +315,7 @@ class TestManyTimes:
         pytest.importorskip("jinja2")
         for i in range(8, 40):
             os.link(maps / f"s{i % 8}.nii.gz", maps / f"s{i}.nii.gz")
-        command = [*COUNT, str(maps), "--jobs", "2", "--save-labels", "--report", "--quiet", "-o"]
+        command = [*COUNT, str(maps), "--jobs", "2", "--write=labels", "--report", "--quiet", "-o"]
         began = time.monotonic()
         subprocess.run([*command, str(tmp_path / "calm")], check=True)
         whole = time.monotonic() - began

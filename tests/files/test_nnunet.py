@@ -1,5 +1,6 @@
 """Real predictions of nnU-Net v2, in three configurations."""
 
+import json
 import pickle
 import shutil
 import tracemalloc
@@ -35,9 +36,33 @@ def test_regions_reproduce_the_segmentation(case):
     np.testing.assert_array_equal((whole > 0.5) | (core > 0.5), labels > 0)
 
 
-def test_channel_must_be_chosen():
-    with pytest.raises(ChannelError, match="holds 2 channels"):
-        open_map(FIXTURES / "normal" / "test_001.npz")
+def test_the_only_label_is_counted_and_named():
+    source = open_map(FIXTURES / "normal" / "test_001.npz")
+    assert source.format == "nnU-Net, channel 1: lesion"
+    chosen = open_map(FIXTURES / "normal" / "test_001.npz", channel=1)
+    np.testing.assert_array_equal(source.array(), chosen.array())
+
+
+def test_one_of_several_labels_must_be_chosen_by_its_name():
+    with pytest.raises(ChannelError, match=r"holds 2 channels, 0 to 1 \(0 is whole, 1 is core\)"):
+        open_map(FIXTURES / "regions" / "test_001.npz")
+
+
+@pytest.mark.parametrize("labels", [None, {"background": 0}, {"background": 0, "a": 1, "b": 2}, ["background", "a"]])
+def test_channel_must_be_chosen_where_dataset_json_does_not_say_it(tmp_path, labels):
+    shutil.copy(FIXTURES / "normal" / "test_001.npz", tmp_path)
+    if labels is not None:
+        (tmp_path / "dataset.json").write_text(json.dumps({"labels": labels}), "utf-8")
+    with pytest.raises(ChannelError, match=r"holds 2 channels, 0 to 1\. Choose"):
+        open_map(tmp_path / "test_001.npz")
+
+
+@pytest.mark.parametrize(("labels", "order"), [({"ignore": 3, "b": 2, "background": 0, "a": 1}, "1 is a, 2 is b")])
+def test_labels_are_in_the_order_of_their_numbers(tmp_path, labels, order):
+    np.savez(tmp_path / "map.npz", probabilities=np.zeros((3, 2, 2, 2), np.float32))
+    (tmp_path / "dataset.json").write_text(json.dumps({"labels": labels}), "utf-8")
+    with pytest.raises(ChannelError, match=order):
+        open_map(tmp_path / "map.npz")
 
 
 def test_probabilities_that_do_not_fit_their_segmentation_are_refused(tmp_path):

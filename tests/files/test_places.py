@@ -54,7 +54,7 @@ def test_sizes_of_nothing_are_refused(tmp_path):
 
 def test_tables_have_volumes_but_no_coordinates(unplaced, tmp_path):
     out = tmp_path / "out"
-    assert main(["count", str(unplaced), "-o", str(out), "--save-labels", "--quiet"]) == 0
+    assert main(["count", str(unplaced), "-o", str(out), "--write=labels", "--quiet"]) == 0
     with (out / "lesions.tsv").open() as table:
         row = next(csv.DictReader(table, delimiter="\t"))
     assert float(row["volume_mm3"]) == 27 * 1.5

@@ -57,7 +57,7 @@ def issues_of(dataset):
 
 def test_candidates_go_where_bids_has_them(maps, tmp_path):
     out = tmp_path / "out"
-    assert main(["count", str(maps), "-o", str(out), "--bids", "--quiet"]) == 0
+    assert main(["count", str(maps), "-o", str(out), "--write=bids", "--quiet"]) == 0
     base = out / "sub-01/ses-02/anat/sub-01_ses-02"
     source = maps / "sub-01/ses-02/anat/sub-01_ses-02_label-lesion_probseg.nii.gz"
     result = lc.count_lesions(np.asarray(nibabel.load(source).dataobj))
@@ -85,7 +85,7 @@ def test_the_validator_finds_no_error(maps, tmp_path, rng):
     save(maps / f"sub-03/anat/sub-03_{extra}_probseg.nii.gz", probabilities(rng))
     save(maps / "sub-04/anat/sub-04_probseg.nii.gz", np.zeros(SHAPE, np.float32))
     out = tmp_path / "out"
-    options = ["--bids", "--quiet", "--report", "--save-labels", "--protocol", "peaks"]
+    options = ["--write=bids", "--quiet", "--report", "--write=labels", "--protocol", "peaks"]
     assert main(["count", str(maps), "-o", str(out), *options]) == 0
     issues = issues_of(out)
     assert not [issue for issue in issues if issue["severity"] == "error"]
@@ -99,7 +99,9 @@ def test_participants_of_a_pattern_get_names_that_bids_allows(tmp_path, rng):
         save(tmp_path / "in" / path, probabilities(rng))
     pattern = r"(?P<participant>PAT \d+)/(?P<session>[\d-]+)"
     out = tmp_path / "out"
-    assert main(["count", str(tmp_path / "in"), "-o", str(out), "--bids", "--quiet", "--name-pattern", pattern]) == 0
+    assert (
+        main(["count", str(tmp_path / "in"), "-o", str(out), "--write=bids", "--quiet", "--name-pattern", pattern]) == 0
+    )
     assert (out / "sub-PAT7/ses-20240131/anat/sub-PAT7_ses-20240131_seg-lesions_dseg.nii.gz").exists()
     assert table(out / "participants.tsv")[1] == {"participant_id": "sub-PAT8", "source_id": "PAT 8"}
 
@@ -134,8 +136,8 @@ def test_names_follow_the_order_of_bids():
 
 def test_our_own_derivative_is_no_input(maps, tmp_path):
     out = maps / "derivatives" / "lesioncount"
-    for option in ("--bids", "--overwrite"):
-        assert main(["count", str(maps), "-o", str(out), "--bids", "--quiet", option]) == 0
+    for option in ("--write=bids", "--overwrite"):
+        assert main(["count", str(maps), "-o", str(out), "--write=bids", "--quiet", option]) == 0
         assert len(table(out / "counts.tsv")) == 3
     assert main(["count", str(maps), "-o", str(tmp_path / "other"), "--quiet"]) == 0
     assert len(table(tmp_path / "other" / "counts.tsv")) == 3
@@ -172,7 +174,7 @@ def test_files_of_others_in_the_dataset_are_never_written_over(maps, tmp_path, c
     other = out / "sub-01/ses-01/anat/sub-01_ses-01_seg-lesions_dseg.nii.gz"
     other.parent.mkdir(parents=True)
     other.write_bytes(b"by hand")
-    assert main(["count", str(maps), "-o", str(out), "--bids"]) == 2
+    assert main(["count", str(maps), "-o", str(out), "--write=bids"]) == 2
     assert "is not a result of an earlier run" in capsys.readouterr().err
     assert other.read_bytes() == b"by hand"
 
@@ -192,7 +194,7 @@ def test_calibrated_existence_is_what_the_map_shows(maps, tmp_path):
     calibration = tmp_path / "w.json"
     assert main(["calibrate", "--positive-weight", "3", "-o", str(calibration), "--quiet"]) == 0
     out = tmp_path / "out"
-    assert main(["count", str(maps), "-o", str(out), "--bids", "--quiet", "--calibration", str(calibration)]) == 0
+    assert main(["count", str(maps), "-o", str(out), "--write=bids", "--quiet", "--calibration", str(calibration)]) == 0
     base = out / "sub-02/ses-01/anat/sub-02_ses-01"
     labels, existence = (
         np.asarray(nibabel.load(f"{base}_{kind}.nii.gz").dataobj)

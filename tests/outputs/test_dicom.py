@@ -231,12 +231,12 @@ def test_many_segmentations_are_counted_side_by_side_and_resumed(tmp_path, proba
     for number in range(3):
         (tmp_path / f"p{number}").rename(tmp_path / "in" / f"p{number}")
     out = tmp_path / "out"
-    assert main(["count", str(tmp_path / "in"), "-o", str(out), "--dicom", "--jobs", "2", "--quiet"]) == 0
+    assert main(["count", str(tmp_path / "in"), "-o", str(out), "--write=dicom", "--jobs", "2", "--quiet"]) == 0
     assert [dcmread(out / f"p{number}_sr.dcm").PatientID for number in range(3)] == ["P-0", "P-1", "P-2"]
     before = {path.name: path.read_bytes() for path in out.glob("*.dcm")}
     assert len(before) == 6
     (out / "p1_sr.dcm").unlink()
-    assert main(["count", str(tmp_path / "in"), "-o", str(out), "--dicom", "--resume", "--quiet"]) == 0
+    assert main(["count", str(tmp_path / "in"), "-o", str(out), "--write=dicom", "--resume", "--quiet"]) == 0
     after = {path.name: path.read_bytes() for path in out.glob("*.dcm")}
     assert {name for name in after if after[name] != before[name]} == {"p1_seg.dcm", "p1_sr.dcm"}
     same = [dcmread(out / "p1_seg.dcm"), highdicom.seg.segread(out / "p1_seg.dcm")]
@@ -397,7 +397,7 @@ def test_calibrated_counts_of_an_ensemble_are_in_the_report(tmp_path, probabilit
 
 def test_maps_that_do_not_say_whose_they_are_need_a_series(tmp_path, probabilities, capsys):
     path = as_nifti(tmp_path / "map.nii.gz", probabilities, patient())
-    assert main(["count", str(path), "-o", str(tmp_path / "out"), "--dicom"]) == 2
+    assert main(["count", str(path), "-o", str(tmp_path / "out"), "--write=dicom"]) == 2
     assert "--dicom-series FOLDER" in capsys.readouterr().err
     assert main(["count", str(path), "-o", str(tmp_path / "out"), "--dicom-series", str(tmp_path / "nothing")]) == 2
     assert not (tmp_path / "out").exists()
@@ -406,6 +406,6 @@ def test_maps_that_do_not_say_whose_they_are_need_a_series(tmp_path, probabiliti
 def test_without_highdicom_it_is_said_before_counting(tmp_path, probabilities, monkeypatch, capsys):
     path = as_nifti(tmp_path / "map.nii.gz", probabilities, patient())
     monkeypatch.setitem(__import__("sys").modules, "highdicom", None)
-    assert main(["count", str(path), "-o", str(tmp_path / "out"), "--dicom"]) == 2
+    assert main(["count", str(path), "-o", str(tmp_path / "out"), "--write=dicom"]) == 2
     assert "pip install '.[dicom]' in the clone" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

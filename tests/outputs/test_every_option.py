@@ -19,26 +19,28 @@ ALWAYS = {
 # What options add: names with the name of a patient in their place, and names of the run.
 ADDED = {
     "count": {
-        "--save-labels": {"{}_lesions.nii.gz"},
-        "--save-existence": {"{}_existence.nii.gz"},
-        "--save-colours": {f"{{}}_lesions{ending}" for ending in (".nii.gz", ".label", ".ctbl", ".lut")},
-        "--bids": {
+        "--write=labels": {"{}_lesions.nii.gz"},
+        "--write=existence": {"{}_existence.nii.gz"},
+        "--write=colours": {f"{{}}_lesions{ending}" for ending in (".nii.gz", ".label", ".ctbl", ".lut")},
+        "--write=bids": {
             "{}/anat/{}_seg-lesions_dseg.nii.gz", "{}/anat/{}_seg-lesions_dseg.tsv",
             "{}/anat/{}_seg-lesions_dseg.json", "{}/anat/{}_desc-existence_probseg.nii.gz",
             ".bidsignore", "README", "dataset_description.json", "participants.tsv", "participants.json",
             "probseg.json",
         },
-        "--parquet": {"counts.parquet", "lesions.parquet"},
+        "--write=parquet": {"counts.parquet", "lesions.parquet"},
+        "--csv=semicolon": {"counts.csv", "lesions.csv"},
         "--report": {"report.html"},
     },
     "compare": {
-        "--save-labels": {"{}__1_lineages.nii.gz", "{}__2_lineages.nii.gz", "{}_changes.nii.gz"},
-        "--parquet": {"changes.parquet", "lineages.parquet"},
+        "--write=labels": {"{}__1_lineages.nii.gz", "{}__2_lineages.nii.gz", "{}_changes.nii.gz"},
+        "--write=parquet": {"changes.parquet", "lineages.parquet"},
+        "--csv=comma": {"changes.csv", "lineages.csv"},
         "--report": {"changes.html"},
     },
 }  # fmt: skip
 
-NEEDS = {"--parquet": "pyarrow", "--report": "matplotlib"}
+NEEDS = {"--write=parquet": "pyarrow", "--report": "matplotlib"}
 
 # Each option alone, and all together.
 WAYS = [
@@ -141,13 +143,13 @@ class TestZarr:
         store, out = self.store(tmp_path, version), str(tmp_path / "out")
         monkeypatch.setattr(volumes, "LARGE_VOLUME", 100 if large else 1 << 20)
         command = ["count", str(store), "-o", out, "--quiet"]
-        assert main([*command, "--save-labels"]) == 0
+        assert main([*command, "--write=labels"]) == 0
         expected = {"a_lesions.nii.gz"} if not large else set() if last else {"a_lesions.zarr/.zarray"}
         expected |= {f"a_lesions.ome.zarr/{last}"} if last else set()
         made = {name for name in names(out) if name.rpartition("/")[2] in ("a_lesions.nii.gz", ".zarray", last)}
         assert {name for name in made if name.count("/") < 2} == expected
         before = (tmp_path / "out" / "a.json").stat().st_mtime_ns
-        assert main([*command, "--save-labels", "--resume"]) == 0
+        assert main([*command, "--write=labels", "--resume"]) == 0
         assert (tmp_path / "out" / "a.json").stat().st_mtime_ns == before
         assert main([*command, "--overwrite"]) == 0
         assert names(out) == self.ALWAYS
@@ -156,7 +158,7 @@ class TestZarr:
     def test_a_store_of_a_scan_that_is_gone_goes(self, tmp_path):
         store, out = self.store(tmp_path / "maps", "0.5"), tmp_path / "out"
         save(tmp_path / "maps" / "b.nii.gz", np.zeros((4, 5, 6), np.float32))
-        command = ["count", str(tmp_path / "maps"), "-o", str(out), "--save-labels", "--quiet"]
+        command = ["count", str(tmp_path / "maps"), "-o", str(out), "--write=labels", "--quiet"]
         assert main(command) == 0
         assert (out / "a_lesions.ome.zarr").is_dir()
         store.rename(tmp_path / "away.zarr")

@@ -20,7 +20,7 @@ def map_path(tmp_path):
 
 
 def test_label_maps_say_that_their_values_are_labels(map_path, tmp_path):
-    assert main(["count", str(map_path), "-o", str(tmp_path / "out"), "--save-labels", "--quiet"]) == 0
+    assert main(["count", str(map_path), "-o", str(tmp_path / "out"), "--write=labels", "--quiet"]) == 0
     image = nibabel.load(tmp_path / "out" / "scan_lesions.nii.gz")
     assert image.header.get_intent()[0] == "label"
     assert int(image.header["intent_code"]) == 1002
@@ -29,7 +29,7 @@ def test_label_maps_say_that_their_values_are_labels(map_path, tmp_path):
 
 def test_an_existence_map_has_the_existence_of_each_candidate(map_path, tmp_path):
     out = tmp_path / "out"
-    assert main(["count", str(map_path), "-o", str(out), "--save-existence", "--quiet"]) == 0
+    assert main(["count", str(map_path), "-o", str(out), "--write=existence", "--quiet"]) == 0
     image = nibabel.load(out / "scan_existence.nii.gz")
     values = np.asarray(image.dataobj)
     assert values.dtype == np.float32
@@ -52,7 +52,7 @@ def test_an_existence_map_is_calibrated_where_there_is_a_calibration(map_path, t
 
 def test_colour_tables_have_a_row_for_each_candidate(map_path, tmp_path):
     out = tmp_path / "out"
-    assert main(["count", str(map_path), "-o", str(out), "--save-colours", "--quiet"]) == 0
+    assert main(["count", str(map_path), "-o", str(out), "--write=colours", "--quiet"]) == 0
     assert (out / "scan_lesions.nii.gz").exists()
     red, green, blue = colour_of(0.75)
     itksnap = (out / "scan_lesions.label").read_text().splitlines()

@@ -39,7 +39,16 @@ class TestWritten:
     def test_it_holds_what_the_text_holds_with_types(self, maps, tmp_path, protocol):
         from pyarrow import parquet
 
-        arguments = ["count", str(maps), "-o", str(tmp_path / "out"), "--protocol", protocol, "--parquet", "--quiet"]
+        arguments = [
+            "count",
+            str(maps),
+            "-o",
+            str(tmp_path / "out"),
+            "--protocol",
+            protocol,
+            "--write=parquet",
+            "--quiet",
+        ]
         assert main(arguments) == 1
         for name in ("counts", "lesions"):
             table = parquet.read_table(tmp_path / "out" / f"{name}.parquet")

@@ -37,10 +37,10 @@ def readings(monkeypatch):
 def test_run_is_parsed_once_and_each_record_is_read_once(kind, tmp_path, readings):
     pytest.importorskip("jinja2")
     maps, out = kind.cohort(tmp_path / "maps", NAMES), tmp_path / "out"
-    assert kind.run(maps, out, "--report", "--save-labels") == 0
+    assert kind.run(maps, out, "--report", "--write=labels") == 0
     page = (out / kind.page).read_bytes()
     readings.clear()
-    assert kind.run(maps, out, "--report", "--save-labels", "--resume") == 0
+    assert kind.run(maps, out, "--report", "--write=labels", "--resume") == 0
     assert readings["parsed run.json"] == 1
     assert [readings[f"{name}.json"] for name in NAMES] == [1, 1, 1]
     assert (out / kind.page).read_bytes() == page

@@ -229,10 +229,10 @@ def test_no_credential_is_written_or_printed(bucket, server, scan, tmp_path):
     out, printed = tmp_path / "out", ""
     signed = f"?X-Amz-Signature={SIGNATURE}"
     runs = {
-        0: ["count", "s3://scans/maps", "s3://scans/maps/sub-01_probseg.nii.gz", "-o", out / "1", "--report", "--bids",
-            "-v"],
+        0: ["count", "s3://scans/maps", "s3://scans/maps/sub-01_probseg.nii.gz", "-o", out / "1", "--report",
+            "--write=bids", "-v"],
         1: ["count", f"{server.address}/b.nii.gz{signed}", f"{server.address}/denied.nii.gz{signed}", "-j", "2",
-            "-o", out / "2", "--save-labels", "--report", "-v", "--mask", f"{server.address}/b.nii.gz{signed}"],
+            "-o", out / "2", "--write=labels", "--report", "-v", "--mask", f"{server.address}/b.nii.gz{signed}"],
         2: ["count", f"https://user:{KEY}@127.0.0.1/x.nii.gz", "-o", out / "3", "--verbose"],
     }  # fmt: skip
     more = [
@@ -242,7 +242,7 @@ def test_no_credential_is_written_or_printed(bucket, server, scan, tmp_path):
         (2, ["inspect", f"{server.address}/denied.nii.gz{signed}", f"https://user:{KEY}@h/x.nii.gz{signed}"]),
         (2, ["count", f"{server.address}/b.nii.gz{signed}", "-o", f"https://user:{KEY}@h/x{signed}"]),
         (2, ["count", f"{server.address}/b.nii.gz{signed}", "-o", f"https://h/x{signed}"]),
-        (1, ["count", f"{server.address}/denied.nii.gz{signed}", "-o", out / "5", "--debug"]),
+        (1, ["count", f"{server.address}/denied.nii.gz{signed}", "-o", out / "5", "-v"]),
     ]
     for code, arguments in [*runs.items(), *more]:
         done = subprocess.run(

@@ -70,7 +70,7 @@ def test_a_lesion_has_one_volume(path, probabilities, tmp_path):
 def test_a_smallest_volume_keeps_the_same_lesions_everywhere(path, probabilities, tmp_path):
     protocol = lc.CountingProtocol(min_volume_mm3=SMALLEST_MM3)
     assert len(lc.count_file(path, protocol=protocol).result.candidates) == 1
-    record = compared(path, tmp_path / "changes", "--min-volume-mm3", str(SMALLEST_MM3))
+    record = compared(path, tmp_path / "changes", "--min-size", f"{SMALLEST_MM3}mm3")
     assert len(record["sessions"][1]["lesions"]) == 1
     assert record["pairs"][0]["new"]["component_counts"][0] == 1
     mask = save(tmp_path / "mask.nii.gz", np.where(probabilities > 0, probabilities * 10, 0).astype(np.uint8), TILTED)

@@ -262,18 +262,18 @@ def test_files_of_large_volumes_are_counted_in_boxes(large, monkeypatch, tmp_pat
 def test_labels_of_large_volumes_are_zarr(large, tmp_path, probabilities, capsys):
     out = tmp_path / "out"
     command = ["count", str(large), "-o", str(out), "--quiet"]
-    assert main([*command, "--save-labels"]) == 0
+    assert main([*command, "--write=labels"]) == 0
     labels = out / "v_lesions.zarr"
     np.testing.assert_array_equal(zarr.open_array(str(labels))[...], lc.find_candidates(probabilities).label_map())
     before = {path.name: path.stat().st_mtime_ns for path in labels.iterdir()}
-    assert main([*command, "--save-labels", "--resume"]) == 0
+    assert main([*command, "--write=labels", "--resume"]) == 0
     assert before == {path.name: path.stat().st_mtime_ns for path in labels.iterdir()}
-    assert main([*command, "--save-labels", "--overwrite", "--threshold", "0.8"]) == 0
+    assert main([*command, "--write=labels", "--overwrite", "--threshold", "0.8"]) == 0
     expected = lc.find_candidates(probabilities, threshold=0.8).label_map()
     np.testing.assert_array_equal(zarr.open_array(str(labels))[...], expected)
     assert len(before) > len(list(labels.iterdir()))
     (labels / ".zarray").unlink()
-    assert main([*command, "--save-labels", "--resume", "--threshold", "0.8"]) == 0
+    assert main([*command, "--write=labels", "--resume", "--threshold", "0.8"]) == 0
     np.testing.assert_array_equal(zarr.open_array(str(labels))[...], expected)
     assert main([*command, "--overwrite"]) == 0
     assert not labels.exists()
@@ -284,17 +284,17 @@ def test_what_others_have_put_into_a_label_map_stays(large, tmp_path, capsys):
     labels = tmp_path / "out" / "v_lesions.zarr"
     labels.mkdir(parents=True)
     (labels / ".zarray").write_text("mine")
-    command = ["count", str(large), "-o", str(tmp_path / "out"), "--quiet", "--save-labels"]
+    command = ["count", str(large), "-o", str(tmp_path / "out"), "--quiet", "--write=labels"]
     assert main(command) == 2
     assert "would be replaced" in capsys.readouterr().err
     assert (labels / ".zarray").read_text() == "mine"
 
 
-@pytest.mark.parametrize("option", ["--save-existence", "--bids"])
+@pytest.mark.parametrize("option", ["--write=existence", "--write=bids"])
 def test_what_is_written_as_a_whole_is_refused_for_large_volumes(large, tmp_path, option, capsys):
     large = large.rename(tmp_path / "sub-1_v.zarr")
     assert main(["count", str(large), "-o", str(tmp_path / "out"), "--quiet", option]) == 1
-    assert f"too many voxels for {option}" in capsys.readouterr().err
+    assert f"too many voxels for {option.replace('=', ' ')}" in capsys.readouterr().err
 
 
 def test_large_volumes_that_cannot_be_opened_are_failures(large, tmp_path, capsys):

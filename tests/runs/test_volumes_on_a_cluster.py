@@ -132,7 +132,7 @@ def test_large_volumes_of_a_run_are_spread_after_the_others(cluster, tmp_path, p
     (tmp_path / "maps").mkdir()
     (tmp_path / "v.zarr").rename(tmp_path / "maps" / "v.zarr")
     np.save(tmp_path / "maps" / "small.npy", probabilities[:5])
-    command = ["count", str(tmp_path / "maps"), "-o", str(tmp_path / "out"), "--quiet", "--save-labels"]
+    command = ["count", str(tmp_path / "maps"), "-o", str(tmp_path / "out"), "--quiet", "--write=labels"]
     assert main([*command, "--cluster", cluster.scheduler_address]) == 0
     labels = zarr.open_array(str(tmp_path / "out" / "v_lesions.zarr"))
     expected = lc.find_candidates(probabilities).label_map()

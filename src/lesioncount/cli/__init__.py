@@ -78,11 +78,46 @@ def _module_of(command: str) -> Any:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose messages repeat no secret of an address; those of the commands are of the same class."""
+    """A parser whose messages repeat no secret of an address; those of the commands are of the same class.
+
+    Attributes
+    ----------
+    first : tuple of str
+        Options that ``--help`` shows, if not all; ``--help-all`` shows them all.
+    """
+
+    first: tuple[str, ...] = ()
+
+    def print_help(self, file: Any = None) -> None:
+        """Print what ``--help`` shows."""
+        hidden = {one: one.help for one in self._actions if self.first and not self._is_first(one)}
+        more = f"{len(hidden)} more options: lesioncount {self.prog.split()[-1]} --help-all. {self.epilog}"
+        epilog, self.epilog = self.epilog, more if hidden else self.epilog
+        for one in hidden:
+            one.help = argparse.SUPPRESS
+        super().print_help(file)
+        self.epilog = epilog
+        for one, meaning in hidden.items():
+            one.help = meaning
+
+    def _is_first(self, action: argparse.Action) -> bool:
+        return not action.option_strings or action.dest in (*self.first, "help", "help_all")
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end."""
         super().error(_shown(message))
+
+
+class _HelpAll(argparse.Action):
+    """Shows all options, and ends."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """Print and exit."""
+        print(parser.format_help(), end="")
+        parser.exit()
 
 
 def _shown(text: str) -> str:
@@ -101,8 +136,6 @@ def _run(options: argparse.Namespace) -> int:
         print("lesioncount: interrupted", file=sys.stderr)
         return 130
     except (LesionCountError, OSError, MemoryError) as error:
-        if getattr(options, "debug", False):
-            raise
         if options.verbose:
             traceback.print_exc()
         print(f"lesioncount: {str(error) or 'out of memory'}", file=sys.stderr)
@@ -139,6 +172,9 @@ def _parser(arguments: Sequence[str]) -> tuple[_Parser, dict[str, _Parser]]:
             if module is not None:
                 module.add_arguments(command)
                 command.set_defaults(run=module.run)
+                command.first = getattr(module, "FIRST", ())
+                if command.first:
+                    command.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
         command.add_argument(
             "-v",
             "--verbose",

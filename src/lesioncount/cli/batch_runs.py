@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lesioncount.cli.options import given
 
 if TYPE_CHECKING:
+    from lesioncount.results.record import Entry
     from lesioncount.runs import Results
 
 # How many scans or pairs, and failures, are listed at the end; all of them are in the tables.
@@ -34,12 +35,37 @@ def run_arguments(options: argparse.Namespace, *, doing: str, what: str) -> Iter
 
         check_can_report()  # before anything is read
         show = SectionWriter(options.images)
-    plain = given(options, "mask", "jobs", "cluster", "resume", "overwrite", "parquet")
+    plain = given(options, "mask", "jobs", "cluster", "resume", "overwrite", "csv")
     if options.cluster_timeout is not None:
         plain["cluster_timeout"] = options.cluster_timeout
-    showing = progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose, doing=doing, what=what)
+    stop = _StopSign() if sys.stdin is not None and sys.stdin.isatty() else None
+    how = {"quiet": options.quiet, "verbose": options.verbose}
+    showing = progress_on(sys.stderr, **how, doing=doing, what=what, stop=stop)
     with _ended_by_signals(), showing as progress:
-        yield plain | {"progress": progress, "show": show, "command": options.typed}
+        told = {"progress": progress, "show": show, "command": options.typed, "parquet": "parquet" in options.write}
+        yield plain | told
+
+
+class _StopSign:
+    """Asks once, when the first map looks like a picture, or the first few together do."""
+
+    def __init__(self) -> None:
+        self._shares: list[Sequence[int]] = []
+        self._is_asked = False
+
+    def __call__(self, item: Entry) -> str | None:
+        from lesioncount.results.count_warnings import DARK_PICTURES, PICTURE, in_general
+        from lesioncount.results.value_shares import FEWEST_OF_FOLDER, are_pictures
+
+        if self._is_asked:
+            return None
+        told = (text for session in item.all_sessions() for text in session.warnings)
+        own = next((f"{item.name}: {text}" for text in told if in_general(text) == PICTURE), None)
+        if item.shares and len(self._shares) < FEWEST_OF_FOLDER:
+            self._shares.append(item.shares)
+            own = own or (DARK_PICTURES if are_pictures(self._shares) else None)
+        self._is_asked = own is not None
+        return own
 
 
 @contextmanager

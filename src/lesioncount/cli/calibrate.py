@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from lesioncount.cli.map_arguments import add_definition, add_maps, protocol_of
 from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun, given
-from lesioncount.cli.truth import KNOWN, add_results, add_truth_arguments, known_options, print_learned, truth_options
+from lesioncount.cli.truth import (
+    FIRST_OF_TRUTH,
+    KNOWN,
+    add_results,
+    add_truth_arguments,
+    known_options,
+    print_learned,
+    truth_options,
+)
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.scan_numbers import CONFIDENCE
@@ -78,6 +86,10 @@ _FIT: dict[str, Option] = {
         {"type": _edges, "default": ()},
     ),
 }
+
+
+# On the first screen of help; the others are shown by --help-all.
+FIRST = (*FIRST_OF_TRUTH, "known", "positive_weight", "overwrite")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from lesioncount.cli.map_arguments import (
     add_definition,
     add_maps,
     add_run,
+    add_written,
     selection_of,
     settings_of,
 )
@@ -23,7 +24,7 @@ from lesioncount.cli.options import (
     add_group,
     add_options,
     add_output,
-    add_quiet_and_debug,
+    add_quiet,
     given,
 )
 from lesioncount.cli.printing import Summary, some
@@ -71,9 +72,13 @@ _CHANGES: dict[str, Option] = {
     ),
 }
 
+_WRITTEN = {
+    "labels": "PATIENT__SESSION_lineages.nii.gz, in which a lesion has the same number in all sessions, and "
+    "PAIR_changes.nii.gz, in which 1 is new, 2 persisting, 3 gone",
+    "parquet": "each table once more, for millions of rows",
+}
+
 _CHANGE_OUTPUTS: dict[str, Option] = {
-    "--save-labels": "also write label maps: PATIENT__SESSION_lineages.nii.gz, in which a lesion has the same number "
-    "in all sessions, and PAIR_changes.nii.gz (1 new, 2 persisting, 3 gone)",
     "--report": "also write changes.html, with both scans side by side: one page, or of more than 40 patients a page "
     "with the folder changes/ beside it",
     "--images FOLDER|PATTERN": "show candidates on these images: a folder, in which they have the names or BIDS "
@@ -81,6 +86,13 @@ _CHANGE_OUTPUTS: dict[str, Option] = {
     "'flair/{folder}/{name}.nii.gz'",
     "--images-suffix TEXT": IMAGES_SUFFIX,
 }
+
+
+# On the first screen of help; the others are shown by --help-all.
+FIRST = (
+    *("output", "pairs", "sessions", "baseline", "calibration", "ask", "protocol", "threshold", "min_size", "mask"),
+    *("channel", "report", "images", "write", "jobs", "resume"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +113,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_definition(parser)
     add_maps(parser)
     work = add_run(parser, "compare", workers="a patient each")
+    add_written(work, _WRITTEN)
     add_options(work, _CHANGE_OUTPUTS)
-    add_quiet_and_debug(work)
+    add_quiet(work)
 
 
 def run(options: argparse.Namespace) -> int:

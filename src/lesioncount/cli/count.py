@@ -15,6 +15,7 @@ from lesioncount.cli.map_arguments import (
     add_definition,
     add_maps,
     add_run,
+    add_written,
     selection_of,
     settings_of,
 )
@@ -25,7 +26,7 @@ from lesioncount.cli.options import (
     add_group,
     add_options,
     add_output,
-    add_quiet_and_debug,
+    add_quiet,
     given,
 )
 from lesioncount.cli.printing import Summary, some
@@ -69,12 +70,16 @@ _TRUST: dict[str, Option] = KNOWN | {
     "combine the counts of maps in the same place, or with the same BIDS entities",
 }
 
+_WRITTEN = {
+    "labels": "label maps of the candidates, SCAN_lesions.nii.gz or .zarr",
+    "existence": "maps of their existence, SCAN_existence.nii.gz",
+    "colours": "label maps with colour tables for viewers, SCAN_lesions.*",
+    "bids": "a BIDS derivative",
+    "dicom": "a segmentation and a report, SCAN_seg.dcm and SCAN_sr.dcm",
+    "parquet": "each table once more, for millions of rows",
+}
+
 _COUNT_OUTPUTS: dict[str, Option] = {
-    "--save-labels": "also write the candidates as label maps, SCAN_lesions.nii.gz (of large zarr volumes "
-    "SCAN_lesions.zarr, of OME-Zarr images also SCAN_lesions.ome.zarr)",
-    "--save-existence": "also write maps in which each candidate has its existence, SCAN_existence.nii.gz",
-    "--save-colours": "also write label maps with colour tables for ITK-SNAP, 3D Slicer and FSLeyes, SCAN_lesions.*",
-    "--bids": "also write the candidates as a BIDS derivative: sub-…/anat/…_dseg.nii.gz, …_probseg.nii.gz and tables",
     "--report": "also write report.html: one page, or of more than 40 scans a page with the folder report/ beside it",
     "--images FOLDER|PATTERN": "show candidates in the report on these images: a folder, in which they have the names "
     "or BIDS entities of the maps, or a pattern such as 'flair/{participant}_{session}_FLAIR.nii.gz'",
@@ -82,13 +87,19 @@ _COUNT_OUTPUTS: dict[str, Option] = {
 }
 
 _DICOM: dict[str, Option] = {
-    "--dicom": "also write the candidates as a segmentation, SCAN_seg.dcm, and the count as a report, SCAN_sr.dcm",
     "--dicom-series FOLDER|PATTERN": "the images that the map was made from; for several maps, a folder with a folder "
-    "of the name of each, or a pattern such as 'dicom/{participant}/{session}'. Not needed for DICOM maps. Turns "
-    "--dicom on",
-    "--dicom-type {labelmap,binary}": "of the segmentation; binary is for older viewers (default: labelmap). Turns "
-    "--dicom on",
+    "of the name of each, or a pattern such as 'dicom/{participant}/{session}'. Not needed for DICOM maps. Means "
+    "--write dicom",
+    "--dicom-type {labelmap,binary}": "of the segmentation; binary is for older viewers (default: labelmap). Means "
+    "--write dicom",
 }
+
+
+# On the first screen of help; the others are shown by --help-all.
+FIRST = (
+    *("output", "protocol", "threshold", "min_size", "mask", "channel", "scale", "logits", "known", "calibration"),
+    *("members", "report", "write", "csv", "jobs", "resume"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,9 +118,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_known_arguments(parser)
     add_maps(parser, {"--level N": LEVEL})
     work = add_run(parser, "count", workers="a scan each, or parts of one large zarr volume")
+    add_written(work, _WRITTEN)
     add_options(work, _COUNT_OUTPUTS)
     add_group(parser, "results as DICOM (needs lesioncount[dicom])", _DICOM)
-    add_quiet_and_debug(work)
+    add_quiet(work)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -137,8 +149,8 @@ def run(options: argparse.Namespace) -> int:
 
 # What is written, or is about what was written: it needs a folder.
 _FOR_FOLDERS = (
-    "known", "reviews", "members", "report", "bids", "dicom", "dicom_series", "dicom_type", "save_labels",
-    "save_existence", "save_colours", "parquet", "resume", "overwrite", "cluster", "ask",
+    "known", "reviews", "members", "report", "write", "csv", "dicom_series", "dicom_type", "resume", "overwrite",
+    "cluster", "ask",
 )  # fmt: skip
 
 
@@ -195,11 +207,15 @@ def _settings(options: argparse.Namespace) -> Settings:
 
         fit = CalibrationFit.load(options.calibration)
     fits = () if fit is None else (fit,)
-    wanted = settings_of(options, fits) | given(options, "level", *Settings.outputs) | {"dicom": _dicom(options)}
     return Settings(
         calibration=fit,
         regions=region_settings(options.regions, options.region_names, options.within),
-        **wanted | {"save_labels": options.save_labels or options.save_colours},
+        dicom=_dicom(options),
+        level=options.level,
+        bids="bids" in options.write,
+        save_existence="existence" in options.write,
+        save_colours="colours" in options.write,
+        **settings_of(options, fits),
     )
 
 
@@ -223,7 +239,7 @@ def _apply_reviews(result: Results, options: argparse.Namespace) -> None:
 def _dicom(options: argparse.Namespace) -> DicomOutput | None:
     from lesioncount.runs import DicomOutput
 
-    if not (options.dicom or options.dicom_series or options.dicom_type):
+    if not ("dicom" in options.write or options.dicom_series or options.dicom_type):
         return None
     return DicomOutput(options.dicom_type or "labelmap", options.dicom_series)
 
@@ -232,6 +248,9 @@ def _say_missing(result: Results, options: argparse.Namespace) -> None:
     """Name the scans that have no image, or in which the name pattern finds nobody."""
     from lesioncount.cohort.pairing import pair
 
+    for chosen in dict.fromkeys(scan.map.file_format for scan in result.counted if scan.map is not None):
+        if chosen.startswith("nnU-Net, "):
+            print(f"note: {chosen}. It is the only label in dataset.json; --channel chooses another.")
     missing: dict[str, list[str]] = {}
     if options.name_pattern is not None:
         nobody = [scan.name for scan in result.scans if not scan.whose]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lesioncount.cli.options import add_group, add_output, add_rerun, given
 from lesioncount.cli.printing import aligned
-from lesioncount.cli.truth import add_results, add_truth_arguments, truth_options, why_no_page
+from lesioncount.cli.truth import FIRST_OF_TRUTH, add_results, add_truth_arguments, truth_options, why_no_page
 
 if TYPE_CHECKING:
     from lesioncount.assess.evaluation import Evaluation
@@ -23,6 +23,10 @@ _MOST_CLASSES = 50
 _NOT_CLASSES = (
     "{!r} does not name classes of counts: write all from 0 on, with a plus after the last, such as 0,1,2,3,4+"
 )
+
+
+# On the first screen of help; the others are shown by --help-all.
+FIRST = (*FIRST_OF_TRUTH, "bins", "overwrite")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +60,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def last_class(text: str) -> int:
-    """The last of classes 0,1,2,3,4+: 4."""
+    """The last of classes 0,1,2,3,4+: 4. The last alone, 4+ or 4, can mean nothing else."""
+    alone = text.strip().removesuffix("+")
+    if alone.isascii() and alone.isdecimal() and len(alone) <= len(str(_MOST_CLASSES)):
+        text = ",".join([*map(str, range(int(alone))), f"{int(alone)}+"])
     *before, last = (part.strip() for part in text.split(","))
     number = last.removesuffix("+")
     is_number = number.isascii() and number.isdecimal() and len(number) <= len(str(_MOST_CLASSES))

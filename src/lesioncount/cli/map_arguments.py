@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -50,6 +51,25 @@ def scale(text: str) -> float:
     return factor
 
 
+def smallest_sizes(text: str) -> dict[str, float]:
+    """Smallest sizes with their units, as fields of a protocol: ``3mm3`` is ``{"min_volume_mm3": 3.0}``."""
+    sizes: dict[str, float] = {}
+    for one in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(\S+)\s*", one, re.ASCII)
+        field = None if found is None else _UNITS.get(found[2].lower())
+        if found is None or field is None or (field == "min_voxels" and "." in found[1]):
+            raise argparse.ArgumentTypeError(f"{one[:40]!r} is not a size such as 3vox, 3mm3 or 3mm")
+        sizes[field] = int(found[1]) if field == "min_voxels" else float(found[1])
+    return sizes
+
+
+# What the sizes of `--min-size` mean.
+_UNITS = {
+    **dict.fromkeys(("vox", "voxel", "voxels", "px"), "min_voxels"),
+    **dict.fromkeys(("mm3", "mm³", "mm^3"), "min_volume_mm3"),
+    "mm": "min_length_mm",
+}
+
 _DEFINITION: dict[str, Option] = {
     "--protocol NAME|FILE": (
         f"a named protocol ({', '.join(PROTOCOLS)}) or a JSON file (default: that of the calibration, or paper)",
@@ -57,10 +77,11 @@ _DEFINITION: dict[str, Option] = {
     ),
     "--threshold T": ("keep voxels with a probability above T (default: 0.1)", NUMBER),
     "--connectivity C": "which voxels touch: 6, 18, 26, 4, 8, faces, edges or corners (default: edges)",
-    "--min-voxels N": "drop candidates with fewer than N voxels",
-    "--min-volume-mm3 V": ("drop candidates smaller than V cubic millimetres", NUMBER),
-    "--min-diameter-mm D": ("drop candidates smaller than a ball of diameter D", NUMBER),
-    "--min-length-mm L": ("drop candidates shorter than L along every axis", NUMBER),
+    "--min-size SIZE": (
+        "drop smaller candidates: 3vox (voxels), 3mm3 (volume) or 3mm (length of the longest side); several are "
+        "separated by commas",
+        {"type": smallest_sizes, "default": {}},
+    ),
     "--candidates {regions,peaks}": "count each region above the threshold, or each peak in it, which keeps lesions "
     "apart that touch (default: regions)",
     "--min-persistence P": ("join peaks that stand out by less than P with others", NUMBER),
@@ -69,7 +90,7 @@ _DEFINITION: dict[str, Option] = {
     "--mask-suffix TEXT": (SUFFIX.format("a mask", "_brain"), {"default": ""}),
 }
 
-_READING: dict[str, Option] = {
+READING: dict[str, Option] = {
     "--channel N": "which channel to count in files with several, starting at 0 (nnU-Net: 1 is the first label)",
     "--logits": "the maps contain logits, not probabilities",
     "--scale S": (
@@ -90,7 +111,7 @@ _WHOSE: dict[str, Option] = {
 
 def add_maps(parser: argparse.ArgumentParser, reading: Mapping[str, Option] | None = None) -> None:
     """Add what says what is in the files, with more options about that if there are any, and whose scans they are."""
-    add_group(parser, "what is in the maps", _READING | dict(reading or {}))
+    add_group(parser, "what is in the maps", READING | dict(reading or {}))
     add_group(parser, "whose scans they are", _WHOSE)
 
 
@@ -113,8 +134,24 @@ def add_run(parser: argparse.ArgumentParser, verb: str, *, workers: str) -> Opti
         "--overwrite": f"{verb} everything again and replace earlier results",
     }
     add_options(work.add_mutually_exclusive_group(), again)
-    add_options(work, {"--parquet": "also write each table as Parquet, beside it, for millions of rows"})
     return work
+
+
+def add_written(to: Options, outputs: Mapping[str, str]) -> None:
+    """Add the choice of what else is written, by the names of outputs and what they are."""
+
+    def chosen(text: str) -> list[str]:
+        wanted = [name.strip() for name in text.split(",")]
+        wrong = [name for name in wanted if name not in outputs]
+        if wrong:
+            raise argparse.ArgumentTypeError(f"{wrong[0]!r} cannot be written. There are {', '.join(outputs)}")
+        return wanted
+
+    each = "; ".join(f"{name} ({what})" for name, what in outputs.items())
+    more: dict[str, Any] = {"type": chosen, "action": "extend", "default": []}
+    csv = "also write each table for Excel, with commas between cells, or with semicolons and decimal commas"
+    written = f"what else to write, separated by commas: {each}"
+    add_options(to, {"--write NAMES": (written, more), "--csv {comma,semicolon}": csv})
 
 
 def protocol_of(options: argparse.Namespace, default: CountingProtocol | None = None) -> CountingProtocol:
@@ -129,8 +166,8 @@ def protocol_of(options: argparse.Namespace, default: CountingProtocol | None = 
             raise ProtocolError(f"The protocol {name} cannot be read: {reason_of(error)}.") from None
     else:
         base = CountingProtocol.named(name)
-    every = given(options, *(field.name for field in fields(CountingProtocol)))
-    changes = {key: value for key, value in every.items() if value is not None}
+    every = {field.name: getattr(options, field.name, None) for field in fields(CountingProtocol)}
+    changes = {key: value for key, value in every.items() if value is not None} | options.min_size
     if str(changes.get("connectivity", "")).isdecimal():
         changes["connectivity"] = int(changes["connectivity"])
     return CountingProtocol.from_dict(base.to_dict() | changes)
@@ -144,7 +181,8 @@ def settings_of(options: argparse.Namespace, fits: Sequence[CalibrationFit] = ()
         "logits": options.logits or None,
         "conformal": options.interval == "conformal",
         "questions": questions_of(options.ask),
-        **given(options, "channel", "scale", "save_labels"),
+        "save_labels": bool({"labels", "colours"} & set(options.write)),
+        **given(options, "channel", "scale"),
     }
 
 

@@ -116,9 +116,9 @@ def add_jobs(to: Options) -> None:
     to.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
 
 
-def add_quiet_and_debug(to: Options) -> None:
-    """Add how much is printed."""
-    add_options(to, {"--quiet": "print errors only", "--debug": "show where an error came from"})
+def add_quiet(to: Options) -> None:
+    """Add that little is printed; that much is, all commands have."""
+    add_options(to, {"--quiet": "print errors only"})
 
 
 def add_rerun(to: Options, *, seed_of: str, overwrite: str, jobs: bool = False) -> None:
@@ -127,7 +127,7 @@ def add_rerun(to: Options, *, seed_of: str, overwrite: str, jobs: bool = False) 
         add_jobs(to)
     seed: Option = (f"seed of {seed_of} (default: 0)", {"type": at_least_zero, "default": 0})
     add_options(to, {"--seed N": seed, "--overwrite": overwrite})
-    add_quiet_and_debug(to)
+    add_quiet(to)
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from lesioncount.cohort.names import shown_name
 
@@ -18,6 +19,13 @@ _SILENCE = 60.0
 # Seconds after which the pace is known, seconds that are not worth saying, and the units of those that are.
 _LEAST_KNOWN, _SHORTEST_LEFT = 5.0, 10.0
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+class Stopped(Protocol):
+    """Gives the question, if there is one, that must be answered before a run goes on."""
+
+    def __call__(self, item: Any) -> str | None:
+        """After an item is done."""
 
 
 class Item(Protocol):
@@ -34,13 +42,22 @@ class Item(Protocol):
 
 @contextmanager
 def progress_on(
-    stream: IO[str], *, quiet: bool, verbose: bool = False, doing: str = "counting", what: str = "scans"
+    stream: IO[str],
+    *,
+    quiet: bool,
+    verbose: bool = False,
+    doing: str = "counting",
+    what: str = "scans",
+    stop: Stopped | None = None,
 ) -> Iterator[Callable[[Item, int, int], None] | None]:
-    """A callback that shows how far a run is; ``verbose``: with a line for every scan."""
+    """A callback that shows how far a run is; ``verbose``: with a line for every scan.
+
+    On a terminal it stops for a question, and ends the run as Ctrl-C does unless the answer is yes.
+    """
     if quiet:
         yield None
     elif stream.isatty() and not verbose:
-        with _bar(stream, doing, what) as update:
+        with _bar(stream, doing, what, stop) as update:
             yield update
     else:
         lines = _Lines(stream, every=verbose)
@@ -104,7 +121,7 @@ def _time_left(seconds: float, n_done: int, n_left: int) -> str:
 
 
 @contextmanager
-def _bar(stream: IO[str], doing: str, what: str) -> Iterator[Callable[[Item, int, int], None]]:
+def _bar(stream: IO[str], doing: str, what: str, stop: Stopped | None) -> Iterator[Callable[[Item, int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -113,8 +130,20 @@ def _bar(stream: IO[str], doing: str, what: str) -> Iterator[Callable[[Item, int
     with Progress(*columns, console=Console(file=stream), transient=True) as bar:
         task = bar.add_task("count", total=None, rate="")
 
-        def update(_: Item, done: int, total: int) -> None:
+        def update(item: Item, done: int, total: int) -> None:
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
             bar.update(task, completed=done, total=total, rate=f"{speed:.1f} {what}/s" if speed else "")
+            question = None if stop is None else stop(item)
+            if question is not None and done < total:  # of the last, the end says it
+                bar.stop()
+                ask(question, stream)
+                bar.start()
 
         yield update
+
+
+def ask(question: str, stream: IO[str]) -> None:
+    """Wait for an answer; KeyboardInterrupt unless it is yes."""
+    print(f"{question}\nCount on? [y/N] ", end="", file=stream, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise KeyboardInterrupt

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from lesioncount.cli.map_arguments import IMAGES_SUFFIX
-from lesioncount.cli.options import Option, add_group, add_options, given
+from lesioncount.cli.options import Option, add_group, given
 from lesioncount.cli.printing import some
 from lesioncount.cli.truth import add_results
 from lesioncount.optional import optional
@@ -59,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_group(parser, "what is shown", _SHOWN)
     add_group(parser, "the page", _PAGE)
     add_group(parser, "what was decided", _DECIDED)
-    add_options(parser, {"--debug": "show where an error came from"})
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lesioncount.cli.options import Option, add_options, add_output, add_quiet_and_debug, at_least_zero, given
+from lesioncount.cli.options import Option, add_options, add_output, add_quiet, at_least_zero, given
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--overwrite": "start again, and replace an earlier training",
     }
     add_options(parser.add_mutually_exclusive_group(), again)
-    add_quiet_and_debug(parser)
+    add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -53,6 +53,13 @@ _WHICH: dict[str, Option] = {
 }
 
 
+# Of those that `evaluate` and `calibrate` share, what is on the first screen of help.
+FIRST_OF_TRUTH = (
+    *("output", "truth", "truth_counts", "truth_label", "truth_instances", "truth_suffix", "scan_column"),
+    *("count_column", "group_by", "reviews", "of", "skip_missing"),
+)
+
+
 def add_results(parser: argparse.ArgumentParser, wrote: str = "count or compare wrote", **more: Any) -> None:
     """Add the folder of results."""
     add_paths(parser, "results", f"folder that lesioncount {wrote}", **more)

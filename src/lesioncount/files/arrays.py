@@ -71,22 +71,32 @@ def open_npz(path: Path, channel: int | None = None) -> MapSource:
 def load_array(path: Path, name: str | None = None) -> NDArray[Any]:
     """The array of this name in an ``.npz`` file, or its only one."""
     with explained(path, _BROKEN), zipfile.ZipFile(path) as archive:
-        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()[:_MOST_ARRAYS]}
-        if name is None and len(members) != 1:
-            raise MapFileError(
-                f"{path} holds {len(members)} arrays ({', '.join(members)[:200]}), but a map is one array."
-            )
-        member = members[name or next(iter(members))]
-        most = max(_SMALL_BYTES, member.compress_size * HIGHEST_RATIO["gzip"])
-        if member.file_size > most or member.compress_size > path.stat().st_size:
-            raise MapFileError(
-                f"{path}: {member.compress_size:,} bytes promise to become {member.file_size:,}, which no map does. "
-                "It is damaged, or a bomb."
-            )
-        if member.compress_type == zipfile.ZIP_LZMA:
-            _check_dictionary(path, member)
+        member = _member(path, archive, name)
         with archive.open(member) as file:
             return _array(path, file, member.file_size)
+
+
+def shape_of_array(path: Path, name: str) -> tuple[int, ...]:
+    """The shape of an array in an ``.npz`` file, of which nothing else is read."""
+    with explained(path, _BROKEN), zipfile.ZipFile(path) as archive, archive.open(_member(path, archive, name)) as file:
+        return _described(path, file).shape
+
+
+def _member(path: Path, archive: zipfile.ZipFile, name: str | None) -> zipfile.ZipInfo:
+    """The array of this name, or the only one; an error if it cannot be as large as it says."""
+    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()[:_MOST_ARRAYS]}
+    if name is None and len(members) != 1:
+        raise MapFileError(f"{path} holds {len(members)} arrays ({', '.join(members)[:200]}), but a map is one array.")
+    member = members[name or next(iter(members))]
+    most = max(_SMALL_BYTES, member.compress_size * HIGHEST_RATIO["gzip"])
+    if member.file_size > most or member.compress_size > path.stat().st_size:
+        raise MapFileError(
+            f"{path}: {member.compress_size:,} bytes promise to become {member.file_size:,}, which no map does. "
+            "It is damaged, or a bomb."
+        )
+    if member.compress_type == zipfile.ZIP_LZMA:
+        _check_dictionary(path, member)
+    return member
 
 
 def _check_dictionary(path: Path, member: zipfile.ZipInfo) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePath
+from typing import Any
 
 from lesioncount.errors import LesionCountError, MapFileError
 from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_description, zarr_store
@@ -57,6 +58,14 @@ def open_map(
     return _explained(to_path(path), lambda file, ending: _open(file, ending, channel, level)).read_as(
         scale=scale, logits=logits
     )
+
+
+def check_map(path: Path, *, channel: int | None = None, scale: float | None = None, **how: Any) -> None:
+    """Raise what can be known to be wrong with a map, and with how it is to be read, before its voxels are."""
+    if _checked_ending(path) != ".npz":
+        open_map(path, channel=channel, scale=scale, **how).check_scale()
+    elif nnunet.is_nnunet(path):
+        nnunet.checked_channel(path, channel)
 
 
 def open_mask(path: str | os.PathLike[str], /) -> MapSource:

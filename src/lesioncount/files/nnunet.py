@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError
-from lesioncount.files.arrays import load_array, source_of_array
+from lesioncount.files.arrays import load_array, shape_of_array, source_of_array
 from lesioncount.files.nifti import open_nifti
 from lesioncount.files.source import MapSource, chosen_channel
 
 _KEY = "probabilities"
+
+# Names in dataset.json that no channel of lesions has.
+_NO_LABELS = ("background", "ignore")
 
 # The plans of large datasets have some hundred kilobytes.
 _LONGEST_JSON = 1 << 25
@@ -38,15 +41,18 @@ def open_nnunet(path: Path, channel: int | None = None) -> MapSource:
     nnU-Net stores (channel, z, y, x). The place in space is that of the segmentation of the same name; the ``.pkl``
     beside it is never opened, as pickles can run code. Readers that reorient store the probabilities in another
     orientation than the segmentation, and nothing in the file says so: that which reproduces the segmentation is taken.
+    Without a channel, that of the only label in ``dataset.json`` is taken, and the name of the format says so.
     """
+    chosen = checked_channel(path, channel)
     probabilities = load_array(path, _KEY)
-    if probabilities.ndim != 4:  # somebody else's array of that name
+    if chosen is None:
         return source_of_array(path, probabilities, channel, "npz")
     n_channels = len(probabilities)
-    chosen = chosen_channel(path, n_channels, channel)
+    name = _label_names(path, n_channels).get(chosen) if channel is None else None
+    called = "nnU-Net" if name is None else f"nnU-Net, channel {chosen}: {name}"
     segmentation = _segmentation_of(path)
     if segmentation is None:
-        source = source_of_array(path, probabilities[chosen].T, None, "nnU-Net")
+        source = source_of_array(path, probabilities[chosen].T, None, called)
         return replace(source, n_channels=n_channels, read_from=files_read(path))
     predicted = _labels_of(path, probabilities).T
     if sorted(segmentation.shape) != sorted(predicted.shape):  # before any of its voxels are read
@@ -59,13 +65,34 @@ def open_nnunet(path: Path, channel: int | None = None) -> MapSource:
         turned = turn(predicted)
         if turned.shape == labels.shape and np.array_equal(turned, labels):
             grid = replace(segmentation.grid, path=path)
-            source = source_of_array(path, turn(probabilities[chosen].T), None, "nnU-Net", grid)
+            source = source_of_array(path, turn(probabilities[chosen].T), None, called, grid)
             return replace(source, n_channels=n_channels, read_from=files_read(path))
     raise MapFileError(
         f"{path}: the probabilities do not reproduce the segmentation {segmentation.path.name} in any orientation that "
         "nnU-Net uses, so that their place in space is unknown. Was the segmentation changed afterwards, as by "
         "postprocessing? Move it elsewhere, and the probabilities are counted without a place in space."
     )
+
+
+def checked_channel(path: Path, channel: int | None) -> int | None:
+    """The channel to count, found without reading voxels; None if this is somebody else's array of that name."""
+    shape = shape_of_array(path, _KEY)
+    return chosen_channel(path, shape[0], channel, names=_label_names(path, shape[0])) if len(shape) == 4 else None
+
+
+def _label_names(path: Path, n_channels: int) -> dict[int, str]:
+    """The channels of labels by their names in ``dataset.json``; of regions, the first channel is no background."""
+    content = _beside(path, "dataset.json")
+    labels = content.get("labels")
+    labels = (
+        {name: label for name, label in labels.items() if name not in _NO_LABELS} if isinstance(labels, dict) else {}
+    )
+    first = 1 if content.get("regions_class_order") is None else 0
+    if len(labels) + first != n_channels:
+        return {}
+    if first and all(map(_is_label, labels.values())):
+        return {label: name for name, label in sorted(labels.items(), key=lambda item: item[1]) if label < n_channels}
+    return dict(enumerate(labels, first))
 
 
 def _orientations(path: Path, affine: NDArray[np.float64] | None) -> list[Callable[[NDArray[Any]], NDArray[Any]]]:

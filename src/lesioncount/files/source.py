@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -175,13 +175,22 @@ def planes_per_piece(shape: tuple[int, ...], axis: int, itemsize: int) -> int:
     return max(1, PIECE_BYTES // plane)
 
 
-def chosen_channel(path: Path, n_channels: int, channel: int | None, what: str = "channels") -> int:
-    """The channel to count; an error when there are several and none was chosen."""
+def chosen_channel(
+    path: Path, n_channels: int, channel: int | None, what: str = "channels", names: Mapping[int, str] | None = None
+) -> int:
+    """The channel to count; an error when there are several and none was chosen, with the names of those that count.
+
+    Where a single one has a name, no other can be meant.
+    """
     if channel is None:
+        if names is not None and len(names) == 1:
+            return next(iter(names))
         if n_channels > 1:
+            named = ", ".join(f"{number} is {name}" for number, name in (names or {}).items())
+            called = f" ({named[:400]})" if named else ""
             raise ChannelError(
-                f"{path} holds {n_channels} {what}, 0 to {n_channels - 1}. Choose that of the lesions: --channel N "
-                "(from Python: channel=N)."
+                f"{path} holds {n_channels} {what}, 0 to {n_channels - 1}{called}. Choose that of the lesions: "
+                "--channel N (from Python: channel=N)."
             )
         return 0
     if not 0 <= channel < n_channels:

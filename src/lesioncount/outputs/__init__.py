@@ -1,4 +1,4 @@
-"""Optional files of a run: label maps, BIDS, DICOM, OME-Zarr, Parquet."""
+"""Optional files of a run: label maps, BIDS, DICOM, OME-Zarr, Parquet, CSV."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib import import_module
 from lesioncount.outputs.output import Output
 from lesioncount.outputs.page import Page, Show
 from lesioncount.outputs.parquet import Parquet
+from lesioncount.outputs.table_copies import ExcelTables
 from lesioncount.results.settings import ChangeSettings, Settings
 from lesioncount.results.tables import RunTable
 
@@ -17,6 +18,7 @@ def outputs_of(
     command: str,
     tables: tuple[RunTable, ...],
     parquet: bool = False,
+    csv: str | None = None,
     show: Show | None = None,
 ) -> tuple[Output, ...]:
     """All outputs that a run may have, wanted or not.
@@ -31,6 +33,8 @@ def outputs_of(
         All that the run may have.
     parquet : bool
         Whether each of them is written as Parquet, too.
+    csv : {"comma", "semicolon"}, optional
+        What separates the cells of each as CSV, if that is written.
     show : callable, optional
         Draws the section of an item on the page of the run.
     """
@@ -38,4 +42,5 @@ def outputs_of(
     for name, where in settings.outputs.items():
         module, _, output = where.partition(":")
         found.append(getattr(import_module(f"{__name__}.{module}"), output)(getattr(settings, name)))
-    return (*found, Parquet(parquet, tuple(table.name for table in tables)), Page(show, command))
+    names = tuple(table.name for table in tables)
+    return (*found, Parquet(parquet, names), ExcelTables(csv, names), Page(show, command))

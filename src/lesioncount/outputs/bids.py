@@ -163,7 +163,7 @@ class Bids(Output):
 
     def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write label map, look-up table, and a map of existence."""
-        check_not_large(found.source, "--bids")
+        check_not_large(found.source, "--write bids")
         place, candidates, grid = BidsPlace.of(item.whose), found.result.candidates, found.source.grid
         rows = [cells(lesion) for lesion in lesions_of(record)]
         columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
@@ -211,7 +211,7 @@ def _check_place(scan: ScanFiles, taken: dict[str, ScanFiles], people: dict[str,
     participant = scan.whose.participant
     if participant is None or not bids_id("sub", participant):
         raise MapFileError(
-            f"For --bids it must be known whose scans they are, but {scan.relative} does not say so. Name the "
+            f"For --write bids it must be known whose scans they are, but {scan.relative} does not say so. Name the "
             "participant with --name-pattern, such as --name-pattern '(?P<participant>case_[0-9]+)'."
         )
     same = people.setdefault(bids_id("sub", participant).casefold(), participant)

@@ -109,7 +109,7 @@ class ExistenceMap(Output):
 
     def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write the map."""
-        check_not_large(found.source, "--save-existence")
+        check_not_large(found.source, "--write existence")
         values = found.result.candidates.existence_map([lesion.best_existence for lesion in lesions_of(record)])
         _write_image(folder, self.names(item)[0], values, found.source.grid)
 

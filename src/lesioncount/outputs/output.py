@@ -96,7 +96,7 @@ def check_not_large(source: MapSource, option: str) -> None:
     if source.volume is not None and source.volume.is_large:
         raise MapFileError(
             f"{source.path} has too many voxels for {option}, which writes a map as a whole. Leave it out; "
-            "--save-labels writes zarr, chunk by chunk."
+            "--write labels writes zarr, chunk by chunk."
         )
 
 

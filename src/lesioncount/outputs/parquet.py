@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -11,12 +10,11 @@ from msgspec import Struct
 
 from lesioncount.folder.output import OutputFolder
 from lesioncount.optional import optional
-from lesioncount.outputs.output import Output
+from lesioncount.outputs.table_copies import TableCopies
 from lesioncount.results.answers import Answer
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.recorded import KINDS
 from lesioncount.results.region_numbers import RegionalNumbers
-from lesioncount.results.results import Results
 from lesioncount.results.scan_numbers import CandidateNumbers, CountNumbers, EnsembleNumbers
 
 # Bytes of text that are read at once, from which a block of rows is made.
@@ -39,47 +37,23 @@ _NUMBERS: tuple[type[Struct], ...] = (
 _FURTHER = {
     "member": "int", "mode": "int", "median": "int", "mean": "float", "sd": "float", "p_any": "float",
     "components": "int", "n_candidates_before": "int", "n_candidates_after": "int", "tolerance_mm": "float",
-    "expected": "float",
+    "expected": "float", "count": "int", "from": "int", "to": "int",
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Parquet(Output):
-    """Each table as Parquet beside it.
+class Parquet(TableCopies):
+    """As Parquet."""
 
-    Attributes
-    ----------
-    setting : bool
-    tables : tuple of str
-        All that a run may have.
-    """
-
-    tables: tuple[str, ...] = ()
-
-    @property
-    def of_run(self) -> tuple[str, ...]:
-        """The files beside the tables."""
-        return tuple(map(parquet_name, self.tables))
+    ending = ".parquet"
 
     def checked(self, items: Sequence[Any]) -> Sequence[Any]:
         """Raise a `MissingExtraError` unless tables can be written as Parquet: before anything is counted."""
         optional("pyarrow", "parquet", "Writing Parquet")
         return items
 
-    def finish(self, folder: OutputFolder, results: Results, written: Collection[str]) -> None:
-        """Write tables that are new or not there as Parquet; remove what is no longer that of its table."""
-        del results  # tables are read back, a block of rows after the other
-        for table, name in zip(self.tables, self.of_run, strict=True):
-            is_there = (folder.path / table).exists()
-            if not is_there or (table in written and not self.is_wanted):
-                folder.remove(name)
-            elif self.is_wanted and (table in written or not (folder.path / name).exists()):
-                write_parquet(folder, table)
-
-
-def parquet_name(table: str) -> str:
-    """The file beside a table."""
-    return f"{table.removesuffix('.tsv')}.parquet"
+    def copy(self, folder: OutputFolder, table: str) -> None:
+        """Write a table that is there as Parquet beside it."""
+        write_parquet(folder, table)
 
 
 def write_parquet(folder: OutputFolder, table: str) -> None:
@@ -89,7 +63,7 @@ def write_parquet(folder: OutputFolder, table: str) -> None:
     path = folder.path / table
     with path.open(encoding="utf-8") as file:
         columns = file.readline().rstrip("\n").split("\t")
-    with folder.replacing(parquet_name(table)) as temporary:
+    with folder.replacing(Parquet.name_of(table)) as temporary:
         schema = _schema(columns)
         with (
             csv.open_csv(
@@ -109,10 +83,10 @@ def write_parquet(folder: OutputFolder, table: str) -> None:
 def _schema(columns: list[str]) -> Any:
     arrow = optional("pyarrow", "parquet", "Writing Parquet")
     kinds = {"int": arrow.int64(), "float": arrow.float64()}
-    return arrow.schema([(name, kinds.get(_kind(name), arrow.string())) for name in columns])
+    return arrow.schema([(name, kinds.get(kind_of(name), arrow.string())) for name in columns])
 
 
-def _kind(column: str) -> str:
+def kind_of(column: str) -> str:
     """The type of a column: int, float, or something else, which is text."""
     plain = column.removesuffix("_calibrated").removesuffix("_conformal")
     of, _, rest = plain.partition("_")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lesioncount.counting import LesionCount
+from lesioncount.results.value_shares import background_of, is_picture
 
 _HERE = " In this map: "
 
@@ -29,7 +30,7 @@ _MOST = 0.5
 
 SPECKS = (
     "Most of the expected lesions are candidates of one or two voxels: these are often noise. Set a smallest size "
-    "(--min-voxels 3, --min-volume-mm3 or --protocol ms)."
+    "(--min-size 3vox, --min-size 3mm3 or --protocol ms)."
 )
 JOINED = (
     "Candidates hold several components above {threshold:g}: lesions that touch are counted as one. If they are "
@@ -42,6 +43,16 @@ MOSTLY_ABOVE = (
 UNNAMED = (
     "Some regions are not in the table of names: they are called by their numbers. Add them to the table "
     "(--region-names)."
+)
+
+# Two stop signs: what was counted may be no map of probabilities.
+PICTURE = (
+    "Hardly any of the map is background: it looks like a picture, or like a network that has not learnt. Expected are "
+    "the probabilities of one class."
+)
+DARK_PICTURES = (
+    "Taken together, these maps look like dark pictures: much is neither background nor foreground, and hardly "
+    "anything is bright. Expected are the probabilities of one class. If the network is just unsure, calibrate it."
 )
 
 # Three ways to a count of 0 that says nothing about lesions.
@@ -84,6 +95,7 @@ def warnings_of(
     n_voxels: int,
     largest: float | None = None,
     scale: float | None = None,
+    shares: Sequence[int] = (),
 ) -> Iterator[str]:
     """All warnings about the count of a map.
 
@@ -99,10 +111,14 @@ def warnings_of(
         The largest probability of the whole map, also where nobody looked; None if it is not known.
     scale : float, optional
         That a user has given; none of logits.
+    shares : sequence of int, optional
+        How its values are spread (`ValueSample.shares`); none if that is not known.
     """
     yield from _nothing_seen(result, n_voxels, largest, scale)
     if result.candidates.warning is not None:
         yield str(result.candidates.warning)
+    elif shares and is_picture(shares):
+        yield f"{PICTURE}{_HERE}{background_of(shares):.0%} of the voxels are below 0.3."
     yield from _specks(result)
     yield from _joined(result, n_components, component_threshold)
     share = float(result.candidates.n_voxels.sum()) / max(n_voxels, 1)
@@ -142,8 +158,8 @@ def said_of_all(warnings: Sequence[Sequence[str]], n_items: int) -> str | None:
 
 
 def void_notes(warnings: Sequence[str]) -> list[str]:
-    """The headlines of those warnings after which a count of 0 says nothing, for the row of a scan."""
-    return [f"{headline(one)}." for one in warnings if in_general(one) in _FEWEST_ALIKE]
+    """The headlines of those warnings after which a count says nothing, for the row of a scan."""
+    return [f"{headline(one)}." for one in warnings if in_general(one) in (*_FEWEST_ALIKE, PICTURE)]
 
 
 def _specks(result: LesionCount) -> Iterator[str]:

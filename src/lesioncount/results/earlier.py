@@ -31,7 +31,7 @@ Named = tuple[str, Sequence[Path]]
 
 
 def earlier_run(folder: OutputFolder, command: str, *, of_changes: bool, may_be: bool) -> Run | None:
-    """The run that is in a folder; it may be there only if it goes on or is replaced.
+    """The run that is in a folder; it may be there only if it goes on or is replaced, or if all of it failed.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def earlier_run(folder: OutputFolder, command: str, *, of_changes: bool, may_be:
         raise MapFileError(
             f"{folder.path} holds other results, not those of lesioncount {command}. Choose another folder."
         )
-    if not may_be:
+    if not may_be and not run.is_all_failed:
         raise _in_the_way(folder)
     return run
 

@@ -85,6 +85,8 @@ class Record(Struct, frozen=True):
     map : MapFacts or None
         Of an ensemble, the map of its first member.
     warnings : tuple of str
+    shares : tuple of int
+        How the values of the map are spread, see `ValueSample`; none where that says nothing.
     count : ScanNumbers or None
         The row of ``counts.tsv``; None when counting failed.
     n_dropped : int
@@ -123,6 +125,7 @@ class Record(Struct, frozen=True):
     settings: Recorded | None = None
     map: MapFacts | None = None
     warnings: tuple[str, ...] = ()
+    shares: tuple[int, ...] = ()
     count: ScanNumbers | None = None
     n_dropped: int = 0
     pmf: tuple[float, ...] = ()

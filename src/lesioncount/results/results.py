@@ -17,12 +17,13 @@ from lesioncount.errors import MapError, MapFileError
 from lesioncount.folder.tables import filled_columns
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
-from lesioncount.results.count_warnings import in_general, said_of_all
+from lesioncount.results.count_warnings import DARK_PICTURES, in_general, said_of_all
 from lesioncount.results.counts_of import CountsOf, entries_of_pairs
 from lesioncount.results.record import Entry, Record, trusted_record
 from lesioncount.results.record_files import no_record
 from lesioncount.results.run_file import WAITING, Run, RunItem, find_run
 from lesioncount.results.tables import CHANGE_TABLES, COUNT_TABLES
+from lesioncount.results.value_shares import are_pictures
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import Counted
 
@@ -109,6 +110,9 @@ class Results:
         for scan in self.entries:
             for warning in scan.warnings:
                 about.setdefault(in_general(warning), []).append(scan)
+        spread = [scan for scan in self.entries if scan.shares]
+        if are_pictures([scan.shares for scan in spread]):
+            about[DARK_PICTURES] = spread
         return about
 
     def check_seen(self) -> None:

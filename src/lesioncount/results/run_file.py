@@ -180,6 +180,11 @@ class Run(Struct, frozen=True):
         return self.patients if self.is_of_changes else self.inputs
 
     @property
+    def is_all_failed(self) -> bool:
+        """Whether it is done and came to no result at all: there is nothing to lose."""
+        return self.status == "finished" and self.n_failed == len(self.items) > 0
+
+    @property
     def known(self) -> dict[str, Known]:
         """The names of its scans or patients, and whose they are."""
         paths = ((one.name, one.paths or (one.path,)) for one in self.items)

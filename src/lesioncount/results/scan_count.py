@@ -41,6 +41,8 @@ class ScanCount:
         The usual count at the thresholds that were asked for.
     shades : ndarray of uint8, or None
         The map with 255 for a probability of 1, if it was to be kept and is not too large.
+    shares : tuple of int
+        How its values are spread, see `ValueSample`; none if that is not known.
     """
 
     source: MapSource
@@ -49,6 +51,7 @@ class ScanCount:
     warnings: tuple[str, ...]
     counts_at: tuple[int, ...] = ()
     shades: NDArray[np.uint8] | None = field(default=None, repr=False)
+    shares: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)

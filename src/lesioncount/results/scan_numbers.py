@@ -178,6 +178,11 @@ class ScanNumbers(
         return self.calibrated or self.raw
 
     @property
+    def short(self) -> tuple[int, int, int]:
+        """The count as one number, and its interval."""
+        return self.best.count_median, *(self.guaranteed or (self.best.interval90_low, self.best.interval90_high))
+
+    @property
     def guaranteed(self) -> tuple[int, int] | None:
         """Ends of the conformal interval; None where it was not asked for."""
         low, high = self.interval90_low_conformal, self.interval90_high_conformal
@@ -192,9 +197,13 @@ class ScanNumbers(
 # Whose scan it is, where that is known.
 WHOSE_COLUMNS = ("participant_id", "session_id")
 _COUNT, _OPTIONAL_NUMBERS = columns(CountNumbers), optional_columns(ScanNumbers)
+
+# What most people look for, first: the median and its interval, calibrated and guaranteed where they are.
+SHORT_COLUMNS = ("count", "from", "to")
 OPTIONAL_COUNT_COLUMNS = (*WHOSE_COLUMNS, *_OPTIONAL_NUMBERS, "notes")
+_NUMBERS = ("n_candidates", *_COUNT, "cc_count", "total_volume_mm3", *_OPTIONAL_NUMBERS)
 COUNT_COLUMNS = (
-    "scan", *WHOSE_COLUMNS, "path", "status", "n_candidates", *_COUNT, "cc_count", "total_volume_mm3",
-    *_OPTIONAL_NUMBERS, "notes", "error",
+    "scan", *SHORT_COLUMNS, *WHOSE_COLUMNS, "path", "status", "notes", "error",
+    *sorted(_NUMBERS, key=lambda name: name.startswith("p_")),  # of counts of fifty these say nothing: last
 )  # fmt: skip
 MEMBER_COLUMNS = ("scan", *WHOSE_COLUMNS, *columns(MemberNumbers))

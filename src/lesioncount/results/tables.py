@@ -24,6 +24,7 @@ from lesioncount.results.scan_numbers import (
     COUNT_COLUMNS,
     MEMBER_COLUMNS,
     OPTIONAL_COUNT_COLUMNS,
+    SHORT_COLUMNS,
     WHOSE_COLUMNS,
     CountNumbers,
 )
@@ -76,7 +77,8 @@ def count_row(record: Record) -> Row:
     """The row of a scan in ``counts.tsv``; one that failed says why."""
     path = None if record.input is None else record.input.relative
     numbers = {} if record.count is None else cells(record.count)
-    begin = {"scan": record.shown, **record.whose, "path": path, "status": record.status}
+    short = {} if record.count is None else dict(zip(SHORT_COLUMNS, record.count.short, strict=True))
+    begin = {"scan": record.shown, **short, **record.whose, "path": path, "status": record.status}
     return {**begin, **numbers, **_noted(void_notes(record.warnings)), "error": record.error}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lesioncount.cohort.courses import Course, CourseSelection
 from lesioncount.cohort.item import FileFacts
@@ -76,6 +76,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     cluster: str | None = None,
     cluster_timeout: float = CLUSTER_TIMEOUT,
     parquet: bool = False,
+    csv: Literal["comma", "semicolon"] | None = None,
     command: str | None = None,
 ) -> Results:
     """Compare the maps of patients at several times, and write tables and records into a folder.
@@ -112,11 +113,13 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         when the run is resumed.
     parquet : bool, default False
         Write each table as Parquet, too.
+    csv : {"comma", "semicolon"}, optional
+        Write each table as CSV for Excel, too, with this between cells.
     command : str, optional
         What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = settings or ChangeSettings(), OutputFolder(out)
-    outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, show=show)
+    outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, csv=csv, show=show)
     engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     settings.check()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lesioncount.cohort.item import FileFacts, ScanFiles
 from lesioncount.cohort.names import check_case
@@ -114,6 +114,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     progress: Progress | None = None,
     show: Show | None = None,
     parquet: bool = False,
+    csv: Literal["comma", "semicolon"] | None = None,
     command: str | None = None,
 ) -> Results:
     """Count all maps of some files, folders or globs, and write tables and records into a folder.
@@ -155,12 +156,14 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         `lesioncount.report.SectionWriter` makes pictures for the report while the map is at hand.
     parquet : bool, default False
         Write each table as Parquet, too.
+    csv : {"comma", "semicolon"}, optional
+        Write each table as CSV for Excel, too, with this between cells.
     command : str, optional
         What was typed, for the history of runs (``runs.jsonl``).
     """
     settings, folder = Settings() if settings is None else settings, OutputFolder(out)
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
-    outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, show=show)
+    outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, csv=csv, show=show)
     engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     learned = CalibrationFile(settings.known, was_there=before is not None and before.settings.known is not None)

@@ -49,6 +49,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         settings=settings.recorded,
         map=MapFacts.of(counts[0]),
         warnings=_once_each(warning for count in counts for warning in count.warnings),
+        shares=counts[0].shares if len(tables[0]) and counts[0].result.candidates.warning is None else (),
         count=numbers,
         n_dropped=sum(count.result.candidates.n_dropped for count in counts),
         pmf=tuple(together.pmf().tolist()),

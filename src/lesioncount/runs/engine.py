@@ -23,7 +23,9 @@ from typing import Any, ClassVar, NamedTuple
 from lesioncount.cohort.courses import Course
 from lesioncount.cohort.item import FileFacts, FileStates, ScanFiles, check_states, file_states
 from lesioncount.errors import LesionCountError, MapFileError, WorkerDiedError
+from lesioncount.files.formats import check_map
 from lesioncount.files.hashed import hashes_of_files_read
+from lesioncount.files.remote_path import RemotePath
 from lesioncount.files.zarr_listing import listed_once
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.tables import write_tsv
@@ -35,6 +37,7 @@ from lesioncount.results.record_files import make_shards, record_in, records_in
 from lesioncount.results.recorded import Recorded
 from lesioncount.results.results import Results
 from lesioncount.results.run_file import RUN_FILE, Run, Status
+from lesioncount.results.settings import MapSettings
 from lesioncount.results.tables import RunTable
 from lesioncount.runs.file_counts import error_in_words
 from lesioncount.runs.workers import CLUSTER_TIMEOUT, Watched, check_reachable, connected, results_of
@@ -60,6 +63,7 @@ class Kind(ABC):
     command: ClassVar[str]  # "count"
     done: ClassVar[str]  # "counted"
     tables: ClassVar[tuple[RunTable, ...]]  # all that there may be
+    settings: MapSettings
 
     @property
     @abstractmethod
@@ -86,6 +90,11 @@ class Kind(ABC):
     @abstractmethod
     def failed(self, item: Any, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of an item that could not be worked on."""
+
+    def check(self, item: Any) -> None:
+        """Raise what can be known to be wrong with the maps of an item before voxels are read."""
+        for path in (path for scan in item.scans for path in scan.maps):
+            check_map(path, **self.settings.reading)
 
     def is_spread(self, item: Any, *, is_alone: bool) -> bool:  # noqa: ARG002 - for kinds that can
         """Whether all processes or workers together work on this one item."""
@@ -150,18 +159,20 @@ class Engine:
             What `earlier` gave.
         """
         maps = [(item.name, [scan.path for scan in item.scans]) for item in items]
-        known = names_before(self.out, maps, before, run, resume=self.resume, overwrite=self.overwrite)
+        overwrite = self.overwrite or (before is not None and not self.resume)  # failures only need no permission
+        known = names_before(self.out, maps, before, run, resume=self.resume, overwrite=overwrite)
         items = [replace(item, was_known=item.name in known) for item in items]
         for output in self._wanted:
             items = output.checked(items)
         self._check(items)
+        self._check_maps(items)
         check_reachable(self.cluster)
         with self.out.alone(listed_in=RUN_FILE):
             began, listed, history = time.monotonic(), self.out.listed(), History(self.out)
             history.add_killed(before)
             # From here on the folder holds a run, and whose its names are, also if it is killed.
             self._write_run(run.with_items(waiting=items, files=listed))
-            if self.overwrite:  # also if this run is stopped, a page shows what is no longer there
+            if overwrite:  # also if this run is stopped, a page shows what is no longer there
                 self._withdraw(all_parts=True)
             make_shards(self.out, len(items))
             done: dict[str, Entry] = {}
@@ -177,7 +188,7 @@ class Engine:
                 self._withdraw()  # whoever wants a page writes it next
             for output in self.outputs:
                 output.finish(self.out, results, written)
-            if self.overwrite and not self.resume and status == "finished":
+            if overwrite and not self.resume and status == "finished":
                 self._remove_stale(items)
             seconds, listed = time.monotonic() - began, self.out.listed()
             stems = {table.name.rpartition(".")[0] for table in self.kind.tables}  # in whatever format
@@ -200,6 +211,26 @@ class Engine:
         self.out.check(record_in(self.out.path, item.name) for item in items if not item.was_known)
         if not self.resume:  # a label map that need not be painted again may have been corrected
             self.out.check(self._names(items))
+
+    def _check_maps(self, items: Sequence[AnyItem]) -> None:
+        """Raise the error that the maps of all items have in common, if they do; looks no further than it must.
+
+        Maps that live elsewhere are left to the workers: these may reach what this machine does not.
+        """
+        first: LesionCountError | None = None
+        for item in items if self.cluster is None else ():
+            if any(scan.problem or isinstance(scan.path, RemotePath) for scan in item.scans):
+                return
+            try:
+                self.kind.check(item)
+            except LesionCountError as error:
+                if first is not None and _in_general(error, item) != _in_general(first, items[0]):
+                    return
+                first = first or error
+            else:
+                return
+        if first is not None and len(items) > 1:
+            raise MapFileError(f"{first} It is the same for all {len(items)}: nothing was written.")
 
     @property
     def _wanted(self) -> list[Output]:
@@ -318,6 +349,14 @@ class Engine:
         made = set(self._names(items))
         for output in self.outputs:
             output.remove_stale(self.out, made)
+
+
+def _in_general(error: Exception, item: AnyItem) -> str:
+    """What an error says, without the names of the maps of an item."""
+    text = str(error)
+    for path in (path for scan in item.scans for path in scan.maps):
+        text = text.replace(str(path), "…").replace(path.name, "…")
+    return text
 
 
 def _is_as_before(run: Run, names: list[str], before: Run | None) -> bool:

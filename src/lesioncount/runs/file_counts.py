@@ -27,6 +27,7 @@ from lesioncount.results.count_warnings import UNENCRYPTED, warnings_of
 from lesioncount.results.region_settings import RegionSettings, region_settings
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, Mask, ScanCount
 from lesioncount.results.settings import ChangeSettings
+from lesioncount.results.value_shares import ValueSample
 from lesioncount.runs.session_maps import read_maps
 from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
 from lesioncount.runs.workers import CLUSTER_TIMEOUT
@@ -102,13 +103,16 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
         voxel_size = checked_spacing(source.grid.voxel_edges_mm, len(source.shape), protocol)
         inside = None if mask is None else volume_mask(source, mask)
         sum_up = summing_up(jobs, client, cluster_timeout)
+        sample = None  # boxes are read elsewhere
         found, n_voxels = volume_candidates(source, protocols, inside, voxel_size, sum_up, keep_runs=keep_runs)
         largest = None  # bricks do not keep it
     else:
-        in_doubt = mask is not None or scale is not None
-        found, n_voxels, largest = _streamed(source, protocols, mask, shades, keep_runs=keep_runs, in_doubt=in_doubt)
+        in_doubt, sample = mask is not None or scale is not None, ValueSample(source)
+        watched = replace(source, pieces=sample.watching)
+        found, n_voxels, largest = _streamed(watched, protocols, mask, shades, keep_runs=keep_runs, in_doubt=in_doubt)
     result, (n_components, *at) = LesionCount.of(found[0]), map(len, found[1:])
     result = result if where is None else replace(result, places=where.places(result.candidates))
+    shares = () if sample is None else sample.shares
     warnings = warnings_of(
         result,
         n_components,
@@ -116,8 +120,9 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
         n_voxels=n_voxels,
         largest=largest,
         scale=None if logits else scale,
+        shares=shares,
     )
-    return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades)
+    return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades, shares)
 
 
 def error_in_words(error: Exception) -> str:

@@ -19,6 +19,7 @@ from lesioncount.files.masks import mask_on
 from lesioncount.results.count_warnings import EMPTY_MASK, warnings_of
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, CourseMaps, ScanCount, SessionMap
 from lesioncount.results.settings import MapSettings
+from lesioncount.results.value_shares import shares_of
 
 # Below this share of the grid, that one map does not cover another one is worth a word.
 _NEARLY_ALL = 0.999
@@ -104,6 +105,7 @@ def _counted(read: _Read, grid: VoxelGrid, inside: NDArray[np.bool_] | None, set
         n_voxels=n_voxels,
         largest=read.largest,
         scale=None if settings.logits else settings.scale,
+        shares=shares_of(read.values),
     )
     source = replace(read.source, grid=replace(grid, path=read.source.path))
     return SessionMap(counted, ScanCount(source, counted.count, len(components), tuple(warnings)), read.is_resampled)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lesioncount.cli.options import add_quiet_and_debug, at_least_one, named_path, processes
+from lesioncount.cli.options import add_quiet, at_least_one, named_path, processes
 
 # Default numbers of training seeds: fewer than three show no spread, which a smoke test does not need.
 _SEEDS = {"smoke": 1}
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="run nothing, and only write the page of the results in FOLDER",
     )
-    add_quiet_and_debug(parser)
+    add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:

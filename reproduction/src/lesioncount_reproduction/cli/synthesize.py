@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from lesioncount.cli.options import add_quiet_and_debug, at_least_one, named_path, processes
+from lesioncount.cli.options import add_quiet, at_least_one, named_path, processes
 from lesioncount.errors import CohortError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "50 mm from its centre (default: 0.5)",
     )
     parser.add_argument("-j", "--jobs", type=processes, default=1, metavar="N", help="number of processes (default: 1)")
-    add_quiet_and_debug(parser)
+    add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:

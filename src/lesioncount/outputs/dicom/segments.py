@@ -84,7 +84,7 @@ def _described(highdicom: Any, lesion: LesionRow, tracked: Tracked) -> Any:
     codes = optional("pydicom.sr.codedict", "dicom", "Writing DICOM").codes
     described = highdicom.seg.SegmentDescription(
         segment_number=lesion.label,
-        segment_label=f"Lesion {lesion.label} ({lesion.best_existence:.2f})",
+        segment_label=f"Candidate {lesion.label} ({lesion.best_existence:.2f})",
         segmented_property_category=codes.SCT.MorphologicallyAbnormalStructure,
         segmented_property_type=codes.SCT.Lesion,
         algorithm_type="AUTOMATIC",

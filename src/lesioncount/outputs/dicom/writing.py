@@ -65,7 +65,7 @@ class Dicom(Output):
 
     def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write the candidates and the count."""
-        check_not_large(found.source, "--dicom")
+        check_not_large(found.source, "--write dicom")
         grid, lesions = found.source.grid, lesions_of(record)
         reference = DicomReference.of(grid, item.series)
         files, settings = record.files, record.settings
