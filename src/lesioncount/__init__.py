@@ -15,7 +15,9 @@ from lesioncount.version import __version__
 
 if TYPE_CHECKING:
     from lesioncount.changes.lesion_changes import LesionChanges, compare
+    from lesioncount.detections import count_candidates
     from lesioncount.distributions.mixture import MixtureOfCounts
+    from lesioncount.files.detections import read_candidates
     from lesioncount.regions import Regions
     from lesioncount.runs import (
         CountTable,
@@ -54,6 +56,7 @@ __all__ = [
     "compare",
     "compare_files",
     "connected_component_count",
+    "count_candidates",
     "count_file",
     "count_files",
     "count_lesions",
@@ -62,6 +65,7 @@ __all__ = [
     "existence_probabilities",
     "find_candidates",
     "fitting",
+    "read_candidates",
     "read_changes",
     "read_results",
     "scores",
@@ -81,9 +85,11 @@ _NAMES = {
     "StreamingCounter": "lesioncount.streaming",
     "compare": "lesioncount.changes.lesion_changes",
     "compare_files": "lesioncount.runs",
+    "count_candidates": "lesioncount.detections",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
     "count_volume": "lesioncount.runs",
+    "read_candidates": "lesioncount.files.detections",
     "read_changes": "lesioncount.runs",
     "read_results": "lesioncount.runs",
 }

@@ -16,6 +16,7 @@ from lesioncount.cli.map_arguments import (
     add_run,
     selection_of,
     settings_of,
+    spacing_of,
 )
 from lesioncount.cli.options import (
     REPEATED,
@@ -95,7 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "these are asked for, and a line of runs.jsonl. Exit code: 0 if all scans were counted, 1 if some failed, 2 if "
         "nothing could be done, 130 if interrupted."
     )
-    maps = "probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)"
+    maps = (
+        "probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://); or tables of "
+        "detections: CSV, COCO, YOLO, MONAI, nnDetection, QuPath"
+    )
     parser.add_argument("inputs", nargs="+", metavar="MAP", help=maps)
     add_output(parser, "FOLDER", "folder for the results")
     add_definition(parser)
@@ -144,6 +148,7 @@ def _settings(options: argparse.Namespace) -> Settings:
     return Settings(
         calibration=fit,
         regions=region_settings(options.regions, options.region_names, options.within),
+        spacing_mm=spacing_of(options),
         **wanted | {"save_labels": options.save_labels or options.save_colours},
     )
 

@@ -9,11 +9,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli.options import NUMBER, SUFFIX, Option, Options, add_group, add_jobs, add_options, given
+from lesioncount.cli.options import NUMBER, REPEATED, SUFFIX, Option, Options, add_group, add_jobs, add_options, given
 from lesioncount.errors import ProtocolError, reason_of
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
 if TYPE_CHECKING:
+    from lesioncount.files.detections import Reading
     from lesioncount.questions import Question
     from lesioncount.runs import Selection
 
@@ -41,10 +42,10 @@ def scale(text: str) -> float:
 
 _DEFINITION: dict[str, Option] = {
     "--protocol NAME|FILE": (
-        f"a named protocol ({', '.join(PROTOCOLS)}) or a JSON file (default: paper)",
-        {"default": "paper"},
+        f"a named protocol ({', '.join(PROTOCOLS)}) or a JSON file (default: paper; of tables detections)",
+        {},
     ),
-    "--threshold T": ("keep voxels with a probability above T (default: 0.1)", NUMBER),
+    "--threshold T": ("keep voxels with a probability above T (default: 0.1); of tables, scores (default: 0)", NUMBER),
     "--connectivity C": "which voxels touch: 6, 18, 26, 4, 8, faces, edges or corners (default: edges)",
     "--min-voxels N": "drop candidates with fewer than N voxels",
     "--min-volume-mm3 V": ("drop candidates smaller than V cubic millimetres", NUMBER),
@@ -56,6 +57,22 @@ _DEFINITION: dict[str, Option] = {
     "--mask FILE|FOLDER|PATTERN": "count only inside this mask; in a folder, the mask of the same name or BIDS "
     "entities as the map; a pattern is such as 'masks/{participant}_{session}.nii.gz'",
     "--mask-suffix TEXT": (SUFFIX.format("a mask", "_brain"), {"default": ""}),
+}
+
+_DETECTIONS: dict[str, Option] = {
+    "--scans TABLE": "all scans, in the column scan: those that are not in the table of detections have none",
+    "--format {csv,luna16,coco,monai,nndetection,geojson,yolo}": "what the table is, where its content does not tell",
+    "--columns NAMES": "what columns are called: scan=seriesuid,score=probability,x=coordX,y=coordY,z=coordZ; also "
+    "class, diameter, width, height, depth, and xmin to zmax",
+    "--class NAME": ("count this class only. May be repeated", {**REPEATED, "dest": "classes"}),
+    "--coordinates {ras,lps,pixels}": "what places are: millimetres to the right, front and top; to the left, back and "
+    "top, as in ITK and DICOM; or pixels",
+    "--spacing SIZES": "how large a pixel is, in millimetres along x, y (and z): 0.5,0.5",
+    "--merge-within MM": (
+        "of detections that lie nearer to each other, count the one with the highest score (default: half the smallest "
+        "size that counts, else 5)",
+        {**NUMBER, "dest": "merge_within_mm"},
+    ),
 }
 
 _READING: dict[str, Option] = {
@@ -80,6 +97,7 @@ _WHOSE: dict[str, Option] = {
 def add_maps(parser: argparse.ArgumentParser, reading: Mapping[str, Option] | None = None) -> None:
     """Add what says what is in the files, with more options about that if there are any, and whose scans they are."""
     add_group(parser, "what is in the maps", _READING | dict(reading or {}))
+    add_group(parser, "what is in the table, if it is one of detections", _DETECTIONS)
     add_group(parser, "whose scans they are", _WHOSE)
 
 
@@ -106,7 +124,7 @@ def add_run(parser: argparse.ArgumentParser, verb: str, *, workers: str) -> Opti
 
 def protocol_of(options: argparse.Namespace) -> CountingProtocol:
     """The protocol that options name, with the fields that they change."""
-    name: str = options.protocol
+    name: str = options.protocol or ("detections" if _of_tables(options) else "paper")
     if name not in PROTOCOLS and (name.endswith(".json") or "/" in name):
         try:
             base = CountingProtocol.from_json(Path(name).read_text("utf-8"))
@@ -119,6 +137,33 @@ def protocol_of(options: argparse.Namespace) -> CountingProtocol:
     if str(changes.get("connectivity", "")).isdecimal():
         changes["connectivity"] = int(changes["connectivity"])
     return CountingProtocol.from_dict(base.to_dict() | changes)
+
+
+def _of_tables(options: argparse.Namespace) -> bool:
+    """Whether tables of detections are given."""
+    from lesioncount.cohort.detections import are_tables
+
+    return are_tables(options.inputs, options.format)
+
+
+def spacing_of(options: argparse.Namespace) -> tuple[float, ...] | None:
+    """The size of a pixel, in the order of indices."""
+    from lesioncount.detections import checked_pixel
+
+    return None if options.spacing is None else checked_pixel(options.spacing.replace("x", ",").split(","))
+
+
+def reading_of(options: argparse.Namespace) -> Reading:
+    """What is known of tables of detections."""
+    from lesioncount.errors import MapFileError
+    from lesioncount.files.detections import Reading
+
+    pairs = [text.partition("=") for text in (options.columns or "").split(",") if text.strip()]
+    if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
+        raise MapFileError(f"Expected --columns scan=NAME,score=NAME, but got {options.columns!r:.100}.")
+    columns = {role.strip(): name.strip() for role, _, name in pairs}
+    known = given(options, "format", "coordinates", "scale", "logits")
+    return Reading(columns=columns, classes=tuple(options.classes), **known)
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -144,5 +189,5 @@ def selection_of(options: argparse.Namespace, *more: str) -> Selection:
     """Which files are maps, whose they are, and what belongs to them."""
     from lesioncount.runs import Selection
 
-    names = ("suffix", "root", "name_pattern", "mask_suffix", "images", "images_suffix", *more)
-    return Selection(**given(options, *names))
+    names = ("suffix", "root", "name_pattern", "mask_suffix", "images", "images_suffix", "scans", *more)
+    return Selection(**given(options, *names), reading=reading_of(options))

@@ -28,13 +28,13 @@ OUTPUTS = frozenset({"save_labels", "save_existence", "save_colours", "bids", "d
 # What files have of the settings of counts and of comparisons, in their order; and what is left out if there is none.
 _OF_COUNTS = (
     "protocol", "channel", "scale", "logits", "level", "save_labels", "calibration", "conformal", "bids",
-    "save_existence", "save_colours", "dicom", "regions", "questions",
+    "save_existence", "save_colours", "dicom", "regions", "questions", "spacing_mm",
 )  # fmt: skip
 _OF_CHANGES = (
     "protocol", "channel", "scale", "logits", "level", "tolerance_mm", "coupling", "calibrations", "fingerprints",
     "conformal", "save_labels", "questions",
 )  # fmt: skip
-_IF_ANY = frozenset({"level", "regions", "questions"})
+_IF_ANY = frozenset({"level", "regions", "questions", "spacing_mm"})
 
 
 class Recorded(Struct, frozen=True, dict=True):
@@ -53,6 +53,8 @@ class Recorded(Struct, frozen=True, dict=True):
         Names of regions and distances to them, where it was counted by region.
     questions : tuple of str
         What was asked.
+    spacing_mm : tuple of float, or None
+        Of tables of detections in pixels: the size that pixels were said to have.
     tolerance_mm : float or None
         Of comparisons. None: 2 mm, or the size of a voxel if that is larger.
     coupling : float or None
@@ -75,6 +77,7 @@ class Recorded(Struct, frozen=True, dict=True):
     dicom: str | None = None
     regions: CountedRegions | None = None
     questions: tuple[str, ...] = ()
+    spacing_mm: tuple[float, ...] | None = None
     tolerance_mm: float | None = None
     coupling: float | None = None
     plain_calibrations: dict[Counted, dict[str, Any]] | None = msgspec.field(default=None, name="calibrations")

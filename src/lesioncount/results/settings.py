@@ -123,6 +123,8 @@ class Settings(MapSettings):
         Names of regions and distances to them, for scans that have a label map of regions.
     questions : tuple of Question
         What is asked of each scan: about the count, and about regions.
+    spacing_mm : tuple of float, optional
+        Of tables of detections in pixels: the size of a pixel along each axis.
     """
 
     calibration: CalibrationFit | None = None
@@ -132,6 +134,7 @@ class Settings(MapSettings):
     dicom: DicomOutput | None = None
     regions: RegionSettings | None = None
     level: int | None = None
+    spacing_mm: tuple[float, ...] | None = None
 
     # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
     # first: of a large volume they fail before anything is written.
@@ -155,6 +158,7 @@ class Settings(MapSettings):
             save_colours=self.save_colours,
             dicom=None if self.dicom is None else self.dicom.kind,
             regions=None if self.regions is None else self.regions.recorded,
+            spacing_mm=self.spacing_mm,
         )
 
     def check(self, *, members: bool) -> None:
