@@ -81,7 +81,11 @@ class DetectedCandidates(Candidates):
     def peak_index(self) -> NDArray[np.int64]:
         """The voxel in the middle of the box: (n, ndim); without columns where that is unknown."""
         index = np.rint(self.positions).astype(np.int64)
-        return np.clip(index, 0, np.array(self.shape) - 1) if self.shape else index
+        return np.clip(index, 0, np.array(self.shape) - 1) if self._is_in_image else index
+
+    @property
+    def _is_in_image(self) -> bool:
+        return bool(self.shape) and self.positions.shape[1] > 0
 
     @cached_property
     def saddle_index(self) -> NDArray[np.int64]:
@@ -94,7 +98,7 @@ class DetectedCandidates(Candidates):
         half = np.nan_to_num(self.sides) / 2
         low = np.minimum(np.floor(self.positions - half + 0.5).astype(np.int64), self.peak_index)
         high = np.maximum(np.ceil(self.positions + half + 0.5).astype(np.int64), self.peak_index + 1)
-        if self.shape:
+        if self._is_in_image:
             low, high = np.clip(low, 0, None), np.minimum(high, self.shape)
         return np.concatenate([low, high], axis=1)
 

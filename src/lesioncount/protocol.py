@@ -191,7 +191,7 @@ class CountingProtocol:
 
     def components_above(self, threshold: float) -> CountingProtocol:
         """The same connectivity and smallest size for connected components above a threshold."""
-        return replace(self, threshold=threshold, candidates="regions", min_persistence=0.0)
+        return replace(self, threshold=threshold, candidates="regions", min_persistence=0.0, merge_within_mm=None)
 
     def neighbours(self, ndim: int) -> int:
         """Along how many axes a step to a neighbour may go (1, 2 or 3), checked for a map of ``ndim`` axes."""

@@ -109,6 +109,7 @@ def test_images_place_detections_and_list_scans(table, tmp_path):
     assert record["lesions"][0]["bbox"] == "0 0 1 4 5 6"
     assert [scan.name for scan in results.scans] == ["a", "b", "none"]
     assert not results.warnings
+    assert not results.failed
 
 
 def test_detections_outside_of_their_image_fail_with_a_reason(table, tmp_path):

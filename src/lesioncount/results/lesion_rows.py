@@ -97,7 +97,9 @@ class LesionRow(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def peak(self) -> tuple[int, ...]:
-        """Index of the voxel with the highest probability."""
+        """Index of the voxel with the highest probability; of a detection without an image, its number."""
+        if self.peak_i < 0:
+            return (self.label,)
         return (self.peak_i, self.peak_j) if self.peak_k is None else (self.peak_i, self.peak_j, self.peak_k)
 
     @property
