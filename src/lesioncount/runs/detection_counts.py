@@ -18,7 +18,7 @@ from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.masks import read_label_map
 from lesioncount.results.count_warnings import UNLISTED, UNPLACED, doubled
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, DETECTIONS, ScanCount
-from lesioncount.results.settings import Settings
+from lesioncount.results.settings import ChangeSettings, Settings
 from lesioncount.trust.candidate_table import CandidateTable
 
 
@@ -42,7 +42,9 @@ def count_table(item: ScanFiles, table: CandidateTable, how: Settings) -> ScanCo
     return ScanCount(source, result, n_usual, tuple(_warnings(item, table, candidates)))
 
 
-def check_needs(settings: Settings, scans: Sequence[ScanFiles], *, mask: str | Path | None = None) -> None:
+def check_needs(
+    settings: Settings | ChangeSettings, scans: Sequence[ScanFiles], *, mask: str | Path | None = None
+) -> None:
     """Raise if detections are to be counted as maps are, or maps as detections; or what is asked for needs a map."""
     are_tables = any(scan.tables for scan in scans)
     if are_tables != settings.protocol.has_detections and scans:
