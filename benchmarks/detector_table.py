@@ -119,12 +119,13 @@ def covered(cdf: Floats, truth: NDArray[np.int64]) -> float:
 
 
 def with_copies(table: CandidateTable, rng: np.random.Generator) -> CandidateTable:
-    """The same with copies of about half of its candidates, up to 3 mm away and with lower scores."""
+    """The same with copies of about half of its candidates, up to 3 mm away and with slightly lower scores."""
     columns = table.columns
     chosen = rng.random(len(table)) < 0.53
     n = int(chosen.sum())
     copies = {name: column[chosen] for name, column in columns.items()}
-    copies["peak"] = copies["peak"] * rng.uniform(0.7, 1.0, n)
+    logits = np.log(copies["peak"] / np.maximum(1 - copies["peak"], 1e-7)) - rng.exponential(0.2, n)
+    copies["peak"] = 1 / (1 + np.exp(-logits))
     step = rng.normal(size=(n, 3))
     step *= (3 * rng.random(n) ** (1 / 3) / np.linalg.norm(step, axis=1))[:, None]
     copies |= {name: copies[name] + one for name, one in zip(("x_mm", "y_mm", "z_mm"), step.T, strict=True)}
