@@ -152,7 +152,14 @@ def test_torn_lines_and_lines_of_others_are_skipped_and_said(results, capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["review {out} --export", "evaluate {out} --reviews -o {new}", "calibrate {out} --reviews -o {new}"]
+    "command",
+    [
+        "review {out} --export",
+        "evaluate {out} --reviews -o {new}",
+        "calibrate {out} --reviews -o {new}",
+        "count {out} --reviews {out} -o {new}",
+        "count {out} --reviews {out} --reader ann -o {new}",
+    ],
 )
 @pytest.mark.parametrize("reader", ["\\ud800", "", "a\\nb"])
 def test_a_journal_of_nobody_is_named_with_its_line(results, tmp_path, capsys, command, reader):

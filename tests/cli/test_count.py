@@ -193,11 +193,13 @@ def test_results_inside_the_input_folder_are_not_counted(cohort):
 
 
 def test_masks_by_name(cohort, tmp_path):
+    inside = np.zeros((8, 9, 10), np.uint8)
+    inside[0, 0, 0] = 1
     for i in range(6):
-        save(tmp_path / "masks" / f"scan{i}.nii.gz", np.zeros((8, 9, 10), np.uint8))
+        save(tmp_path / "masks" / f"scan{i}.nii.gz", inside)
     arguments = ["count", str(cohort), "-o", str(tmp_path / "out"), "--mask", str(tmp_path / "masks"), "--quiet"]
     assert main(arguments) == 0
-    assert {row["n_candidates"] for row in rows(tmp_path / "out" / "counts.tsv")} == {"0"}
+    assert {row["n_candidates"] for row in rows(tmp_path / "out" / "counts.tsv")} == {"0", "1"}
     (tmp_path / "masks" / "scan3.nii.gz").unlink()
     assert main([*arguments, "--overwrite"]) == 1
     assert "There is no mask of this scan in" in rows(tmp_path / "out" / "counts.tsv")[3]["error"]

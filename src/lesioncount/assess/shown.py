@@ -18,7 +18,7 @@ from lesioncount.files.formats import map_ending, scan_name
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.folder.plain import cells
 from lesioncount.results.lesion_rows import LesionRow, lesion_rows
-from lesioncount.results.record import Record, read_record
+from lesioncount.results.record import Record, trusted_record
 from lesioncount.results.record_files import folder_of
 from lesioncount.results.results import read_counted
 from lesioncount.results.run_file import RUN_FILE, find_run
@@ -97,7 +97,7 @@ def shown_scans(path: Path, *, most: int | None = None) -> Iterator[ShownScan]:
         for scan in results.counted[:most]:
             yield _of_record(results.record(scan.name))
     elif _is_record(path):
-        record = read_record(folder_of(path), path.stem, of_changes=False)
+        record = trusted_record(folder_of(path), path.stem, of_changes=False)
         if record is None or not record.is_ok:
             raise MapFileError(f"{path} is not the record of a scan that was counted.")
         yield _of_record(record)

@@ -28,6 +28,7 @@ from lesioncount.cli.options import (
 )
 from lesioncount.cli.printing import Summary, some
 from lesioncount.errors import listed
+from lesioncount.results.count_warnings import in_general
 
 if TYPE_CHECKING:
     from lesioncount.results.record_parts import Pair
@@ -40,9 +41,10 @@ _PAIRING: dict[str, Option] = {
     "--pairs TABLE": "a table (.tsv, .csv) with the columns baseline and followup, paths of maps, and perhaps "
     "participant_id",
     "--sessions SESSION": (
-        "compare these sessions of one folder, in this order (default: all, in the order of their numbers)",
+        "compare these sessions of one folder, in this order (default: all, in the order of their dates or numbers)",
         {"nargs": "+"},
     ),
+    "--baseline SESSION": "the session of one folder that comes first, where that is not clear",
 }
 
 _CHANGES: dict[str, Option] = {
@@ -107,7 +109,8 @@ def run(options: argparse.Namespace) -> int:
     from lesioncount.runs import CourseSelection, compare_batch
 
     with run_arguments(options, doing="comparing", what="patients") as how:
-        selection = CourseSelection(selection_of(options), pairs=options.pairs, sessions=options.sessions or ())
+        pairing = given(options, "pairs", "baseline") | {"sessions": options.sessions or ()}
+        selection = CourseSelection(selection_of(options), **pairing)
         results = compare_batch(options.inputs, options.output, settings=_settings(options), selection=selection, **how)
     if not options.quiet:
         _summary(results, shown=n_shown(options)).print()
@@ -142,8 +145,16 @@ def _summary(results: Results, *, shown: int) -> Summary:
         f"{what}, {new}, {len(results.failed)} failed. Results: {results.out}",
         heading=f"Calibrated: numbers of {calibrated} lesions" if calibrated else "",
         answers={pair.name: pair.answers for pair in pairs if pair.answers},
-        notes=[f"note: {note}" for note in _notes(results)],
+        notes=[*(f"note: {note}" for note in _notes(results)), *_promises(results)],
     )
+
+
+def _promises(results: Results) -> list[str]:
+    """What is proven of guaranteed intervals, in a line."""
+    kinds: dict[str, list[str]] = {}
+    for kind, promise in results.run.settings.promises.items():
+        kinds.setdefault(promise, []).append(kind)
+    return [f"Guaranteed intervals of {' and '.join(those)} lesions. {promise}" for promise, those in kinds.items()]
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
@@ -170,7 +181,8 @@ def _notes(results: Results) -> list[str]:
         notes.append(f"{some(len(alone), 'patient')} {have} one map only: {listed(alone)}")
     about: dict[str, list[str]] = {}
     for course in results.compared:
-        for note in course.notes:
+        warned = (in_general(warning) for session in course.sessions for warning in session.warnings)
+        for note in dict.fromkeys((*course.notes, *warned)):
             about.setdefault(note, []).append(course.name)
     for note, names in about.items():
         notes.append(f"{names[0] if len(names) == 1 else f'{len(names)} patients'}: {note}")

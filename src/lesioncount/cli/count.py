@@ -202,6 +202,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
     total = f"{expected:.1f} lesions expected in total{' (calibrated)' if is_calibrated else ''}"
     n = len(result.counted)
+    promises = result.run.settings.promises.values()
     return Summary(
         ("scan", "candidates", "CC > 0.5", "mode", "median", "mean", interval),
         _NUMBERS,
@@ -210,7 +211,10 @@ def summary_of(result: Results, *, shown: int) -> Summary:
         f"{some(n, 'scan')} counted, {total}, {len(result.failed)} failed. Results: {result.out}",
         heading="Calibrated counts" if is_calibrated else "",
         answers={scan.name: scan.answers for scan in result.counted if scan.answers},
-        notes=[f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()],
+        notes=[
+            *(f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()),
+            *(f"Guaranteed intervals. {promise}" for promise in promises),
+        ],
     )
 
 

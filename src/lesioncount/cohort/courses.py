@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts, ScanFiles
 from lesioncount.cohort.names import name_of
 from lesioncount.cohort.scans import Selection
+from lesioncount.cohort.session_order import SessionOrder, in_order
 from lesioncount.cohort.tables import read_pairs
 from lesioncount.cohort.whose import label_of
 from lesioncount.errors import MapFileError, listed
-from lesioncount.files.remote_path import absolute_text, to_path
+from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,15 @@ class Course:
         What each is called in tables: its session, or the number of its time point.
     was_known : bool
         Whether the folder of results has a record of it from an earlier run, which is made again if it was changed.
+    notes : tuple of str
+        What a reader must know of how its maps were put together.
     """
 
     name: str
     scans: tuple[ScanFiles, ...]
     sessions: tuple[str, ...]
     was_known: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def problem(self) -> str | None:
@@ -96,12 +100,15 @@ class CourseSelection:
     pairs : path, optional
         A table with the columns ``baseline`` and ``followup``, paths of maps; in place of everything that is found.
     sessions : sequence of str
-        Which sessions are compared, in this order. Default: all, in the order of their numbers.
+        Which sessions are compared, in this order. Default: all, in the order of their dates or numbers.
+    baseline : str, optional
+        The session that comes first, where that is not clear or not so.
     """
 
     selection: Selection = field(default_factory=Selection)
     pairs: str | Path | None = None
     sessions: Sequence[str] = ()
+    baseline: str | None = None
 
     def find(self, inputs: Sequence[str | Path], out: Path | None = None, *, mask: Path | None = None) -> Courses:
         """The courses of patients.
@@ -124,20 +131,21 @@ class CourseSelection:
         _check_apart(found.courses)
         if not found.courses:
             raise MapFileError(_nothing(found.alone))
-        return found
+        return replace(found, courses=tuple(map(_with_note_of_same, found.courses)))
 
     def _courses(self, inputs: Sequence[str | Path], out: Path | None, mask: Path | None) -> Courses:
+        chosen = "--sessions" if self.sessions else "--baseline" if self.baseline is not None else None
         if self.pairs is not None:
-            if inputs or self.sessions:
-                what = "the folders out, or --pairs" if inputs else "--sessions out"
+            if inputs or chosen:
+                what = "the folders out, or --pairs" if inputs else f"{chosen} out"
                 raise MapFileError(f"The table of pairs names all maps, in the order of time: leave {what}.")
             return self._of_table(Path(self.pairs), mask)
         if len(inputs) == 1:
             return self._of_sessions(self.selection.find(inputs, out, mask=mask))
         if not inputs:
             raise MapFileError("Expected maps: BASELINE FOLLOWUP, one folder with sessions, or a table (--pairs).")
-        if self.sessions:
-            raise MapFileError("Each folder is one time point here: --sessions goes with one folder that holds them.")
+        if chosen:
+            raise MapFileError(f"Each folder is one time point here: {chosen} goes with one folder that holds them.")
         times = [self.selection.find([given], out, mask=mask) for given in inputs]
         if all(len(scans) == 1 for scans in times) and not any(to_path(given).is_dir() for given in inputs):
             return Courses((_of_files([scans[0] for scans in times]),))
@@ -151,14 +159,22 @@ class CourseSelection:
             if who is None or participant is None or session is None:
                 raise MapFileError(scan.problem or _whose_and_when(scan))
             _add_visit(patients.setdefault(who, {}), session, scan, f"session {scan.whose.session} of {who}")
-        wanted = self._order({session for visits in patients.values() for session in visits})
+        wanted, note = self._order({session for visits in patients.values() for session in visits})
         chosen = {who: {one: visits[one] for one in wanted if one in visits} for who, visits in patients.items()}
-        return _of_visits(chosen)
+        found = _of_visits(chosen)
+        return found if note is None else replace(found, courses=tuple(_noted(one, note) for one in found.courses))
 
-    def _order(self, sessions: set[str]) -> list[str]:
+    def _order(self, sessions: set[str]) -> SessionOrder:
         """The sessions that are compared, the earliest first."""
+        first = label_of(self.baseline)
+        if first is not None and (self.sessions or first not in sessions):
+            what = "leave --baseline or --sessions out" if self.sessions else f"there is no session {first!r}"
+            raise MapFileError(
+                f"Expected the session that comes first (--baseline), but {what}. The maps have the sessions "
+                f"{listed(sorted(sessions))}."
+            )
         if not self.sessions:
-            return _by_number(sessions)
+            return in_order(sessions, first)
         wanted = [str(label_of(one)) for one in self.sessions]
         unknown = [one for one in wanted if one not in sessions]
         twice = [one for one in wanted if wanted.count(one) > 1]
@@ -169,7 +185,7 @@ class CourseSelection:
                 f"Expected two different sessions or more (--sessions), but {what}. The maps have the sessions "
                 f"{listed(sorted(sessions))}."
             )
-        return wanted
+        return SessionOrder(wanted)
 
     def _of_table(self, table: Path, mask: Path | None) -> Courses:
         rows = read_pairs(table)
@@ -180,6 +196,18 @@ class CourseSelection:
             for row in rows
         ]
         return Courses(tuple(_told_apart(courses)))
+
+
+def _noted(course: Course, note: str) -> Course:
+    return replace(course, notes=(*course.notes, note))
+
+
+def _with_note_of_same(course: Course) -> Course:
+    """The same, with a note if a file is compared with itself."""
+    places = [path if isinstance(path, RemotePath) else path.resolve() for path in (one.path for one in course.scans)]
+    twice = [names for names, (a, b) in zip(pairwise(course.sessions), pairwise(places), strict=True) if a == b]
+    same = "The maps of sessions {} and {} are the same file: whatever is new or gone was not looked for."
+    return replace(course, notes=(*course.notes, *(same.format(*names) for names in twice)))
 
 
 def _told_apart(courses: Sequence[Course]) -> Iterator[Course]:
@@ -286,20 +314,6 @@ def _whose_and_when(scan: ScanFiles) -> str:
         "as BIDS has them (sub-01/ses-01/…). Say where they are in its names (--name-pattern), give two folders, or "
         "list the pairs in a table (--pairs)."
     )
-
-
-def _by_number(sessions: set[str]) -> list[str]:
-    """In the order of their numbers; raise where they have none, or mean different things."""
-    parts = {one: re.fullmatch(r"(\D*)(\d+)(\D*)", one) for one in sessions}
-    kinds = {match.group(1, 3) if match else None for match in parts.values()}
-    numbers = {int(match.group(2)) for match in parts.values() if match}
-    if len(sessions) > 1 and (len(kinds) > 1 or len(numbers) < len(sessions)):
-        names = sorted(sessions)
-        raise MapFileError(
-            f"Which of the sessions {listed(names)} comes first? List them in the order of time, such as --sessions "
-            f"{' '.join(names)}."
-        )
-    return sorted(sessions, key=lambda one: int(match.group(2)) if (match := parts[one]) else 0)
 
 
 def _nothing(alone: Sequence[str]) -> str:

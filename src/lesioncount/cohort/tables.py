@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from lesioncount.checks import MOST_LESIONS
 from lesioncount.errors import LesionCountError, MapFileError, RegionError, reason_of
 from lesioncount.files.formats import map_ending
 from lesioncount.folder.tables import without_apostrophe
@@ -21,8 +22,8 @@ _UNKNOWN = ("", "n/a", "na", "nan", "none")
 # Of a cell, and of the names of columns, that a message repeats.
 _LONGEST_SHOWN, _LONGEST_HEADER = 80, 400
 
-# No scan has more lesions than this.
-_MOST = 1 << 31
+# As people and spreadsheets write numbers: 12, 12.0, 1E+3. Python reads more, such as 1_000 and digits of any script.
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 # How the names of pictures end, whose maps have the same names without: tables of counts are often made of these.
 _PICTURES = (
@@ -63,19 +64,16 @@ class TableRow:
             raise self.wrong(f"the row has no {column}.")
         return cell
 
-    def whole_number(self, column: str, name: str, *, below: int = _MOST) -> int | None:
-        """The number in a cell of what is called by this name; None if it says nothing."""
+    def whole_number(self, column: str, name: str) -> int | None:
+        """The count in a cell of what is called by this name; None if it says nothing."""
         text = self.get(column)
         if text is None:
             return None
-        try:
-            number = float(text)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number < below or number != int(number):
+        number = float(text) if _NUMBER.fullmatch(text) else -1.0
+        if not 0 <= number <= MOST_LESIONS or number != int(number):
+            expected = f"at most {MOST_LESIONS:,}" if number > MOST_LESIONS else "at least 0, or n/a,"
             raise self.wrong(
-                f"expected a whole number of at least 0, or n/a, as {column} of {name}, but got "
-                f"{text[:_LONGEST_SHOWN]!r}."
+                f"expected a whole number of {expected} as {column} of {name}, but got {text[:_LONGEST_SHOWN]!r}."
             )
         return int(number)
 

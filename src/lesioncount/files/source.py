@@ -142,6 +142,12 @@ class MapSource:
             return sigmoid(values.astype(np.float64))
         return values if values.dtype.kind == "f" else values.astype(np.float32)
 
+    def largest(self, stored: NDArray[Any]) -> float:
+        """The largest probability that stored numbers stand for; 0 if none is a number."""
+        highest = np.fmax if self.scale is None or self.scale >= 0 else np.fmin
+        found = self.to_probabilities(np.atleast_1d(highest.reduce(stored, axis=None)))
+        return float(np.fmax(found[0], 0))
+
     def to_mask(self, stored: NDArray[Any]) -> NDArray[np.bool_]:
         """Which stored numbers are inside of a mask. A scaled 0 may be nearly 0 only: half a step counts as outside."""
         return is_inside(self.to_values(stored), within=0.0 if self.scale is None else abs(self.scale) / 2)

@@ -93,7 +93,7 @@ class LabelTable:
 
     def _label(self, name: str, row: TableRow) -> Label:
         columns = (self._count_column, _AT_LEAST, _AT_MOST)
-        count, low, high = (row.whole_number(column, name, below=MANY) for column in columns)
+        count, low, high = (row.whole_number(column, name) for column in columns)
         least, most = low or 0, MANY if high is None else high
         patient, split = row.get(_PATIENT) or "", row.get(_SPLIT) or ""
         if split and split not in SPLITS:

@@ -101,7 +101,8 @@ def headline(evaluation: Evaluation) -> tuple[str, ...]:
 def _direction(evaluation: Evaluation) -> str:
     bias = evaluation.ours.score("bias")
     if not evaluation.can_judge:
-        return f"{evaluation.n_groups} scans are too few to tell whether counts are too high or too low"
+        what = "scans" if evaluation.n_groups == evaluation.n_scans else "groups"
+        return f"{evaluation.n_groups} {what} are too few to tell whether counts are too high or too low"
     if not bias.has_interval or bias.low <= 0 <= bias.high:
         return "neither clearly too high nor too low"
     return "too low" if bias.value < 0 else "too high"

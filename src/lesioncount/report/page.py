@@ -27,7 +27,7 @@ from lesioncount.report.section_folder import (
     write_rows,
 )
 from lesioncount.report.templates import check_can_report, rendered
-from lesioncount.results.record import Record, read_record
+from lesioncount.results.record import Record, trusted_record
 from lesioncount.results.record_files import is_sharded, no_record, shard_of
 from lesioncount.results.results import Results, read_results
 from lesioncount.results.run_file import find_run
@@ -272,7 +272,7 @@ def _made(
     item: tuple[str, Sequence[Image]],
 ) -> SectionText:
     name, images = item
-    record = read_record(out, name)
+    record = trusted_record(out, name)
     if record is None:
         raise no_record(out, name)
     return section(record, images, None)

@@ -7,7 +7,7 @@ follows `_HERE` is about the one map.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lesioncount.counting import LesionCount
 
@@ -44,6 +44,29 @@ UNNAMED = (
     "(--region-names)."
 )
 
+# Three ways to a count of 0 that says nothing about lesions.
+EMPTY_MASK = (
+    "The mask has no voxel: nothing was looked at. Make it again (did the brain extraction fail?), or leave --mask out."
+)
+ELSEWHERE = (
+    "The map is above the threshold only outside of what was looked at: is it the right mask? Look at both, or leave "
+    "--mask out."
+)
+SCALED_TWICE = (
+    "No value of the map is above 1 before it is scaled: it seems to hold probabilities already. If so, leave --scale "
+    "out."
+)
+
+# From so many scans on, it is an error if all of them are warned of it. A mask without a voxel is never right. The
+# others may be right of a healthy patient, whose only candidates are false alarms in the skull, or whose map in percent
+# stays below 1; not of a whole cohort.
+_FEWEST_ALIKE = {EMPTY_MASK: 1, ELSEWHERE: 2, SCALED_TWICE: 2}
+
+# A scale up to this makes less than any usual threshold of what is at most 1: 1/255, 1/65535, percent. What decides are
+# values before scaling, not how low they are after it: healthy maps may be low everywhere. (Of 100 maps of leaves
+# without a lesion, the lowest reaches 0.026.)
+_LARGEST_SCALE = 0.01
+
 UNENCRYPTED = (
     "The map came over http, which is not encrypted: others could have read or changed it on its way. Use https where "
     "there is one."
@@ -66,7 +89,15 @@ UNPLACED = (
 _NAMED = 5
 
 
-def warnings_of(result: LesionCount, n_components: int, *, component_threshold: float, n_voxels: int) -> Iterator[str]:
+def warnings_of(
+    result: LesionCount,
+    n_components: int,
+    *,
+    component_threshold: float,
+    n_voxels: int,
+    largest: float | None = None,
+    scale: float | None = None,
+) -> Iterator[str]:
     """All warnings about the count of a map.
 
     Parameters
@@ -77,7 +108,12 @@ def warnings_of(result: LesionCount, n_components: int, *, component_threshold: 
     component_threshold : float
     n_voxels : int
         Of the map, or of the part of it that was looked at.
+    largest : float, optional
+        The largest probability of the whole map, also where nobody looked; None if it is not known.
+    scale : float, optional
+        That a user has given; none of logits.
     """
+    yield from _nothing_seen(result, n_voxels, largest, scale)
     if result.candidates.warning is not None:
         yield str(result.candidates.warning)
     yield from _specks(result)
@@ -93,6 +129,39 @@ def warnings_of(result: LesionCount, n_components: int, *, component_threshold: 
 def doubled(n_near: int, n: int, distance_mm: float) -> str:
     """That many detections have a neighbour within this distance."""
     return f"{DOUBLED.format(distance=distance_mm)}{_HERE}{n_near} of {n} detections."
+
+
+def _nothing_seen(result: LesionCount, n_voxels: int, largest: float | None, scale: float | None) -> Iterator[str]:
+    """Why a count may be 0 whatever the map says of lesions."""
+    if n_voxels == 0:
+        yield EMPTY_MASK
+    if largest is None:
+        return
+    found = len(result.candidates) + result.candidates.n_dropped
+    if n_voxels > 0 and found == 0 and largest > result.protocol.threshold:
+        yield f"{ELSEWHERE}{_HERE}the largest value of the whole map is {largest:.2g}."
+    if scale is not None and scale <= _LARGEST_SCALE and 0 < largest <= scale * (1 + 1e-6):
+        yield f"{SCALED_TWICE}{_HERE}the largest value is {largest / scale:.2g}, and {largest:.2g} after scaling."
+
+
+def said_of_all(warnings: Sequence[Sequence[str]], n_items: int) -> str | None:
+    """Why no count of a run says anything: a warning that all its maps share; None if some say something.
+
+    Parameters
+    ----------
+    warnings : sequence of sequence of str
+        Of each map.
+    n_items : int
+        Scans, or patients, whose maps they are.
+    """
+    kinds = [{in_general(warning) for warning in one} for one in warnings]
+    shared = set.intersection(*kinds) if kinds else set()
+    return next((one for one, fewest in _FEWEST_ALIKE.items() if one in shared and n_items >= fewest), None)
+
+
+def void_notes(warnings: Sequence[str]) -> list[str]:
+    """The headlines of those warnings after which a count of 0 says nothing, for the row of a scan."""
+    return [f"{headline(one)}." for one in warnings if in_general(one) in _FEWEST_ALIKE]
 
 
 def _specks(result: LesionCount) -> Iterator[str]:

@@ -17,7 +17,7 @@ from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.plain import decoded, in_one_line
 from lesioncount.results.record import Record
 from lesioncount.results.record_files import record_in
-from lesioncount.results.recorded import OUTPUTS, Recorded
+from lesioncount.results.recorded import FREE, Recorded
 from lesioncount.results.run_file import RUN_FILE, Run, find_run
 
 # Letters of a setting that a message shows.
@@ -151,7 +151,7 @@ def _check_goes_on(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) ->
 
 def _flat(settings: Recorded) -> dict[str, Any]:
     """All settings that decide what is counted, by the names that people know them by."""
-    flat = {name: value for name, value in settings.plain.items() if name not in OUTPUTS | _BY_PARTS}
+    flat = {name: value for name, value in settings.plain.items() if name not in FREE | _BY_PARTS}
     flat |= settings.protocol.to_dict() | {"calibration": settings.fingerprint()}
     of_changes = (kind for kind in settings.calibrations if kind != "lesions")
     return flat | {f"calibration of {kind} lesions": settings.fingerprint(kind) for kind in of_changes}

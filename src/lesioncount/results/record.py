@@ -22,7 +22,7 @@ from lesioncount.folder.atomic import checksum_in
 from lesioncount.folder.plain import UNKNOWN, decoded, to_json
 from lesioncount.results.answers import Answer
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record_files import record_in
+from lesioncount.results.record_files import edited_record, record_in
 from lesioncount.results.record_parts import MapFacts, Pair, SessionRecord, is_sound, map_held_once
 from lesioncount.results.recorded import Recorded, held_once
 from lesioncount.results.region_numbers import RegionRow
@@ -53,6 +53,10 @@ _OF_COURSES = frozenset(
         "sessions",
     }
 )
+
+
+# What is known of a file itself, and not written into it by a record.
+_OF_FILES = ("checksum", "is_edited")
 
 
 class Record(Struct, frozen=True):
@@ -102,6 +106,8 @@ class Record(Struct, frozen=True):
         In the order of time; none if it could not be compared.
     checksum : str
         Of its file, if that is as we wrote it.
+    is_edited : bool
+        Whether its file has a check sum that does not fit.
     """
 
     format: int = 0
@@ -128,6 +134,7 @@ class Record(Struct, frozen=True):
     pairs: tuple[Pair, ...] = ()
     sessions: tuple[SessionRecord, ...] = ()
     checksum: str = ""
+    is_edited: bool = False
 
     @property
     def name(self) -> str:
@@ -236,7 +243,7 @@ class Record(Struct, frozen=True):
     def to_json(self) -> str:
         """As text."""
         always = _OF_COURSES if self.is_of_changes else _OF_SCANS | (_OF_COUNTS if self.is_ok else frozenset())
-        values = {name: getattr(self, name) for name in Record.__struct_fields__ if name != "checksum"}
+        values = {name: getattr(self, name) for name in Record.__struct_fields__ if name not in _OF_FILES}
         values["settings"] = None if self.settings is None else self.settings.plain
         return to_json({name: value for name, value in values.items() if name in always or value})
 
@@ -337,7 +344,16 @@ def read_record(out: Path, name: str, *, of_changes: bool | None = None, unchang
         checksum = checksum_in(path.name, text)
         if unchanged and not checksum:
             return None
-        record = replace(decoded(text, Record, is_ours=bool(checksum)).checked(), checksum=checksum)
+        record = decoded(text, Record, is_ours=bool(checksum)).checked()
     except (OSError, ValueError, TypeError, OverflowError):
         return None
+    record = replace(record, checksum=checksum, is_edited=bool(record.checksum) and not checksum)
     return record if record.name == name and of_changes in (None, record.is_of_changes) else None
+
+
+def trusted_record(out: Path, name: str, *, of_changes: bool | None = None) -> Record | None:
+    """The same for those who take its numbers: raise if they are not those that were written."""
+    record = read_record(out, name, of_changes=of_changes)
+    if record is not None and record.is_edited:
+        raise edited_record(out, name)
+    return record

@@ -65,6 +65,15 @@ def no_record(out: Path, name: str) -> MapFileError:
     return MapFileError(f"The record {path} is missing or not a valid record. Repeat the run with --resume.")
 
 
+def edited_record(out: Path, name: str) -> MapFileError:
+    """What to say of a record that somebody has changed since it was written."""
+    path = out / record_in(out, name)
+    return MapFileError(
+        f"The record {path} was changed after it was written: its check sum does not fit, and neither may its numbers. "
+        "Repeat the run with --resume, which makes it again, or put the original back."
+    )
+
+
 def check_records(out: Path, written: Iterable[str], found: Iterable[str]) -> None:
     """Raise if a record that a run has written is not among those found: nobody is left out without a word."""
     known = set(found)

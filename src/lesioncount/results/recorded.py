@@ -12,12 +12,15 @@ import msgspec
 from msgspec import Struct
 
 from lesioncount.changes.coupling import DEFAULT_COUPLING
+from lesioncount.distributions.count_distribution import is_between
 from lesioncount.folder.plain import in_one_line
 from lesioncount.protocol import CountingProtocol
 from lesioncount.regions.within import all_within
 from lesioncount.results.region_settings import CountedRegions
+from lesioncount.results.scan_numbers import CONFIDENCE
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import Counted
+from lesioncount.trust.conformal import promise_of
 
 # What is counted of two maps, in the order of tables.
 KINDS: tuple[Counted, ...] = tuple(kind for kind in get_args(Counted) if kind != "lesions")
@@ -25,16 +28,19 @@ KINDS: tuple[Counted, ...] = tuple(kind for kind in get_args(Counted) if kind !=
 # What is written beside the records, and changes nothing in what they say.
 OUTPUTS = frozenset({"save_labels", "save_existence", "save_colours", "bids", "dicom"})
 
+# What decides nothing by itself: outputs, and what follows from a calibration.
+FREE = OUTPUTS | {"proven"}
+
 # What files have of the settings of counts and of comparisons, in their order; and what is left out if there is none.
 _OF_COUNTS = (
-    "protocol", "channel", "scale", "logits", "level", "save_labels", "calibration", "conformal", "bids",
+    "protocol", "channel", "scale", "logits", "level", "save_labels", "calibration", "conformal", "proven", "bids",
     "save_existence", "save_colours", "dicom", "regions", "questions", "spacing_mm",
 )  # fmt: skip
 _OF_CHANGES = (
     "protocol", "channel", "scale", "logits", "level", "tolerance_mm", "coupling", "calibrations", "fingerprints",
-    "conformal", "save_labels", "questions",
+    "conformal", "proven", "save_labels", "questions",
 )  # fmt: skip
-_IF_ANY = frozenset({"level", "regions", "questions", "spacing_mm"})
+_IF_ANY = frozenset({"level", "regions", "questions", "proven", "spacing_mm"})
 
 
 class Recorded(Struct, frozen=True, dict=True):
@@ -61,6 +67,9 @@ class Recorded(Struct, frozen=True, dict=True):
         Of comparisons, and only of these.
     fingerprints : dict of str to str
         Of comparisons: those of the calibrations with their evidence.
+    proven : dict of str to float
+        Share of true counts that guaranteed intervals are proven to hold, by what they are of. It follows from the
+        calibration; records of an earlier version lack it.
     """
 
     plain_protocol: dict[str, Any] = msgspec.field(default_factory=dict, name="protocol")
@@ -82,6 +91,7 @@ class Recorded(Struct, frozen=True, dict=True):
     coupling: float | None = None
     plain_calibrations: dict[Counted, dict[str, Any]] | None = msgspec.field(default=None, name="calibrations")
     fingerprints: dict[str, str] = msgspec.field(default_factory=dict)
+    proven: dict[Counted, float] = msgspec.field(default_factory=dict)
 
     @cached_property
     def protocol(self) -> CountingProtocol:
@@ -117,6 +127,12 @@ class Recorded(Struct, frozen=True, dict=True):
         """Whether maps were compared, and not counted."""
         return self.coupling is not None or self.plain_calibrations is not None
 
+    @property
+    def promises(self) -> dict[Counted, str]:
+        """What is proven of guaranteed intervals, in words, by what they are of."""
+        words = {"what": "pairs" if self.is_of_changes else "scans", "those": "those of the calibration"}
+        return {kind: promise_of(proven, CONFIDENCE, **words) for kind, proven in self.proven.items()}
+
     def as_it_is(self, counted: Counted = "lesions") -> Calibration:
         """What corrects nothing, and has the coupling of the run."""
         return Calibration(counted=counted, coupling=DEFAULT_COUPLING if self.coupling is None else self.coupling)
@@ -127,7 +143,7 @@ class Recorded(Struct, frozen=True, dict=True):
 
     @cached_property
     def _decisive(self) -> tuple[Any, ...]:
-        plain = [getattr(self, name) for name in self.__struct_fields__ if name not in OUTPUTS and "plain" not in name]
+        plain = [getattr(self, name) for name in self.__struct_fields__ if name not in FREE and "plain" not in name]
         return (*plain, self.protocol, self.calibrations, self.fingerprint())
 
     @cached_property
@@ -135,12 +151,14 @@ class Recorded(Struct, frozen=True, dict=True):
         """As plain values, as files have them."""
         values = json.loads(in_one_line(self))  # as they come back from a file
         keys = _OF_CHANGES if self.is_of_changes else _OF_COUNTS
-        return {key: values[key] for key in keys if key not in _IF_ANY or values[key] not in (None, [])}
+        return {key: values[key] for key in keys if key not in _IF_ANY or values[key] not in (None, [], {})}
 
     def check(self) -> None:
         """Raise ValueError, TypeError or OverflowError unless they make sense."""
         if not self.plain_protocol:
             raise ValueError("expected what counts as one lesion")
+        if not all(is_between(one, 0, 1) for one in self.proven.values()):
+            raise ValueError("expected what is proven as a share")
         all_within(() if self.regions is None else self.regions.within)
         _ = self.protocol, self.calibrations
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.distributions.tabulated import TabulatedCount
-from lesioncount.errors import MapFileError
+from lesioncount.errors import MapError, MapFileError
 from lesioncount.folder.tables import filled_columns
 from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol
-from lesioncount.results.count_warnings import in_general
+from lesioncount.results.count_warnings import in_general, said_of_all
 from lesioncount.results.counts_of import CountsOf, entries_of_pairs
-from lesioncount.results.record import Entry, Record, read_record
+from lesioncount.results.record import Entry, Record, trusted_record
 from lesioncount.results.record_files import no_record
 from lesioncount.results.run_file import WAITING, Run, RunItem, find_run
 from lesioncount.results.tables import CHANGE_TABLES, COUNT_TABLES
@@ -111,6 +111,20 @@ class Results:
                 about.setdefault(in_general(warning), []).append(scan)
         return about
 
+    def check_seen(self) -> None:
+        """Raise if no scan or patient was looked at in earnest: their counts of 0 say nothing."""
+        maps = [(one, session.warnings) for one in self.counted for session in one.all_sessions()]
+        maps += [(one, (one.error,)) for one in self.failed if one.error and said_of_all([(one.error,)], 1)]
+        n = len({one.name for one, _ in maps})
+        why = said_of_all([warnings for _, warnings in maps], n)
+        if why is not None:
+            what = "patient" if self.run.is_of_changes else "scan"
+            about = f"all {n} {what}s" if n > 1 else f"the {what}"
+            raise MapError(
+                f"This is so of {about}: {why} Then run again with --overwrite. The results in {self.out} have this "
+                "warning, and say nothing about lesions."
+            )
+
     def of(self, counted: Counted | None = None, *, features: Sequence[str] = ()) -> CountsOf:
         """The counts of lesions; or of new, gone or persisting ones, with a pair of sessions in the place of a scan.
 
@@ -160,7 +174,7 @@ class Results:
 
     def record(self, name: str) -> Record:
         """The whole record of a scan or a patient."""
-        record = read_record(self.out, name, of_changes=self.run.is_of_changes)
+        record = trusted_record(self.out, name, of_changes=self.run.is_of_changes)
         if record is None:
             raise no_record(self.out, name)
         return record
@@ -257,7 +271,7 @@ def _read(out: Path, run: Run, entry: Callable[[Record], Entry], *, all_there: b
 
 def _entry(out: Path, item: RunItem, run: Run, entry: Callable[[Record], Entry], *, must_be: bool) -> Entry | None:
     """What is known of a scan or patient; None of one that a run which was stopped has not come to."""
-    record = None if item.error else read_record(out, item.name, of_changes=run.is_of_changes)
+    record = None if item.error else trusted_record(out, item.name, of_changes=run.is_of_changes)
     if record is not None and record.is_ok:
         return entry(record)
     if record is None and item.status == WAITING:

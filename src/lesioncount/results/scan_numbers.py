@@ -192,9 +192,9 @@ class ScanNumbers(
 # Whose scan it is, where that is known.
 WHOSE_COLUMNS = ("participant_id", "session_id")
 _COUNT, _OPTIONAL_NUMBERS = columns(CountNumbers), optional_columns(ScanNumbers)
-OPTIONAL_COUNT_COLUMNS = (*WHOSE_COLUMNS, *_OPTIONAL_NUMBERS)
+OPTIONAL_COUNT_COLUMNS = (*WHOSE_COLUMNS, *_OPTIONAL_NUMBERS, "notes")
 COUNT_COLUMNS = (
     "scan", *WHOSE_COLUMNS, "path", "status", "n_candidates", *_COUNT, "cc_count", "total_volume_mm3",
-    *_OPTIONAL_NUMBERS, "error",
+    *_OPTIONAL_NUMBERS, "notes", "error",
 )  # fmt: skip
 MEMBER_COLUMNS = ("scan", *WHOSE_COLUMNS, *columns(MemberNumbers))

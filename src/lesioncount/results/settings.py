@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -75,12 +75,14 @@ class MapSettings:
         """How the voxels of a file are read, as options of `open_map`."""
         return reading_of(self)
 
-    def _recorded(self, **own: Any) -> Recorded:
+    def _recorded(self, fits: Sequence[CalibrationFit], **own: Any) -> Recorded:
         """What is recorded of them."""
+        sure = {fit.calibration.counted: fit.conformal for fit in fits if self.conformal and fit.conformal is not None}
         shared = ("channel", "scale", "logits", "conformal", "save_labels")
         return Recorded(
             self.protocol.to_dict(),
             **{name: getattr(self, name) for name in shared},
+            proven={kind: one.conformal.proven(CONFIDENCE) for kind, one in sure.items()},
             questions=tuple(str(one) if one.name is None else f"{one.name}: {one}" for one in self.questions),
             **own,
         )
@@ -151,6 +153,7 @@ class Settings(MapSettings):
         """What is recorded of them."""
         fit = self.calibration
         return self._recorded(
+            () if fit is None else (fit,),
             level=self.level,
             plain_calibration=None if fit is None else fit.calibration.to_dict() | {"fingerprint": fit.fingerprint},
             bids=self.bids,
@@ -213,6 +216,7 @@ class ChangeSettings(MapSettings):
     def recorded(self) -> Recorded:
         """What is recorded of them."""
         return self._recorded(
+            self.calibrations,
             tolerance_mm=self.tolerance_mm,
             coupling=self.coupling,
             plain_calibrations={fit.calibration.counted: fit.calibration.to_dict() for fit in self.calibrations},

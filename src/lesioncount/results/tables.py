@@ -12,9 +12,10 @@ import numpy as np
 from lesioncount.folder.plain import cells
 from lesioncount.folder.tables import Rows
 from lesioncount.results.answers import ANSWER_COLUMNS, OPTIONAL_ANSWER_COLUMNS
+from lesioncount.results.count_warnings import void_notes
 from lesioncount.results.lesion_rows import LESION_COLUMNS, OPTIONAL_LESION_COLUMNS, LesionRow
 from lesioncount.results.record import Record
-from lesioncount.results.record_parts import Count
+from lesioncount.results.record_parts import Count, SessionRecord
 from lesioncount.results.recorded import KINDS
 from lesioncount.results.region_numbers import OPTIONAL_REGION_COLUMNS, REGION_COLUMNS
 from lesioncount.results.scan_numbers import (
@@ -75,7 +76,7 @@ def count_row(record: Record) -> Row:
     path = None if record.input is None else record.input.relative
     numbers = {} if record.count is None else cells(record.count)
     begin = {"scan": record.name, **record.whose, "path": path, "status": record.status}
-    return {**begin, **numbers, "error": record.error}
+    return {**begin, **numbers, **_noted(void_notes(record.warnings)), "error": record.error}
 
 
 def lesion_rows_of(record: Record) -> Iterator[Row]:
@@ -126,8 +127,17 @@ def change_rows(record: Record) -> Iterator[Row]:
             "tolerance_mm": pair.tolerance_mm,
             "path_before": before.files.path,
             "path_after": after.files.path,
-            **({"notes": " ".join(record.notes)} if record.notes else {}),
+            **_noted([*record.notes, *_warned(before), *_warned(after)]),
         }
+
+
+def _warned(session: SessionRecord) -> Iterator[str]:
+    return (f"Session {session.session}: {note}" for note in void_notes(session.warnings))
+
+
+def _noted(notes: Sequence[str]) -> Row:
+    """A cell with sentences, where there are any."""
+    return {"notes": " ".join(notes)} if notes else {}
 
 
 def _of_kind(kind: str, count: Count) -> Row:

@@ -60,7 +60,7 @@ def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], set
         status="ok",
         paths=tuple(one.path for one in files),
         settings=settings.recorded,
-        notes=maps.notes,
+        notes=(*course.notes, *maps.notes),
         pairs=pairs,
         sessions=sessions,
     )

@@ -173,6 +173,8 @@ class Engine:
             history.add(run, {one.name: one.hashes for one in ordered}, tables, seconds=seconds)
             waiting = [item for item in items if item.name not in done]
             self._write_run(run.with_items(ordered, waiting, seconds=seconds, files=listed))
+        if status == "finished":
+            results.check_seen()
         return results
 
     def _write_run(self, run: Run) -> None:

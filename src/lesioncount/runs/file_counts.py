@@ -99,11 +99,20 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
         inside = None if mask is None else volume_mask(source, mask)
         sum_up = summing_up(jobs, client)
         found, n_voxels = volume_candidates(source, protocols, inside, voxel_size, sum_up, keep_runs=keep_runs)
+        largest = None  # bricks do not keep it
     else:
-        found, n_voxels = _streamed(source, protocols, mask, shades, keep_runs=keep_runs)
+        in_doubt = mask is not None or scale is not None
+        found, n_voxels, largest = _streamed(source, protocols, mask, shades, keep_runs=keep_runs, in_doubt=in_doubt)
     result, (n_components, *at) = LesionCount.of(found[0]), map(len, found[1:])
     result = result if where is None else replace(result, places=where.places(result.candidates))
-    warnings = warnings_of(result, n_components, component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
+    warnings = warnings_of(
+        result,
+        n_components,
+        component_threshold=COMPONENT_THRESHOLD,
+        n_voxels=n_voxels,
+        largest=largest,
+        scale=None if logits else scale,
+    )
     return ScanCount(source, result, n_components, (*warnings, *_of_the_way(source)), tuple(at), shades)
 
 
@@ -128,11 +137,15 @@ def _streamed(
     shades: NDArray[np.uint8] | None,
     *,
     keep_runs: bool,
-) -> tuple[list[Candidates], int]:
-    """The candidates of a map that is read plane by plane, and how many voxels were looked at."""
+    in_doubt: bool,
+) -> tuple[list[Candidates], int, float | None]:
+    """The candidates of a map that is read plane by plane, and how many voxels were looked at.
+
+    Where it is in doubt whether the map says anything there, also the largest probability of the whole map.
+    """
     counters = [_counter(source, one, keep_runs=keep_runs and one is protocols[0]) for one in protocols]
-    n_voxels = _push_all(counters, source, mask, shades)
-    return [counter.result(warn=False).candidates for counter in counters], n_voxels
+    n_voxels, largest = _push_all(counters, source, mask, shades, in_doubt=in_doubt)
+    return [counter.result(warn=False).candidates for counter in counters], n_voxels, largest
 
 
 def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool = False) -> StreamingCounter:
@@ -149,15 +162,26 @@ def _counter(source: MapSource, protocol: CountingProtocol, *, keep_runs: bool =
     )
 
 
-def _push_all(counters: list[StreamingCounter], source: MapSource, mask: Mask, shades: NDArray[np.uint8] | None) -> int:
-    """Push a whole map through counters, and fill in its shades; the number of voxels that were looked at."""
+def _push_all(
+    counters: list[StreamingCounter],
+    source: MapSource,
+    mask: Mask,
+    shades: NDArray[np.uint8] | None,
+    *,
+    in_doubt: bool,
+) -> tuple[int, float | None]:
+    """Push a whole map through counters, and fill in its shades; what `_streamed` gives besides."""
     inside = None if mask is None else mask_on(source.grid, open_mask(mask))
+    largest = 0.0
     for piece, part, along in _with_mask(source, inside):
         for counter in counters:
             counter.push(piece, part)
         if shades is not None:
             _fill(shades[along], source, piece, is_checked=inside is None)
-    return math.prod(source.shape) if inside is None else int(np.count_nonzero(inside))
+        if in_doubt:
+            largest = max(largest, source.largest(piece))
+    n_voxels = math.prod(source.shape) if inside is None else int(np.count_nonzero(inside))
+    return n_voxels, largest if in_doubt else None
 
 
 def _room_for_shades(source: MapSource) -> NDArray[np.uint8] | None:

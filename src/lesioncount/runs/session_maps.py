@@ -16,8 +16,7 @@ from lesioncount.errors import ShapeError
 from lesioncount.files import MapSource, open_map, open_mask
 from lesioncount.files.geometry import VoxelGrid, check_same_grid
 from lesioncount.files.masks import mask_on
-from lesioncount.protocol import CountingProtocol
-from lesioncount.results.count_warnings import warnings_of
+from lesioncount.results.count_warnings import EMPTY_MASK, warnings_of
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, CourseMaps, ScanCount, SessionMap
 from lesioncount.results.settings import MapSettings
 
@@ -28,6 +27,8 @@ _NEARLY_ALL = 0.999
 def read_maps(scans: Sequence[ScanFiles], settings: MapSettings, sessions: Sequence[str]) -> CourseMaps:
     """Read the maps of a course, bring them to one grid, and count each."""
     read = [_Read.of(scan, settings) for scan in scans]
+    if any(one.inside is not None and not one.inside.any() for one in read):
+        raise ShapeError(EMPTY_MASK)
     grid = read[-1].source.grid
     placed = [one.on(grid) for one in read]
     parts = [one.inside for one in placed if one.inside is not None]
@@ -37,7 +38,7 @@ def read_maps(scans: Sequence[ScanFiles], settings: MapSettings, sessions: Seque
             "Every voxel lies outside the mask or the field of view of some session: nothing is left to compare."
         )
     notes = tuple(note for one, name in zip(placed, sessions, strict=True) for note in one.notes(name))
-    return CourseMaps(tuple(_counted(one, grid, inside, settings.protocol) for one in placed), notes)
+    return CourseMaps(tuple(_counted(one, grid, inside, settings) for one in placed), notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,7 @@ class _Read:
     source: MapSource
     values: NDArray[np.floating]
     inside: NDArray[np.bool_] | None
+    largest: float
     is_resampled: bool = False
     covered: float = 1.0
 
@@ -55,7 +57,8 @@ class _Read:
         source = open_map(scan.path, **settings.reading)
         source.check_scale()
         inside = None if scan.mask is None else mask_on(source.grid, open_mask(scan.mask))
-        return cls(source, source.probabilities(), inside)
+        values = source.probabilities()
+        return cls(source, values, inside, float(np.fmax.reduce(values, axis=None)))
 
     def on(self, grid: VoxelGrid) -> _Read:
         """The same on a grid of the same space."""
@@ -83,7 +86,8 @@ class _Read:
             )
 
 
-def _counted(read: _Read, grid: VoxelGrid, inside: NDArray[np.bool_] | None, protocol: CountingProtocol) -> SessionMap:
+def _counted(read: _Read, grid: VoxelGrid, inside: NDArray[np.bool_] | None, settings: MapSettings) -> SessionMap:
+    protocol = settings.protocol
     counted = CountedMap.of(read.values, protocol=protocol, inside=inside, spacing_mm=grid.voxel_edges_mm)
     components = find_candidates(
         read.values,
@@ -93,6 +97,13 @@ def _counted(read: _Read, grid: VoxelGrid, inside: NDArray[np.bool_] | None, pro
         warn=False,
     )
     n_voxels = read.values.size if inside is None else int(np.count_nonzero(inside))
-    warnings = warnings_of(counted.count, len(components), component_threshold=COMPONENT_THRESHOLD, n_voxels=n_voxels)
+    warnings = warnings_of(
+        counted.count,
+        len(components),
+        component_threshold=COMPONENT_THRESHOLD,
+        n_voxels=n_voxels,
+        largest=read.largest,
+        scale=None if settings.logits else settings.scale,
+    )
     source = replace(read.source, grid=replace(grid, path=read.source.path))
     return SessionMap(counted, ScanCount(source, counted.count, len(components), tuple(warnings)), read.is_resampled)

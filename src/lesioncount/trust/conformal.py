@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.checks import too_many
 from lesioncount.distributions.count_distribution import CountDistribution, is_between
 from lesioncount.errors import CalibrationError
 
@@ -26,6 +27,10 @@ ROUNDING = 1e-9
 
 # No scan has a count this far from all that are possible. Scores beyond it, from a file, would make endless intervals.
 _FARTHEST = 1_000_000
+
+# From so many patients on, half of them fit a calibration for intervals, and half the intervals, with a proof for what
+# is asked for. With fewer, each scan is judged by a calibration of all others: see `JackknifeCounts`.
+PATIENTS_FOR_HALVES = 80
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,8 +288,19 @@ def _checked_counts(counts: ArrayLike, n: int) -> list[int]:
         raise CalibrationError("Expected scans to calibrate on, but there are none.")
     if not _are_whole(given) or given.min() < 0:
         raise CalibrationError("Expected counts to be whole numbers of at least 0.")
+    if why := too_many(given):
+        raise CalibrationError(why)
     return [int(count) for count in given]
 
 
 def _are_whole(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iuf" and bool(np.all(np.isfinite(values) & (values == np.floor(values))))
+
+
+def promise_of(proven: float, confidence: float, *, what: str = "scans", those: str = "these") -> str:
+    """What is proven of intervals of a confidence, in words, and how many scans or pairs would prove it."""
+    percent = int(1000 * proven + 1e-9) / 10  # not more than it is
+    words = f"Proven for new {what} like {those}: {percent:g} % or more of the true counts lie inside, on average"
+    if proven >= confidence:
+        return f"{words}."
+    return f"{words}. {PATIENTS_FOR_HALVES} {what} would prove {100 * confidence:g} %."

@@ -52,9 +52,11 @@ def _polarised(compared: Compared) -> Iterator[str]:
     candidates = np.concatenate([one.existence(counted, coupling) for scan in compared.scans for one in scan.tables])
     sure = float(np.mean((candidates < _NEAR_CERTAIN) | (candidates > 1 - _NEAR_CERTAIN))) if len(candidates) else 0.0
     if sure > _POLARISED_SHARE:
+        can_judge = len(set(compared.groups)) >= FEWEST_TO_JUDGE
+        narrow = "are too narrow for the errors they make" if can_judge else "may be too narrow"
         yield (
             f"The maps are polarised: {sure:.0%} of the candidates have a probability within {_NEAR_CERTAIN:g} of 0 or "
-            "1. The distributions are too narrow for the errors they make; lesioncount calibrate can widen them."
+            f"1. The distributions {narrow}; lesioncount calibrate can widen them."
         )
 
 

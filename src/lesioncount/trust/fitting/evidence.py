@@ -19,7 +19,7 @@ from lesioncount.errors import CalibrationError, reason_of
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import TableLike
-from lesioncount.trust.conformal import ConformalCounts
+from lesioncount.trust.conformal import PATIENTS_FOR_HALVES, ConformalCounts, promise_of
 from lesioncount.trust.fitting.fit import best_calibration, fit_calibration, is_enough
 from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.jackknife import JackknifeCounts, score_of
@@ -38,10 +38,6 @@ _HOPELESS = 0.7
 
 # Of the intervals that a verdict speaks of.
 CONFIDENCE = 0.9
-
-# From so many patients on, half of them fit a calibration for intervals, and half the intervals, with a proof for what
-# is asked for. With fewer, each scan is judged by a calibration of all others: see `JackknifeCounts`.
-PATIENTS_FOR_HALVES = 80
 
 _HELD_OUT_PARTS = ("before", "after", "change")
 _REPORTED = ("rps", "mae", "bias", "nll", "accuracy", "coverage90", "width90", "zero_mass")
@@ -161,12 +157,7 @@ class ConformalFit:
 
     def promise(self, confidence: float) -> str:
         """What is proven of intervals of this confidence, and how many scans would prove it."""
-        proven = self.conformal.proven(confidence)
-        percent = int(1000 * proven + 1e-9) / 10  # not more than it is
-        words = f"Proven for new scans like these: {percent:g} % or more of the true counts lie inside, on average"
-        if proven >= confidence:
-            return f"{words}."
-        return f"{words}. {PATIENTS_FOR_HALVES} scans would prove {100 * confidence:g} %."
+        return promise_of(self.conformal.proven(confidence), confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates
 from lesioncount.changes.coupling import DEFAULT_COUPLING
+from lesioncount.checks import too_many
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
@@ -66,13 +67,17 @@ class KnownTruth:
         """Check, and bring into shape."""
         tables = tuple(_checked(one, features) for one in candidates)
         try:
+            is_text = any(isinstance(one, str | bytes) for one in np.ravel(np.asarray(counts, dtype=object)))
             truth = np.asarray(counts, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise CalibrationError("Expected an array of probabilities and a count for each scan.") from None
-        if truth.shape != (len(tables),) or not np.all(truth == np.floor(truth)) or not np.all(truth >= 0):
+        is_count = (truth == np.floor(truth)) & (truth >= 0)
+        if is_text or truth.shape != (len(tables),) or not is_count.all():  # numpy would read "1_000"
             raise CalibrationError(
                 f"Expected a count of at least 0 for each of {len(tables)} scans, but got {counts!r}."
             )
+        if why := too_many(truth):
+            raise CalibrationError(why)
         held = None if owns is None else tuple(np.asarray(o, dtype=bool) for o in owns)
         if held is not None and [*map(len, held)] != [*map(len, tables)]:
             raise CalibrationError("Expected owns to say of each candidate whether it has a lesion for itself.")

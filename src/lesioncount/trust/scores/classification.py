@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lesioncount.checks import too_many
 from lesioncount.distributions.count_distribution import MAX_COUNT
 from lesioncount.errors import ScoreError
 
@@ -89,7 +90,7 @@ def confusion(predicted: ArrayLike, counts: ArrayLike, /, *, max_count: int = MA
     """
     if max_count < 1:
         raise ScoreError(f"Expected max_count to be at least 1, but got {max_count}.")
-    guess = checked_counts(predicted, np.size(counts))
+    guess = checked_counts(predicted, np.size(counts), are_true=False)
     truth = checked_counts(counts, np.size(counts))
     size = max_count + 1
     cell = np.minimum(truth, max_count) * size + np.minimum(guess, max_count)
@@ -116,16 +117,19 @@ def checked_bins(probabilities: ArrayLike, counts: ArrayLike) -> tuple[NDArray[n
     return p, np.minimum(checked_counts(counts, len(p)), p.shape[1] - 1)
 
 
-def checked_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
-    """True counts: whole numbers of at least 0, one for each of n scans."""
+def checked_counts(counts: ArrayLike, n: int, *, are_true: bool = True) -> NDArray[np.int64]:
+    """Counts: whole numbers of at least 0, one for each of n scans; if they are true ones, not too many."""
     given = np.asarray(counts)
     if given.shape != (n,):
         raise ScoreError(f"Expected one count for each of {n} scans, but the shape of counts is {given.shape}.")
     try:
-        whole = given.astype(np.int64)
+        with np.errstate(invalid="ignore"):
+            whole = given.astype(np.int64)
         ok = bool(np.all(whole == given) and np.all(whole >= 0))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         ok = False
     if not ok:
         raise ScoreError("Expected counts to be whole numbers of at least 0.")
+    if are_true and (why := too_many(whole)):
+        raise ScoreError(why)
     return whole

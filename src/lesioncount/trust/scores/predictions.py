@@ -117,7 +117,7 @@ class Predictions:
     def of_counts(cls, predicted: ArrayLike, counts: ArrayLike, /, *, bins: int | None = None) -> Predictions:
         """Predictions from one number per scan, taken as certain; ``bins`` as in `of_distributions`."""
         truth = checked_counts(counts, np.size(counts))
-        guess = checked_counts(predicted, len(truth))
+        guess = checked_counts(predicted, len(truth), are_true=False)
         table = None if bins is None else np.eye(_checked_max_count(bins) + 1)[np.minimum(guess, bins)]
         number, is_right = guess.astype(np.float64), guess == truth
         return cls(
