@@ -59,6 +59,8 @@ _DEFINITION: dict[str, Option] = {
     "--mask-suffix TEXT": (SUFFIX.format("a mask", "_brain"), {"default": ""}),
 }
 
+_INSTANCES = ("instances", "instances_scores")
+
 _DETECTIONS: dict[str, Option] = {
     "--scans TABLE": "all scans, in the column scan: those that are not in the table of detections have none",
     "--format {csv,luna16,coco,monai,nndetection,geojson,yolo}": "what the table is, where its content does not tell",
@@ -68,6 +70,9 @@ _DETECTIONS: dict[str, Option] = {
     "--coordinates {ras,lps,pixels}": "what places are: millimetres to the right, front and top; to the left, back and "
     "top, as in ITK and DICOM; or pixels",
     "--spacing SIZES": "how large a pixel is, in millimetres along x, y (and z): 0.5,0.5",
+    "--instances FOLDER|PATTERN": "of maps: label images of what is one candidate each; its existence is the highest "
+    "value of the map in it",
+    "--instances-scores TABLE": "the maps are label images, and this table has the columns label and score (and scan)",
     "--merge-within MM": (
         "of detections that lie nearer to each other, count the one with the highest score (default: half the smallest "
         "size that counts, else 5)",
@@ -124,7 +129,8 @@ def add_run(parser: argparse.ArgumentParser, verb: str, *, workers: str) -> Opti
 
 def protocol_of(options: argparse.Namespace) -> CountingProtocol:
     """The protocol that options name, with the fields that they change."""
-    name: str = options.protocol or ("detections" if _of_tables(options) else "paper")
+    has_instances = options.instances is not None or options.instances_scores is not None
+    name: str = options.protocol or ("detections" if has_instances or _of_tables(options) else "paper")
     if name not in PROTOCOLS and (name.endswith(".json") or "/" in name):
         try:
             base = CountingProtocol.from_json(Path(name).read_text("utf-8"))
@@ -134,6 +140,8 @@ def protocol_of(options: argparse.Namespace) -> CountingProtocol:
         base = CountingProtocol.named(name)
     every = given(options, *(field.name for field in fields(CountingProtocol)))
     changes = {key: value for key, value in every.items() if value is not None}
+    if has_instances:  # what is given as two is never one
+        changes.setdefault("merge_within_mm", 0.0)
     if str(changes.get("connectivity", "")).isdecimal():
         changes["connectivity"] = int(changes["connectivity"])
     return CountingProtocol.from_dict(base.to_dict() | changes)
@@ -189,5 +197,5 @@ def selection_of(options: argparse.Namespace, *more: str) -> Selection:
     """Which files are maps, whose they are, and what belongs to them."""
     from lesioncount.runs import Selection
 
-    names = ("suffix", "root", "name_pattern", "mask_suffix", "images", "images_suffix", "scans", *more)
+    names = ("suffix", "root", "name_pattern", "mask_suffix", "images", "images_suffix", "scans", *_INSTANCES, *more)
     return Selection(**given(options, *names), reading=reading_of(options))

@@ -10,6 +10,7 @@ from typing import Any
 
 from lesioncount.cohort.detections import are_tables, scans_in_tables
 from lesioncount.cohort.inputs import FoundMap, below, find_maps, root_of
+from lesioncount.cohort.instances import instances_on_maps, scored_instances
 from lesioncount.cohort.item import FileFacts, Known, ScanFiles
 from lesioncount.cohort.names import check_apart, name_of
 from lesioncount.cohort.pairing import Role, pair
@@ -46,6 +47,10 @@ class Selection:
         Of tables of detections: a list of all scans, those without a detection included.
     reading : Reading
         Of tables of detections: what is known of them.
+    instances : path, optional
+        Of maps: label images of what is one candidate each, found as masks are.
+    instances_scores : path, optional
+        Of label images in place of maps: a table with the score of each label.
     """
 
     suffix: str | None = None
@@ -57,6 +62,8 @@ class Selection:
     regions_suffix: str = ""
     scans: str | Path | None = None
     reading: Reading = field(default_factory=Reading)
+    instances: str | Path | None = None
+    instances_scores: str | Path | None = None
 
     def find(
         self,
@@ -88,6 +95,11 @@ class Selection:
             scans = self._in_tables(inputs, members=members)
         else:
             scans = _with_known_names(self._maps(inputs, out, members=members), known or {})
+        if self.instances_scores is not None:
+            scans = scored_instances(scans, Path(self.instances_scores))
+        elif self.instances is not None:
+            how = self.reading
+            scans = instances_on_maps(scans, to_path(self.instances), logits=how.logits, scale=how.scale)
         wanted: list[tuple[Role, str | Path | None, str]] = [
             ("image", self.images, self.images_suffix),
             ("mask", mask, self.mask_suffix),
