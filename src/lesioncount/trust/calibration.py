@@ -295,6 +295,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
         values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
+        values["protocol"] = None if self.protocol is None else self.protocol.to_dict()
         left_out = () if self.counted != "lesions" else ("coupling", "counted")
         return {name: of for name, of in values.items() if name not in left_out and (of or name not in _OF_FEATURES)}
 
