@@ -113,8 +113,9 @@ unit: $(VENV)/.test
 coverage:
 	$(MAKE) --no-print-directory unit COVERED='--cov --cov-report=term'
 
+# One that hangs must not hide those after it.
 slow: $(VENV)/.test
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow --timeout 7200 --durations 0 --durations-min 1
 
 sanitize: $(VENV)/.test
 	.ci/sanitize.sh $(BIN)/python

@@ -48,7 +48,7 @@ def _maps_and_results(rng: np.random.Generator, home: Path) -> None:
     from lesioncount.assess.beside_truth import TruthOptions
     from lesioncount.assess.evaluation import evaluate
     from lesioncount.report.evaluation import write_evaluation_page
-    from lesioncount.runs import Settings, count_batch
+    from lesioncount.runs import Settings, compare_batch, count_batch
     from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.fitting import CalibrationFit
 
@@ -61,10 +61,32 @@ def _maps_and_results(rng: np.random.Generator, home: Path) -> None:
     settings = Settings(calibration=CalibrationFit(Calibration.for_positive_weight(3)))
     results = count_batch([home / "maps"], home / "results", settings=settings)
     count_batch([home / "maps", home / "maps"], home / "members", members=True)
+    count_batch([home / "maps"], home / "plain")
+    compare_batch([home / "maps", home / "maps"], home / "changes")
+    np.save(home / "regions.npy", rng.integers(0, 4, (5, 6, 7)).astype(np.uint8))
     rows = [f"s{i}\t{scan.counted.raw.count_mode}\tp{i // 2}" for i, scan in enumerate(results.scans)]
     (home / "truth.tsv").write_text("scan\tcount\tpatient\n" + "\n".join(rows) + "\n", "utf-8")
     evaluate(home / "results", home / "evaluation", TruthOptions(masks=home / "masks"))
     write_evaluation_page(home / "evaluation")
+    _review(home)
+
+
+def _review(home: Path) -> None:
+    """The journal of a reader who decides about some candidates, and has looked at most scans."""
+    _of_tests()
+    from review_cohort import SimulatedReader
+
+    from lesioncount.results.results import read_counted
+
+    ann = SimulatedReader(read_counted(home / "results"))
+    for i in range(N_SCANS):
+        verdict = ("lesion", "none", "unsure", "several")[i % 4]
+        first = ann.decide(f"s{i}", 1, verdict, n=2 if verdict == "several" else 1)
+        if i == 1:
+            ann.undo("s1", first)
+        ann.add(f"s{i}", (1, 2, i))
+        if i:
+            ann.done(f"s{i}", rest="none")
 
 
 def _calibration(rng: np.random.Generator, home: Path) -> None:
@@ -90,15 +112,19 @@ def _nnunet(rng: np.random.Generator, home: Path) -> None:
 
 
 def _dicom(rng: np.random.Generator, home: Path) -> None:
-    import sys
-
-    # The one maker of DICOM segmentations is that of the tests.
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    _of_tests()
     from dicom_files import fractional_segmentation
 
     values = 0.02 + 0.98 * rng.random((4, 6, 5)) ** 6  # nowhere 0, so that no frame is left out as empty
     path, _ = fractional_segmentation(home, values.astype(np.float32))
     assert path == home / "seg.dcm"  # noqa: S101 - the name that inputs are made from
+
+
+def _of_tests() -> None:
+    """Let modules of the tests be imported: the one maker of DICOM segmentations, and of journals, is theirs."""
+    import sys
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 
 def _checkpoint(home: Path) -> None:

@@ -15,6 +15,7 @@ from fuzzing.cases import Numbers, Target
 from fuzzing.commands import command
 from fuzzing.damage import damaged
 from fuzzing.odd_text import odd_json, odd_text
+from fuzzing.tables import changed
 
 Rng = np.random.Generator
 Plan = dict[str, Any]
@@ -41,12 +42,14 @@ def _changed_json(rng: Rng, path: Path) -> None:
 
 def _make_results(names: tuple[str, ...], rng: Rng, home: Path, folder: Path) -> Plan:
     shutil.copytree(home / "maps", folder / "maps")
-    which = "members" if rng.random() < 0.15 else "results"
+    hows = ("evaluate", "calibrate", "resume", "overwrite")
+    how = "page" if rng.random() < _WITH_PAGE else _pick(rng, hows)
+    # A run is resumed only with the same settings and maps.
+    which = "plain" if how == "resume" else "members" if rng.random() < 0.15 else "results"
     shutil.copytree(home / which, folder / "results")
     shutil.copy(home / "truth.tsv", folder)
     _changed_json(rng, folder / "results" / _pick(rng, names))
-    hows = ("evaluate", "calibrate", "resume", "overwrite")
-    return {"how": "page" if rng.random() < _WITH_PAGE else _pick(rng, hows), "group": bool(rng.random() < 0.3)}
+    return {"how": how, "group": bool(rng.random() < 0.3), "maps": str(home / "maps")}
 
 
 def _handle_results(folder: Path, plan: Plan) -> None:
@@ -60,7 +63,7 @@ def _handle_results(folder: Path, plan: Plan) -> None:
     elif how == "calibrate":
         command("calibrate", folder / "results", "-o", folder / "c.json", *truth, "--quiet")
     else:
-        command("count", folder / "maps", "-o", folder / "results", f"--{how}", "--quiet")
+        command("count", plan["maps"], "-o", folder / "results", f"--{how}", "--quiet")
 
 
 def _evaluate(folder: Path, table: Path, group_by: str | None) -> None:
@@ -71,15 +74,26 @@ def _evaluate(folder: Path, table: Path, group_by: str | None) -> None:
     evaluate(folder / "results", folder / "evaluated", options, counts_only=True)
 
 
+def _make_changes(rng: Rng, home: Path, folder: Path) -> Plan:
+    """The same of a comparison: one of its records, or its ``run.json``."""
+    shutil.copytree(home / "changes", folder / "results")
+    _changed_json(rng, folder / "results" / _pick(rng, ("s0.json", "s1.json", "s2.json", "run.json")))
+    return {"how": _pick(rng, ("resume", "overwrite", "read")), "maps": str(home / "maps")}
+
+
+def _handle_changes(folder: Path, plan: Plan) -> None:
+    if plan["how"] == "read":
+        from lesioncount.results.results import read_results
+
+        str(read_results(folder / "results").of("new").total())
+    else:
+        maps = (plan["maps"], plan["maps"])
+        command("compare", *maps, "-o", folder / "results", f"--{plan['how']}", "--quiet")
+
+
 def _make_truth(rng: Rng, home: Path, folder: Path) -> Plan:
     shutil.copytree(home / "results", folder / "results")
-    text = (home / "truth.tsv").read_text("utf-8")
-    text = text.replace("\t", _pick(rng, "\t\t,;"))
-    path = folder / "truth.tsv"
-    if rng.random() < 0.8:
-        path.write_text(odd_text(rng, text), "utf-8", "replace")
-    else:
-        path.write_bytes(damaged(rng, text.encode()))
+    changed(rng, folder / "truth.tsv", (home / "truth.tsv").read_text("utf-8"))
     return {"group": bool(rng.random() < 0.5)}
 
 
@@ -203,6 +217,7 @@ def _weights(network: Any) -> Numbers:
 READ_BACK = {
     "records": Target(partial(_make_results, tuple(f"s{i}.json" for i in range(6))), _handle_results),
     "run": Target(partial(_make_results, ("run.json",)), _handle_results),
+    "changes": Target(_make_changes, _handle_changes),
     "truth": Target(_make_truth, _handle_truth),
     "evaluation": Target(_make_evaluation, _handle_evaluation),
     "calibration": Target(_make_calibration, _handle_calibration),

@@ -16,8 +16,9 @@ from typing import Any
 from fuzzing.cases import Case, Numbers, Outcome, RefusedError, Target
 from fuzzing.read_back import READ_BACK
 from fuzzing.readers import MAPS
+from fuzzing.tables import TABLES
 
-TARGETS: dict[str, Target] = {**MAPS, **READ_BACK}
+TARGETS: dict[str, Target] = {**MAPS, **READ_BACK, **TABLES}
 
 # What is a finding, and where the system stops a process: above it, so that what is in between is seen.
 MOST_BYTES = 2 << 30

@@ -97,8 +97,9 @@ KINDS = (COUNT, COMPARE)
 
 
 def records(out):
-    """The records of a folder by name."""
-    return {path.stem: path.read_bytes() for path in Path(out).glob("*.json") if path.name != "run.json"}
+    """The records of a folder by name, without what a killed process has not finished."""
+    found = (path for path in Path(out).glob("*.json") if path.name != "run.json" and not path.name.startswith("."))
+    return {path.stem: path.read_bytes() for path in found}
 
 
 def owners(out):

@@ -156,6 +156,22 @@ def test_runs(path, replay, counted, tmp_path):
     read_back(replay, with_changed(counted, "run.json", path, tmp_path), counted, tmp_path)
 
 
+@files_of("histories")
+def test_histories(path, replay, counted, tmp_path):
+    results = with_changed(counted, "runs.jsonl", path, tmp_path)
+    check(replay("count", counted / "maps", "-o", results, "--resume"))
+
+
+@files_of("groups")
+def test_tables_of_groups(path, replay, tmp_path):
+    (tmp_path / "maps").mkdir()
+    for i in range(6):
+        np.save(tmp_path / "maps" / f"s{i}.npy", np.random.default_rng(i).random((5, 6, 7)) ** 6)
+    count_batch([tmp_path / "maps"], tmp_path / "results")
+    options = ["--by", "arm", "--exposure", "years", "--participants", path, "--imputations", "2"]
+    check(replay("summarize", tmp_path / "results", *options))
+
+
 def read_back(replay, results, counted, tmp_path):
     truth = ["--truth-counts", counted / "truth.csv"]
     check(replay("evaluate", results, "-o", tmp_path / "evaluated", *truth, "--counts-only"))

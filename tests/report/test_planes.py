@@ -1,13 +1,14 @@
 """The planes through a candidate: turned, cut and outlined as they should be."""
 
 import base64
+import zlib
 from io import BytesIO
 
 import numpy as np
 import pytest
 
 from lesioncount.files.formats import open_map
-from lesioncount.report.pictures import outline
+from lesioncount.report.pictures import SHADES, address_of, outline
 from lesioncount.report.planes import View, planes_through, window_of
 from lesioncount.report.slices import read_windows
 from lesioncount.results.lesion_rows import LesionRow
@@ -115,3 +116,10 @@ def test_windows_are_cut_from_a_file_that_comes_in_pieces(tmp_path, rng):
     windows = [window_of(lesion(peak, np.add(peak, 1), peak), array.shape, None) for peak in peaks]
     for window, cut in zip(windows, read_windows(source, windows), strict=True):
         np.testing.assert_array_equal(cut, array[window.box])
+
+
+def test_bytes_of_a_picture_are_a_function_of_its_pixels(rng):
+    shades = (rng.random((10, 8)) ** 3 * SHADES).astype(np.uint8)
+    address = address_of(shades * (256 // SHADES), GREY)
+    lines = b"".join(b"\0" + bytes(line) for line in shades)
+    assert zlib.compress(lines, 1) in base64.b64decode(address.partition(",")[2])  # isal has packed some in two ways

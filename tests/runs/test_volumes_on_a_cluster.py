@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from cluster_tasks import deadly_task, slow_task
 
 import lesioncount as lc
 from lesioncount.cli import main
@@ -87,22 +88,12 @@ def test_errors_are_those_of_one_machine(client, volume):
 
 @pytest.mark.slow  # Dask takes its time to replace workers on a busy machine
 def test_a_worker_that_dies_is_replaced(client, volume, probabilities, monkeypatch):
-    slow(monkeypatch)
+    monkeypatch.setattr(volume_sweep, "_sum_task", slow_task)
     killer = threading.Thread(target=kill_one, args=(client,))
     killer.start()
     result = lc.count_volume(volume, client=client, protocol="peaks")
     killer.join()
     assert_same(result, lc.count_lesions(probabilities, protocol="peaks"))
-
-
-def slow(monkeypatch):
-    monkeypatch.setattr(volume_sweep, "_sum_task", slow_task)
-
-
-def slow_task(task):
-    time.sleep(0.1)
-    sweep, box = task
-    return sweep.sum(box)
 
 
 def kill_one(client):
@@ -116,10 +107,6 @@ def test_workers_that_die_of_it_are_explained(client, volume, monkeypatch):
     monkeypatch.setattr(volume_sweep, "_sum_task", deadly_task)
     with pytest.raises(WorkerDiedError, match="The workers that counted it died"):
         lc.count_volume(volume, client=client)
-
-
-def deadly_task(_task):
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def read(folder, name):

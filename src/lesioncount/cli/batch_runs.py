@@ -35,6 +35,8 @@ def run_arguments(options: argparse.Namespace, *, doing: str, what: str) -> Iter
         check_can_report()  # before anything is read
         show = SectionWriter(options.images)
     plain = given(options, "mask", "jobs", "cluster", "resume", "overwrite", "parquet")
+    if options.cluster_timeout is not None:
+        plain["cluster_timeout"] = options.cluster_timeout
     showing = progress_on(sys.stderr, quiet=options.quiet, verbose=options.verbose, doing=doing, what=what)
     with _ended_by_signals(), showing as progress:
         yield plain | {"progress": progress, "show": show, "command": options.typed}

@@ -9,7 +9,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli.options import NUMBER, REPEATED, SUFFIX, Option, Options, add_group, add_jobs, add_options, given
+from lesioncount.cli.options import (
+    NUMBER,
+    REPEATED,
+    SUFFIX,
+    Option,
+    Options,
+    add_group,
+    add_jobs,
+    add_options,
+    at_least_one,
+    given,
+)
 from lesioncount.errors import ProtocolError, reason_of
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
@@ -116,7 +127,9 @@ def add_run(parser: argparse.ArgumentParser, verb: str, *, workers: str) -> Opti
     work = parser.add_argument_group("the run")
     add_jobs(work)
     where = "run on a Dask cluster; the address of its scheduler, such as tcp://host:8786. Its workers"
-    add_options(work, {"--cluster ADDRESS": f"{where} {verb} {workers}"})
+    patience = "how long to wait for a cluster that has lost all its workers (default: 300)"
+    limit: Option = (patience, {"type": at_least_one})
+    add_options(work, {"--cluster ADDRESS": f"{where} {verb} {workers}", "--cluster-timeout SECONDS": limit})
     again = {
         "--resume": f"continue an earlier run with the same settings: keep results that are still valid, {verb} the "
         "rest",

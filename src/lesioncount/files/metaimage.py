@@ -69,7 +69,8 @@ def _read_header(path: Path) -> _Header:
     fields: dict[str, str] = {}
     for line in head[: last.end()].decode("utf-8", "replace").split("\n"):
         name, equals, value = line.partition("=")
-        if not equals and line.strip():  # other readers take it for the beginning of the next field
+        # Other readers take the first for the beginning of the next field, and end names at a null character.
+        if (not equals and line.strip()) or "\0" in line:
             raise MapFileError(f"{path}: the header has a line without a field, {line.strip()[:40]!r}. It is damaged.")
         if name.strip() in fields:
             raise MapFileError(f"{path}: the header has two fields {name.strip()[:40]!r}. It is damaged.")

@@ -96,9 +96,11 @@ class History:
         self._take(line)
 
     def _take(self, line: bytes) -> None:
-        """Follow what a line says; one that a full disk has cut says nothing."""
+        """Follow what a line says; one that a full disk has cut, or somebody has changed, says nothing."""
         try:
             content = json.loads(line)
+            if not all(isinstance(content[part], dict) for part in ("settings", "tables")):
+                return
             changed = content["changed"]
             inputs = {name: one for name, one in self._inputs.items() if name not in set(changed["gone"])}
             self._inputs = inputs | changed["inputs"]

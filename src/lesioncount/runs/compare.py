@@ -28,6 +28,7 @@ from lesioncount.runs.detection_changes import read_tables
 from lesioncount.runs.detection_counts import check_needs
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.session_maps import read_maps
+from lesioncount.runs.workers import CLUSTER_TIMEOUT
 
 Progress = Callable[[Entry, int, int], None]
 
@@ -79,6 +80,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     progress: Progress | None = None,
     show: Show | None = None,
     cluster: str | None = None,
+    cluster_timeout: float = CLUSTER_TIMEOUT,
     parquet: bool = False,
     command: str | None = None,
 ) -> Results:
@@ -111,6 +113,9 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         `lesioncount.report.SectionWriter` makes pictures for the page while the maps are at hand.
     cluster : str, optional
         Address of a Dask scheduler that does the work instead. Its workers must see the same files.
+    cluster_timeout : float, default 300
+        Seconds to wait for a cluster that has lost all its workers. What is not done by then has failed, and is done
+        when the run is resumed.
     parquet : bool, default False
         Write each table as Parquet, too.
     command : str, optional
@@ -121,7 +126,7 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
         is_table = selection.selection.are_tables(inputs)
         settings = ChangeSettings(CountingProtocol.named("detections" if is_table else "paper"))
     outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, show=show)
-    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
+    engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     settings.check()
     found = selection.find(inputs, folder.path, mask=None if mask is None else to_path(mask))

@@ -31,6 +31,7 @@ from lesioncount.runs.counting import counted
 from lesioncount.runs.detection_counts import check_needs, count_table
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
+from lesioncount.runs.workers import CLUSTER_TIMEOUT
 
 Progress = Callable[[Entry, int, int], None]
 
@@ -99,6 +100,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     members: bool = False,
     jobs: int = 1,
     cluster: str | None = None,
+    cluster_timeout: float = CLUSTER_TIMEOUT,
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -132,6 +134,9 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         Number of processes.
     cluster : str, optional
         Address of a Dask scheduler that does the work instead. Its workers must see the same files.
+    cluster_timeout : float, default 300
+        Seconds to wait for a cluster that has lost all its workers. What is not done by then has failed, and is done
+        when the run is resumed.
     resume : bool, default False
         Keep what is there and still right: same files, no error. With other settings, it is refused.
     overwrite : bool, default False
@@ -153,7 +158,7 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         )
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
     outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, show=show)
-    engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs)
+    engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     scans = selection.find(
         inputs,

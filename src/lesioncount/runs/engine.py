@@ -37,7 +37,7 @@ from lesioncount.results.results import Results
 from lesioncount.results.run_file import RUN_FILE, Run, Status
 from lesioncount.results.tables import RunTable
 from lesioncount.runs.file_counts import error_in_words
-from lesioncount.runs.workers import check_reachable, connected, results_of
+from lesioncount.runs.workers import CLUSTER_TIMEOUT, Watched, check_reachable, connected, results_of
 
 # Lots are made small enough for so many: nobody knows how many a cluster has, or will have.
 _WORKERS_OF_CLUSTER = 64
@@ -109,6 +109,8 @@ class Engine:
         Called with what is known of an item, the number of items done, and of all.
     outputs : tuple of Output
         All that there may be beside records and tables, wanted or not.
+    cluster_timeout : float
+        Seconds to wait for a cluster that has lost all its workers.
     """
 
     kind: Kind
@@ -119,6 +121,7 @@ class Engine:
     overwrite: bool = False
     progress: Callable[[Entry, int, int], None] | None = None
     outputs: tuple[Output, ...] = ()
+    cluster_timeout: float = CLUSTER_TIMEOUT
 
     def earlier(self) -> Run | None:
         """The run that is in the folder; raise if it is in the way."""
@@ -236,22 +239,33 @@ class Engine:
                 yield worked
         yield from (one for _, one in self._handed_out(alone, work) if one is not None)
         volumes = list(compress(items, spread))
-        with nullcontext() if self.cluster is None or not volumes else connected(self.cluster) as client:
-            for item in volumes:
-                yield work((item,), jobs=self.jobs, client=client)
+        try:
+            with nullcontext() if self.cluster is None or not volumes else connected(self.cluster) as client:
+                watched = None if client is None else Watched(client, self.cluster_timeout)
+                for item in volumes:
+                    yield work((item,), jobs=self.jobs, client=watched)
+        except MapFileError as error:  # the cluster was there when the run began
+            yield self._lost(volumes, str(error))
 
     def _handed_out(
         self, lots: Sequence[tuple[AnyItem, ...]], work: Callable[..., WorkedLot]
     ) -> Iterator[tuple[tuple[AnyItem, ...], WorkedLot | None]]:
         """Lots and what became of them, as they finish; None of several items that failed together."""
-        for place, future in results_of(work, lots, jobs=self.jobs, cluster=self.cluster if lots else None):
+        cluster = self.cluster if lots else None
+        for place, future in results_of(
+            work, lots, jobs=self.jobs, cluster=cluster, cluster_timeout=self.cluster_timeout
+        ):
             lot = lots[place]
             try:
                 yield lot, future.result()
             except Exception as error:  # noqa: BLE001 - a cluster has errors of its own: a worker killed again and again
                 why = self._why_failed(error)
-                alone = [self.kind.failed(lot[0], why).summary] if len(lot) == 1 else []
-                yield lot, WorkedLot(alone, 1) if alone else None
+                # Where the cluster is to blame, no item is, and there is nobody to try them alone.
+                is_over = len(lot) == 1 or isinstance(error, CancelledError)
+                yield lot, self._lost(lot, why) if is_over else None
+
+    def _lost(self, items: Sequence[AnyItem], why: str) -> WorkedLot:
+        return WorkedLot([self.kind.failed(item, why).summary for item in items], len(items))
 
     def _why_failed(self, error: Exception) -> str:
         """What to say of work that failed outside of our hands."""

@@ -29,6 +29,7 @@ from lesioncount.results.scan_count import COMPONENT_THRESHOLD, Mask, ScanCount
 from lesioncount.results.settings import ChangeSettings
 from lesioncount.runs.session_maps import read_maps
 from lesioncount.runs.volume_counts import summing_up, volume_candidates, volume_mask
+from lesioncount.runs.workers import CLUSTER_TIMEOUT
 from lesioncount.streaming import StreamingCounter
 
 # Of maps with more voxels no copy is held for pictures: with its labels it would take a gigabyte.
@@ -53,6 +54,7 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     within: str | Within | Iterable[str | Within] = (),
     jobs: int = 1,
     client: Any = None,
+    cluster_timeout: float = CLUSTER_TIMEOUT,
     **definition: Unpack[ProtocolFields],
 ) -> ScanCount:
     """Count the lesions of a map in a file, without holding the map where the format allows it.
@@ -83,6 +85,8 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
         Number of processes that count the boxes of a zarr volume; other formats are read by one.
     client : distributed.Client, optional
         Of a Dask cluster whose workers do so instead, as in `count_volume`.
+    cluster_timeout : float, default 300
+        As in `count_volume`.
     **definition
         Fields of `CountingProtocol`, such as ``threshold=0.3``, in place of those of the protocol.
     """
@@ -97,7 +101,7 @@ def count_file(  # noqa: PLR0913 - as many as a count of a file has options
     if source.volume is not None and (source.volume.is_large or (shades is None and (jobs > 1 or client is not None))):
         voxel_size = checked_spacing(source.grid.voxel_edges_mm, len(source.shape), protocol)
         inside = None if mask is None else volume_mask(source, mask)
-        sum_up = summing_up(jobs, client)
+        sum_up = summing_up(jobs, client, cluster_timeout)
         found, n_voxels = volume_candidates(source, protocols, inside, voxel_size, sum_up, keep_runs=keep_runs)
         largest = None  # bricks do not keep it
     else:

@@ -30,6 +30,7 @@ from lesioncount.outputs.label_volumes import (
 )
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.volume_sweep import Swept, VolumeSweep, sum_here, sum_on_cluster
+from lesioncount.runs.workers import CLUSTER_TIMEOUT, Watched
 from lesioncount.sweep.bricks import BrickSum
 from lesioncount.sweep.slabs import SweepPlan
 from lesioncount.sweep.voxel_size import VoxelSize
@@ -54,6 +55,7 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     scale: float | None = None,
     logits: bool = False,
     client: Any = None,
+    cluster_timeout: float = CLUSTER_TIMEOUT,
     jobs: int = 1,
     labels: str | os.PathLike[str] | None = None,
     keep_runs: bool = False,
@@ -81,6 +83,8 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
         As in `count_file`.
     client : distributed.Client, optional
         Of a Dask cluster whose workers do the work.
+    cluster_timeout : float, default 300
+        Seconds to wait for a cluster that has lost all its workers.
     jobs : int, default 1
         Number of processes on this machine, where there is no client.
     labels : path, optional
@@ -100,7 +104,7 @@ def count_volume(  # noqa: PLR0913 - as many as a count has options
     voxel_size = checked_spacing(spacing_mm, len(source.shape), protocol)
     keep = keep_runs or labels is not None
     (candidates,), _ = volume_candidates(
-        source, [protocol], _mask(mask, source), voxel_size, summing_up(jobs, client), keep_runs=keep
+        source, [protocol], _mask(mask, source), voxel_size, summing_up(jobs, client, cluster_timeout), keep_runs=keep
     )
     candidates.warn(stacklevel=2)
     if labels is not None:
@@ -119,11 +123,13 @@ def _write_labels(path: Path, candidates: Candidates, source: MapSource) -> None
         list_label(path, source.ome.version)
 
 
-def summing_up(jobs: int, client: Any) -> SumUp:
+def summing_up(jobs: int, client: Any, cluster_timeout: float = CLUSTER_TIMEOUT) -> SumUp:
     """Who does the work: so many processes, or the workers of a cluster."""
     if isinstance(client, str):
         raise MapError(f"Expected a client of a cluster, but got its address. Pass distributed.Client({client!r}).")
-    return partial(sum_here, jobs=jobs) if client is None else partial(sum_on_cluster, client=client)
+    if client is None:
+        return partial(sum_here, jobs=jobs)
+    return partial(sum_on_cluster, cluster=client if isinstance(client, Watched) else Watched(client, cluster_timeout))
 
 
 def volume_candidates(

@@ -19,7 +19,7 @@ from lesioncount.errors import WorkerDiedError
 from lesioncount.files.ahead import ahead
 from lesioncount.files.volumes import ChunkedVolume, MaskInMemory
 from lesioncount.runs.kept_memory import kept_memory
-from lesioncount.runs.workers import results_of
+from lesioncount.runs.workers import Watched, results_of
 from lesioncount.sweep.boxes import Box
 from lesioncount.sweep.bricks import Brick, BrickSum
 from lesioncount.sweep.slabs import BadVoxels
@@ -227,10 +227,10 @@ def _folded(sweep: VolumeSweep, box: Box, found: dict[Box, Swept], most_bytes: i
     return added(sweep.sums, *(_folded(sweep, half, found, most_bytes) for half in halves))
 
 
-def sum_on_cluster(sweep: VolumeSweep, client: Any) -> Swept:
+def sum_on_cluster(sweep: VolumeSweep, cluster: Watched) -> Swept:
     """Sweep a volume on the workers of a Dask cluster, where the bricks of two halves are added as well."""
-    submit = partial(client.submit, pure=False)
-    most_bytes = _task_bytes(sweep, max(1, sum(client.nthreads().values())))
+    submit = partial(cluster.client.submit, pure=False)
+    most_bytes = _task_bytes(sweep, max(1, sum(cluster.client.nthreads().values())))
 
     def submitted(box: Box) -> Any:
         """A future, or what is known already. After its halves, so that they are added before others are swept."""
@@ -245,7 +245,7 @@ def sum_on_cluster(sweep: VolumeSweep, client: Any) -> Swept:
     if isinstance(total, Swept):
         return total
     try:
-        result: Swept = total.result()
+        result: Swept = cluster.result(total)
     except Exception as error:
         if type(error).__name__ == "KilledWorker":  # of a package that is not imported here
             raise WorkerDiedError(f"The workers that counted it died, possibly out of memory: {error}") from None

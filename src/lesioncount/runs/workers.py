@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from lesioncount.errors import MapFileError, WorkerDiedError, reason_of
@@ -24,12 +26,25 @@ Result = TypeVar("Result")
 
 _SECONDS_TO_CONNECT = 10
 
+# How long a run waits for a cluster that has no workers left, unless it is told: Dask replaces one within seconds, a
+# queue may take minutes.
+CLUSTER_TIMEOUT = 300.0
+
+# While a run waits for a cluster: between looks at its workers; and without any, until it says so, and again.
+_SECONDS_TO_LOOK, _SECONDS_TO_SAY, _SECONDS_TO_REPEAT = 2.0, 10.0, 60.0
+
 # Items that wait for each process here, so that none ever waits for an item.
 _AHEAD_PER_JOB = 8
 
 
 def results_of(
-    function: Callable[[Item], Result], items: Sequence[Item], /, *, jobs: int = 1, cluster: str | None = None
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    /,
+    *,
+    jobs: int = 1,
+    cluster: str | None = None,
+    cluster_timeout: float = CLUSTER_TIMEOUT,
 ) -> Generator[tuple[int, Future[Result]]]:
     """Call a function on every item; give the place of an item and its finished future, in the order they finish.
 
@@ -42,36 +57,65 @@ def results_of(
         Number of processes; with 1, the work is done here, one item whenever the next result is asked for.
     cluster : str, optional
         Address of a Dask scheduler that does the work instead.
+    cluster_timeout : float
+        Seconds to wait for a cluster that has lost all its workers; then, what is left is cancelled.
     """
-    if cluster is None and (jobs == 1 or len(items) <= 1):
+    if cluster is not None:
+        yield from _on_cluster(function, items, cluster, cluster_timeout)
+        return
+    if jobs == 1 or len(items) <= 1:
         yield from ((place, _called(function, item)) for place, item in enumerate(items))
         return
-    with Workers(jobs) if cluster is None else _executor(cluster) as executor:
-        # Nobody knows how many items a cluster takes at once. Here, it is known: a hundred thousand that wait, as those
-        # of a report, would take hundreds of megabytes.
-        n_ahead = len(items) if cluster is not None else _AHEAD_PER_JOB * jobs
+    with Workers(jobs) as executor:
         try:
-            yield from _handed_out(executor, function, items, n_ahead)
+            # Not all at once: a hundred thousand that wait, as those of a report, would take hundreds of megabytes.
+            yield from _handed_out(executor, function, items, _AHEAD_PER_JOB * jobs)
         except (KeyboardInterrupt, GeneratorExit):
             executor.shutdown(wait=True, cancel_futures=True)
             raise
 
 
+def _on_cluster(
+    function: Callable[[Item], Result], items: Sequence[Item], address: str, seconds: float
+) -> Iterator[tuple[int, Future[Result]]]:
+    with connected(address) as client:
+        executor = client.get_executor()
+        try:
+            # All at once: nobody knows how many items a cluster takes.
+            yield from _handed_out(executor, function, items, len(items), Watched(client, seconds))
+        finally:
+            executor.shutdown(wait=False)  # cancels what nobody waits for any more
+
+
 def _handed_out(
-    executor: Executor, function: Callable[[Item], Result], items: Sequence[Item], n_ahead: int
+    executor: Executor,
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    n_ahead: int,
+    cluster: Watched | None = None,
 ) -> Iterator[tuple[int, Future[Result]]]:
     """Places and futures as they finish. Nothing here holds a result once the caller has asked for the next one."""
     finished: SimpleQueue[Future[Result]] = SimpleQueue()
     places: dict[Future[Result], int] = {}
+
+    def next_finished() -> Future[Result]:
+        while cluster is not None:
+            with suppress(Empty):
+                return finished.get(timeout=_SECONDS_TO_LOOK)
+            if cluster.is_lost():
+                for future in places:
+                    future.cancel()  # which finishes it
+        return finished.get()
+
     for n_out, item in enumerate(items):
         if n_out >= n_ahead:
-            future = finished.get()
+            future = next_finished()
             yield places.pop(future), future
         future = executor.submit(function, item)
         places[future] = n_out
         future.add_done_callback(finished.put)
     while places:
-        future = finished.get()
+        future = next_finished()
         yield places.pop(future), future
 
 
@@ -192,10 +236,58 @@ class Workers(Executor):
             task.future.set_result(under_way.result())
 
 
-@contextmanager
-def _executor(address: str) -> Iterator[Executor]:
-    with connected(address) as client, client.get_executor() as executor:
-        yield executor
+class Watched:
+    """A Dask cluster that may lose its workers while a run waits for it, which is then said, and ends.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    seconds : float
+        How long to wait for workers when there are none.
+    """
+
+    def __init__(self, client: Any, seconds: float) -> None:
+        self.client, self._seconds = client, seconds
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen_at, self._say_after = time.monotonic(), _SECONDS_TO_SAY
+
+    def is_lost(self) -> bool:
+        """Whether there have been no workers for too long. Says now and then that the run waits for some."""
+        if self._has_workers():
+            self._begin()
+        waited = time.monotonic() - self._seen_at
+        if waited >= self._seconds:
+            return True
+        if waited >= self._say_after:
+            self._say_after = waited + _SECONDS_TO_REPEAT
+            logging.getLogger("lesioncount").warning(
+                "The cluster has had no workers for %.0f s: waiting for some, for %.0f s more. Why they ended is in "
+                "their logs.", waited, self._seconds - waited,
+            )  # fmt: skip
+        return False
+
+    def _has_workers(self) -> bool:
+        try:
+            return bool(self.client.nthreads())
+        except Exception:  # noqa: BLE001 - a scheduler that does not answer has none for us
+            return False
+
+    def result(self, future: Any) -> Any:
+        """The result of one of the futures of the client."""
+        self._begin()
+        while True:
+            try:
+                return future.result(timeout=_SECONDS_TO_LOOK)
+            except TimeoutError:
+                if future.done():  # it is the error of the work itself
+                    raise
+            if self.is_lost():
+                future.cancel()
+                raise WorkerDiedError(
+                    f"The cluster was lost: it has had no workers for {self._seconds:g} s. --resume continues a run."
+                )
 
 
 def check_reachable(address: str | None) -> None:

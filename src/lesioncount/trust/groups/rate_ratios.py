@@ -182,7 +182,7 @@ def log_ratios(
     Returns
     -------
     LogRatios or None
-        None if the search did not converge.
+        None if the search did not converge, or had no way to go on.
     """
     models = _models()
     n_groups = int(group.max()) + 1
@@ -190,8 +190,25 @@ def log_ratios(
     design[:, 0] = 1.0  # the intercept: all others are differences from the first
     robust = {} if clusters is None else {"cov_type": "cluster", "cov_kwds": {"groups": clusters}}
     options: dict[str, Any] = {"disp": 0, "maxiter": _MOST_STEPS, **robust}
+    try:
+        fitted, more_than_poisson = _fitted(models, counts, design, log_exposure, options)
+        value, variance = fitted.params[1:n_groups], np.diag(fitted.cov_params())[1:n_groups]
+    except ValueError:  # exposures so far apart that a matrix has no inverse
+        return None
+    is_sound = fitted.mle_retvals["converged"] and np.isfinite(value).all() and bool((variance > 0).all())
+    return LogRatios(value, variance, more_than_poisson <= 0) if is_sound else None
+
+
+def _fitted(
+    models: Any,
+    counts: NDArray[Any],
+    design: NDArray[np.float64],
+    log_exposure: NDArray[np.float64],
+    options: dict[str, Any],
+) -> tuple[Any, float]:
+    """What the better model of the two gives, and how much more than Poisson the counts vary."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # whether it has converged is seen below
+        warnings.simplefilter("ignore")  # whether it has converged is seen by who asks
         fitted = models.Poisson(counts, design, offset=log_exposure).fit(**options)
         mean = fitted.predict()
         more_than_poisson = float(((counts - mean) ** 2 - counts).sum())
@@ -200,9 +217,7 @@ def log_ratios(
             begin = max(more_than_poisson / float((mean**2).sum()), _LEAST_DISPERSION)
             model = models.NegativeBinomial(counts, design, offset=log_exposure)
             fitted = model.fit(start_params=[*fitted.params, begin], **options)
-        value, variance = fitted.params[1:n_groups], np.diag(fitted.cov_params())[1:n_groups]
-    is_sound = fitted.mle_retvals["converged"] and np.isfinite(value).all() and bool((variance > 0).all())
-    return LogRatios(value, variance, more_than_poisson <= 0) if is_sound else None
+    return fitted, more_than_poisson
 
 
 def _models() -> Any:
