@@ -29,8 +29,9 @@ def test_public_names():
         "PROTOCOLS", "Calibration", "Candidate", "CandidateTable", "Candidates", "ConformalCounts", "CountTable",
         "CountingProtocol", "LesionChanges", "LesionCount", "MixtureOfCounts", "NamedProtocol", "PoissonBinomial",
         "Regions", "ScanCount", "StreamingCounter", "__version__", "calibrate", "compare", "compare_files",
-        "connected_component_count", "count_file", "count_files", "count_lesions", "count_volume", "errors",
-        "evaluate", "existence_probabilities", "find_candidates", "fitting", "load_calibration", "read_changes",
+        "connected_component_count", "count_candidates", "count_file", "count_files", "count_lesions", "count_volume",
+        "errors", "evaluate", "existence_probabilities", "find_candidates", "fitting", "load_calibration",
+        "read_candidates", "read_changes",
         "read_results", "scores",
     ]  # fmt: skip
     assert all(hasattr(lesioncount, name) for name in lesioncount.__all__)

@@ -98,7 +98,7 @@ def test_wrong_json_is_explained(text, message):
         ({"min_diameter_mm": float("inf")}, "at least 0"),
         ({"min_length_mm": -0.1}, "min_length_mm to be a size of at least 0"),
         ({"candidates": "hills"}, "'hills'"),
-        ({"candidates": None}, 'to be "regions" or "peaks"'),
+        ({"candidates": None}, 'to be "regions", "peaks" or "detections"'),
         ({"candidates": "peaks", "min_persistence": 1}, r"min_persistence in \[0, 1\)"),
         ({"candidates": "peaks", "min_persistence": "much"}, "min_persistence to be a number"),
         ({"min_persistence": 0.1}, "Only peaks have a persistence"),

@@ -16,7 +16,9 @@ from lesioncount.version import __version__
 if TYPE_CHECKING:
     from lesioncount.assess.in_memory import calibrate, evaluate
     from lesioncount.changes.lesion_changes import LesionChanges, compare
+    from lesioncount.detections import count_candidates
     from lesioncount.distributions.mixture import MixtureOfCounts
+    from lesioncount.files.detections import read_candidates
     from lesioncount.regions import Regions
     from lesioncount.runs import (
         CountTable,
@@ -57,6 +59,7 @@ __all__ = [
     "compare",
     "compare_files",
     "connected_component_count",
+    "count_candidates",
     "count_file",
     "count_files",
     "count_lesions",
@@ -67,6 +70,7 @@ __all__ = [
     "find_candidates",
     "fitting",
     "load_calibration",
+    "read_candidates",
     "read_changes",
     "read_results",
     "scores",
@@ -87,11 +91,13 @@ _NAMES = {
     "calibrate": "lesioncount.assess.in_memory",
     "compare": "lesioncount.changes.lesion_changes",
     "compare_files": "lesioncount.runs",
+    "count_candidates": "lesioncount.detections",
     "count_file": "lesioncount.runs",
     "count_files": "lesioncount.runs",
     "count_volume": "lesioncount.runs",
     "evaluate": "lesioncount.assess.in_memory",
     "load_calibration": "lesioncount.trust.fitting",
+    "read_candidates": "lesioncount.files.detections",
     "read_changes": "lesioncount.runs",
     "read_results": "lesioncount.runs",
 }

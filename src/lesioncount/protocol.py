@@ -15,8 +15,12 @@ _BY_NAME = {"faces": 1, "edges": 2, "corners": 3}
 _BY_NUMBER = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 _CONNECTIVITIES = 'In 3-D it is 6, 18 or 26; in 2-D 4 or 8; "faces", "edges" and "corners" hold in both.'
 
-# What a candidate is: a region above the threshold, or each peak in it.
-_CANDIDATES = ("regions", "peaks")
+# What a candidate is: a region above the threshold, or each peak in it; without a map, what a detector has found.
+_CANDIDATES = ("regions", "peaks", "detections")
+
+# Two detections that lie nearer are one, where no smallest size says what is near; and farther than the second, two
+# small lesions may well lie apart.
+_MERGED_MM, _MERGED_AT_MOST_MM = 5.0, 10.0
 
 # Smallest sizes in millimetres.
 _SIZES_MM = ("min_volume_mm3", "min_diameter_mm", "min_length_mm")
@@ -56,6 +60,7 @@ class ProtocolFields(ComponentFields, total=False):
     threshold: float
     candidates: str
     min_persistence: float
+    merge_within_mm: float | None
 
 
 @dataclass(frozen=True)
@@ -84,16 +89,20 @@ class CountingProtocol:
     candidates : str, default "regions"
         ``"regions"``: each connected region above the threshold is a candidate, as in the paper. ``"peaks"``: each peak
         of the map is one, so that lesions that touch are counted apart. A peak whose own region is smaller than one of
-        the sizes above then joins its neighbour, and is dropped if it has none.
+        the sizes above then joins its neighbour, and is dropped if it has none. ``"detections"``: the scored boxes or
+        points of a detector, for tables of these. The threshold is then a floor of the scores.
     min_persistence : float, default 0
         Peaks that stand out by less from the saddle to their neighbour join it: ripples are left out. What they would
         have added to the expected count, the sum of their persistences, is lost. Of ``"peaks"`` only.
+    merge_within_mm : float, optional
+        Of ``"detections"`` only: of two that lie nearer, the one with the lower score is dropped as a double. Default:
+        half the smallest size that counts, at most 10 mm; 5 mm where every size counts.
 
     Examples
     --------
     >>> CountingProtocol()
     CountingProtocol(threshold=0.1, connectivity='edges', min_voxels=1, min_volume_mm3=0.0, min_diameter_mm=0.0,
-    min_length_mm=0.0, candidates='regions', min_persistence=0.0)
+    min_length_mm=0.0, candidates='regions', min_persistence=0.0, merge_within_mm=None)
     >>> CountingProtocol(connectivity=26, min_volume_mm3=3) == CountingProtocol.from_json(
     ...     '{"connectivity": 26, "min_volume_mm3": 3}'
     ... )
@@ -108,6 +117,7 @@ class CountingProtocol:
     min_length_mm: float = 0.0
     candidates: str = "regions"
     min_persistence: float = 0.0
+    merge_within_mm: float | None = None
 
     def __post_init__(self) -> None:
         """Check once, and store plain Python numbers whatever came."""
@@ -133,7 +143,8 @@ class CountingProtocol:
     def _check_candidates(self) -> None:
         if self.candidates not in _CANDIDATES:
             raise ProtocolError(
-                f'Expected candidates to be "regions" or "peaks", but got {reprlib.repr(self.candidates)}.'
+                'Expected candidates to be "regions", "peaks" or "detections", but got '
+                f"{reprlib.repr(self.candidates)}."
             )
         object.__setattr__(self, "candidates", str(self.candidates))
         persistence = _number("min_persistence", self.min_persistence)
@@ -145,6 +156,33 @@ class CountingProtocol:
                 "min_persistence out."
             )
         object.__setattr__(self, "min_persistence", persistence)
+        self._check_merging()
+
+    def _check_merging(self) -> None:
+        """Store how near two detections are one: what is not given follows from the smallest size that counts."""
+        if not self.has_detections:
+            if self.merge_within_mm is not None:
+                raise ProtocolError(
+                    "Only detections are merged by distance. Leave merge_within_mm (--merge-within) out, or count a "
+                    "table of detections."
+                )
+            return
+        if self.min_voxels > 1:
+            raise ProtocolError("Detections have no voxels: give their smallest size in millimetres, not min_voxels.")
+        if self.merge_within_mm is None:
+            ball_mm = (6 * self.min_volume_mm3 / math.pi) ** (1 / 3)
+            smallest_mm = max(self.min_diameter_mm, self.min_length_mm, ball_mm)
+            within = min(smallest_mm / 2, _MERGED_AT_MOST_MM) if smallest_mm > 0 else _MERGED_MM
+        else:
+            within = _number("merge_within_mm", self.merge_within_mm)
+        if not 0 <= within < math.inf:
+            raise ProtocolError(f"Expected merge_within_mm to be a distance of at least 0, but got {within:g}.")
+        object.__setattr__(self, "merge_within_mm", within)
+
+    @property
+    def has_detections(self) -> bool:
+        """Whether candidates are those of a table, and not of a map."""
+        return self.candidates == "detections"
 
     @property
     def has_peaks(self) -> bool:
@@ -153,7 +191,7 @@ class CountingProtocol:
 
     def components_above(self, threshold: float) -> CountingProtocol:
         """The same connectivity and smallest size for connected components above a threshold."""
-        return replace(self, threshold=threshold, candidates="regions", min_persistence=0.0)
+        return replace(self, threshold=threshold, candidates="regions", min_persistence=0.0, merge_within_mm=None)
 
     def neighbours(self, ndim: int) -> int:
         """Along how many axes a step to a neighbour may go (1, 2 or 3), checked for a map of ``ndim`` axes."""
@@ -177,8 +215,8 @@ class CountingProtocol:
             raise ProtocolError(f"There is no protocol {name!r}. Known are {', '.join(PROTOCOLS)}.") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, as plain values."""
-        return asdict(self)
+        """The fields, as plain values; without what only detections have, where they are none."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -214,10 +252,18 @@ class CountingProtocol:
 
     def __str__(self) -> str:
         """One line in plain words."""
+        if self.has_detections:
+            words = [f"detections with a score above {self.threshold:g}"]
+            words += [f"one of those within {self.merge_within_mm:g} mm"] if self.merge_within_mm else []
+            return ", ".join(words + self._sizes_in_words())
         words = [f"voxels above {self.threshold:g}", f"connected through {self._connectivity_in_words()}"]
         if self.has_peaks:
             least = self.min_persistence
             words.append("split into peaks" + (f" that stand out by at least {least:g}" if least > 0 else ""))
+        return ", ".join(words + self._sizes_in_words())
+
+    def _sizes_in_words(self) -> list[str]:
+        words = []
         if self.min_voxels > 1:
             words.append(f"at least {self.min_voxels} voxels")
         if self.min_volume_mm3 > 0:
@@ -226,7 +272,7 @@ class CountingProtocol:
             words.append(f"at least {self.min_diameter_mm:g} mm across")
         if self.min_length_mm > 0:
             words.append(f"at least {self.min_length_mm:g} mm long")
-        return ", ".join(words)
+        return words
 
     def _connectivity_in_words(self) -> str:
         if isinstance(self.connectivity, str):
@@ -263,5 +309,9 @@ PROTOCOLS: dict[str, NamedProtocol] = {
     "peaks": NamedProtocol(
         CountingProtocol(threshold=0.1, connectivity="edges", candidates="peaks"),
         "As paper, but each peak of the map is a candidate: lesions that touch are counted apart.",
+    ),
+    "detections": NamedProtocol(
+        CountingProtocol(threshold=0.0, candidates="detections"),
+        "Scored boxes or points of a detector, from a table: no map, no voxels. The default for tables.",
     ),
 }

@@ -127,7 +127,12 @@ class TestKeywords:
     def test_all_fields_are(self):
         names = {field.name for field in fields(lc.CountingProtocol)}
         assert set(ProtocolFields.__annotations__) == names
-        assert set(ComponentFields.__annotations__) == names - {"threshold", "candidates", "min_persistence"}
+        assert set(ComponentFields.__annotations__) == names - {
+            "threshold",
+            "candidates",
+            "min_persistence",
+            "merge_within_mm",
+        }
 
     def test_keywords_go_before_the_protocol(self, touching):
         result = lc.count_lesions(touching, protocol="peaks", threshold=0.35)

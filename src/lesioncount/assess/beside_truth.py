@@ -226,9 +226,11 @@ def _truth_of(
 ) -> ScanTruth:
     reviewed = matches.get(scan.name)
     if reviewed is not None:
-        again = _at_thresholds(scan, counted_with, keep_runs=False) if read_maps else None
+        at = component_counts.get(scan.name)
+        if at is None and read_maps:
+            at = _at_thresholds(scan, counted_with, keep_runs=False).counts_at
         match = reviewed if len(scan.tables) == 1 else None  # of an ensemble, one member was reviewed
-        return ScanTruth(reviewed.n_lesions, None, match, None if again is None else again.counts_at)
+        return ScanTruth(reviewed.n_lesions, None, match, at)
     drawn: dict[str, Any] = {"label": options.label, "instances": options.instances, "within": scan.within}
     lesions = None if masks is None else true_lesions(masks[scan.name], scan.grid, counted_with.protocol, **drawn)
     n_drawn = None if lesions is None else len(lesions)

@@ -22,6 +22,7 @@ from lesioncount.files.lattice import place
 from lesioncount.files.masks import is_dicom_pair, mask_on
 from lesioncount.files.source import MapSource
 from lesioncount.protocol import CountingProtocol
+from lesioncount.results.scan_count import COMPONENT_THRESHOLD
 from lesioncount.sweep.sizes import large_enough
 
 # Values that a message names when a mask holds other values than 0 and 1.
@@ -143,6 +144,9 @@ def true_lesions(
         The mask that the count was restricted to.
     """
     source = open_mask(path)
+    if protocol.has_detections:  # boxes are compared with lesions that are drawn, of the same smallest size
+        protocol = protocol.components_above(COMPONENT_THRESHOLD)
+        grid = grid if grid.shape else source.grid
     reading: dict[str, Any] = {"label": label, "instances": instances or (source.has_instances and label is None)}
     spacing = (source.grid if grid.spacing_mm is None else grid).voxel_edges_mm
     inside = None if within is None else mask_on(grid, open_mask(within))

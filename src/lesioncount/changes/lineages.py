@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
 from lesioncount.regions.nearby import Ball, axes_in_memory, voxel_size_of
+
+# From candidates of two sessions and a tolerance: rows that belong together, (n, 2), in several arrays.
+Links = Callable[[Candidates, Candidates, float], tuple[NDArray[np.int64], ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +35,15 @@ class Lineages:
         return max((int(numbers.max(initial=0)) for numbers in self.of), default=0)
 
     @classmethod
-    def follow(cls, sessions: Sequence[Candidates], within_mm: float) -> Lineages:
-        """Through sessions whose maps lie on one grid, in the order of time."""
+    def follow(cls, sessions: Sequence[Candidates], within_mm: float, links_of: Links | None = None) -> Lineages:
+        """Through sessions whose maps lie on one grid, in the order of time; or whatever says what belongs together."""
         ends = np.cumsum([0, *(len(one) for one in sessions)])
         links = [
             pairs + np.array([begin, middle])
             for (begin, middle), (before, after) in zip(
                 itertools.pairwise(ends[:-1]), itertools.pairwise(sessions), strict=True
             )
-            for pairs in _links(before, after, within_mm)
+            for pairs in (links_of or _links)(before, after, within_mm)
         ]
         numbers = _joined(int(ends[-1]), np.concatenate([np.empty((0, 2), np.int64), *links]))
         return cls(tuple(numbers[begin:end] for begin, end in itertools.pairwise(ends)))

@@ -18,6 +18,7 @@ from lesioncount.cli.map_arguments import (
     add_written,
     selection_of,
     settings_of,
+    spacing_of,
 )
 from lesioncount.cli.options import (
     REPEATED,
@@ -109,7 +110,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "these are asked for, and a line of runs.jsonl. Exit code: 0 if all scans were counted, 1 if some failed, 2 if "
         "nothing could be done, 130 if interrupted."
     )
-    maps = "probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://)"
+    maps = (
+        "probability maps: files, folders, glob patterns, or addresses (s3://, gs://, https://); or tables of "
+        "detections: CSV, COCO, YOLO, MONAI, nnDetection, QuPath"
+    )
     parser.add_argument("inputs", nargs="+", metavar="MAP", help=maps)
     add_output(parser, "FOLDER", "folder for the results (default: print counts, and write nothing)", required=False)
     add_definition(parser)
@@ -215,6 +219,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         bids="bids" in options.write,
         save_existence="existence" in options.write,
         save_colours="colours" in options.write,
+        spacing_mm=spacing_of(options),
         **settings_of(options, fits),
     )
 

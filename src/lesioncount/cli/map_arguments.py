@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lesioncount.cli.options import (
     NUMBER,
+    REPEATED,
     SUFFIX,
     Option,
     Options,
@@ -25,6 +26,7 @@ from lesioncount.errors import ProtocolError, reason_of
 from lesioncount.protocol import PROTOCOLS, CountingProtocol
 
 if TYPE_CHECKING:
+    from lesioncount.files.detections import Reading
     from lesioncount.questions import Question
     from lesioncount.runs import Selection
     from lesioncount.trust.fitting import CalibrationFit
@@ -72,10 +74,11 @@ _UNITS = {
 
 _DEFINITION: dict[str, Option] = {
     "--protocol NAME|FILE": (
-        f"a named protocol ({', '.join(PROTOCOLS)}) or a JSON file (default: that of the calibration, or paper)",
+        f"a named protocol ({', '.join(PROTOCOLS)}) or a JSON file (default: that of the calibration, or paper; of "
+        "tables detections)",
         {},
     ),
-    "--threshold T": ("keep voxels with a probability above T (default: 0.1)", NUMBER),
+    "--threshold T": ("keep voxels with a probability above T (default: 0.1); of tables, scores (default: 0)", NUMBER),
     "--connectivity C": "which voxels touch: 6, 18, 26, 4, 8, faces, edges or corners (default: edges)",
     "--min-size SIZE": (
         "drop smaller candidates: 3vox (voxels), 3mm3 (volume) or 3mm (length of the longest side); several are "
@@ -88,6 +91,27 @@ _DEFINITION: dict[str, Option] = {
     "--mask FILE|FOLDER|PATTERN": "count only inside this mask; in a folder, the mask of the same name or BIDS "
     "entities as the map; a pattern is such as 'masks/{participant}_{session}.nii.gz'",
     "--mask-suffix TEXT": (SUFFIX.format("a mask", "_brain"), {"default": ""}),
+}
+
+_INSTANCES = ("instances", "instances_scores")
+
+_DETECTIONS: dict[str, Option] = {
+    "--scans TABLE": "all scans, in the column scan: those that are not in the table of detections have none",
+    "--format {csv,luna16,coco,monai,nndetection,geojson,yolo}": "what the table is, where its content does not tell",
+    "--columns NAMES": "what columns are called: scan=seriesuid,score=probability,x=coordX,y=coordY,z=coordZ; also "
+    "class, diameter, width, height, depth, and xmin to zmax",
+    "--class NAME": ("count this class only. May be repeated", {**REPEATED, "dest": "classes"}),
+    "--coordinates {ras,lps,pixels}": "what places are: millimetres to the right, front and top; to the left, back and "
+    "top, as in ITK and DICOM; or pixels",
+    "--spacing SIZES": "how large a pixel is, in millimetres along x, y (and z): 0.5,0.5",
+    "--instances FOLDER|PATTERN": "of maps: label images of what is one candidate each; its existence is the highest "
+    "value of the map in it",
+    "--instances-scores TABLE": "the maps are label images, and this table has the columns label and score (and scan)",
+    "--merge-within MM": (
+        "of detections that lie nearer to each other, count the one with the highest score (default: half the smallest "
+        "size that counts, else 5)",
+        {**NUMBER, "dest": "merge_within_mm"},
+    ),
 }
 
 READING: dict[str, Option] = {
@@ -112,6 +136,7 @@ _WHOSE: dict[str, Option] = {
 def add_maps(parser: argparse.ArgumentParser, reading: Mapping[str, Option] | None = None) -> None:
     """Add what says what is in the files, with more options about that if there are any, and whose scans they are."""
     add_group(parser, "what is in the maps", READING | dict(reading or {}))
+    add_group(parser, "what is in the table, if it is one of detections", _DETECTIONS)
     add_group(parser, "whose scans they are", _WHOSE)
 
 
@@ -156,7 +181,10 @@ def add_written(to: Options, outputs: Mapping[str, str]) -> None:
 
 def protocol_of(options: argparse.Namespace, default: CountingProtocol | None = None) -> CountingProtocol:
     """The protocol that options name, or a default, with the fields that they change."""
+    has_instances = options.instances is not None or options.instances_scores is not None
     name: str | None = options.protocol
+    if name is None and default is None and (has_instances or _of_tables(options)):
+        name = "detections"
     if name is None:
         base = CountingProtocol() if default is None else default
     elif name not in PROTOCOLS and (name.endswith(".json") or "/" in name):
@@ -168,9 +196,38 @@ def protocol_of(options: argparse.Namespace, default: CountingProtocol | None = 
         base = CountingProtocol.named(name)
     every = {field.name: getattr(options, field.name, None) for field in fields(CountingProtocol)}
     changes = {key: value for key, value in every.items() if value is not None} | options.min_size
+    if has_instances:  # what is given as two is never one
+        changes.setdefault("merge_within_mm", 0.0)
     if str(changes.get("connectivity", "")).isdecimal():
         changes["connectivity"] = int(changes["connectivity"])
     return CountingProtocol.from_dict(base.to_dict() | changes)
+
+
+def _of_tables(options: argparse.Namespace) -> bool:
+    """Whether tables of detections are given."""
+    from lesioncount.cohort.detections import are_tables
+
+    return are_tables(getattr(options, "inputs", None) or options.results, options.format)
+
+
+def spacing_of(options: argparse.Namespace) -> tuple[float, ...] | None:
+    """The size of a pixel, in the order of indices."""
+    from lesioncount.detections import checked_pixel
+
+    return None if options.spacing is None else checked_pixel(options.spacing.replace("x", ",").split(","))
+
+
+def reading_of(options: argparse.Namespace) -> Reading:
+    """What is known of tables of detections."""
+    from lesioncount.errors import MapFileError
+    from lesioncount.files.detections import Reading
+
+    pairs = [text.partition("=") for text in (options.columns or "").split(",") if text.strip()]
+    if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
+        raise MapFileError(f"Expected --columns scan=NAME,score=NAME, but got {options.columns!r:.100}.")
+    columns = {role.strip(): name.strip() for role, _, name in pairs}
+    known = given(options, "format", "coordinates", "scale", "logits")
+    return Reading(columns=columns, classes=tuple(options.classes), **known)
 
 
 def settings_of(options: argparse.Namespace, fits: Sequence[CalibrationFit] = ()) -> dict[str, Any]:
@@ -199,5 +256,5 @@ def selection_of(options: argparse.Namespace, *more: str) -> Selection:
     """Which files are maps, whose they are, and what belongs to them."""
     from lesioncount.runs import Selection
 
-    names = ("suffix", "root", "name_pattern", "mask_suffix", "images", "images_suffix", *more)
-    return Selection(**given(options, *names))
+    names = ("suffix", "root", "name_pattern", "mask_suffix", "images", "images_suffix", "scans", *_INSTANCES, *more)
+    return Selection(**given(options, *names), reading=reading_of(options))

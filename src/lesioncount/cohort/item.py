@@ -21,6 +21,7 @@ from lesioncount.files.formats import files_of, is_large_volume, map_ending, ver
 from lesioncount.files.remote_path import RemotePath, absolute_text, to_path
 from lesioncount.files.zarr_listing import Listing, listing_of
 from lesioncount.folder.plain import present
+from lesioncount.trust.candidate_table import CandidateTable
 
 # Of files whose server does not tell a version: nobody knows whether they are the same.
 _UNVERSIONED = "unversioned"
@@ -55,6 +56,10 @@ class ScanFiles:
         What pictures of it show.
     regions : Path or None
         The label map of regions that it is counted in.
+    tables : tuple of CandidateTable
+        What detectors have found, one table per member; then there is no map, and ``path`` says where they are from.
+    is_listed : bool
+        Of tables: whether a list says which scans there are.
     """
 
     name: str
@@ -68,6 +73,8 @@ class ScanFiles:
     series: Path | None = None
     image: Path | None = None
     regions: Path | None = None
+    tables: tuple[CandidateTable, ...] = ()
+    is_listed: bool = False
 
     @property
     def scans(self) -> tuple[ScanFiles, ...]:
@@ -98,6 +105,9 @@ class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
         The same below the folder that was given: what the scan is named after.
     participant_id, session_id : str or None
         Whose scan it is, where that is known.
+    is_table : bool
+        Whether it is a scan in a table of detections: then its SHA-256 is that of its rows, and ``path`` is the table,
+        with the name of the scan after it.
     """
 
     path: str = ""
@@ -113,6 +123,7 @@ class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     series_sha256: str | None = None
     regions: str | None = None
     regions_sha256: str | None = None
+    is_table: bool = False
 
     @classmethod
     def unread(cls, scan: ScanFiles) -> Self:
@@ -122,6 +133,7 @@ class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
             relative=None if scan.relative is None else scan.relative.as_posix(),
             participant_id=scan.whose.participant,
             session_id=scan.whose.session,
+            is_table=bool(scan.tables),
         )
 
     @classmethod
@@ -129,14 +141,16 @@ class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
         """Read the files of a scan, but for those whose SHA-256 is known, and give them fingerprints."""
         scan.check()
         series, regions = scan.series, scan.regions
+        maps = [fingerprint_of_table(one) for one in scan.tables]
         try:
+            maps = maps or [fingerprint(path, hashes) for path in scan.maps]
             return replace(
                 cls.unread(scan),
-                sha256=fingerprint(scan.path, hashes),
+                sha256=maps[0],
                 mask=None if scan.mask is None else str(scan.mask.absolute()),
                 mask_sha256=None if scan.mask is None else fingerprint(scan.mask, hashes),
                 members=tuple(str(path.absolute()) for path in scan.members),
-                members_sha256=tuple(fingerprint(path, hashes) for path in scan.members),
+                members_sha256=tuple(maps) if scan.members else (),
                 series=None if series is None else str(series.absolute()),
                 series_sha256=None if series is None else _fingerprint_of(series_files(series), series),
                 regions=None if regions is None else str(regions.absolute()),
@@ -152,6 +166,8 @@ class FileFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     def check_unchanged(self) -> None:
         """Raise if the map or its mask no longer holds what was counted; of several maps, the first is looked at."""
         for path, sha256 in ((self.path, self.sha256), (self.mask, self.mask_sha256)):
+            if self.is_table:  # its record has all that was in the table
+                return
             if path is None or sha256 is None or sha256.startswith(_UNVERSIONED):
                 continue
             if fingerprint(to_path(path)) != sha256:
@@ -180,7 +196,8 @@ def file_states(scan: ScanFiles) -> FileStates:
     """Size, time and place on the disk of all files of a scan: a file that is changed or replaced has others."""
     scan.check()
     others = (one for one in (scan.mask, scan.regions) if one is not None)
-    return {file: state for path in (*scan.maps, *others) for file, state in states_of(path).items()}
+    maps = () if scan.tables else scan.maps
+    return {file: state for path in (*maps, *others) for file, state in states_of(path).items()}
 
 
 def states_of(path: Path) -> FileStates:
@@ -219,6 +236,14 @@ def fingerprint(path: Path, hashes: Mapping[Path, str] | None = None) -> str:
         states = (f"{file.relative_to(path)}\t{state[:2]}\n" for file, state in listing_of(path).files.items())
         return hashlib.sha256("".join(states).encode("utf-8", "surrogateescape")).hexdigest()
     return _fingerprint_of(files, path)
+
+
+def fingerprint_of_table(table: CandidateTable) -> str:
+    """SHA-256 of the candidates of a scan, whatever else their file holds."""
+    digest = hashlib.sha256("\t".join(table.names).encode())
+    for column in table.values:
+        digest.update(column.tobytes())
+    return digest.hexdigest()
 
 
 def _known_fingerprint(path: Path) -> str:

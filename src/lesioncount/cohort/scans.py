@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from lesioncount.cohort.detections import are_tables, scans_in_tables
 from lesioncount.cohort.inputs import FoundMap, below, find_maps, root_of
+from lesioncount.cohort.instances import instances_on_maps, scored_instances
 from lesioncount.cohort.item import FileFacts, Known, ScanFiles
 from lesioncount.cohort.names import check_apart, name_of
 from lesioncount.cohort.pairing import Role, pair
 from lesioncount.cohort.whose import BidsName, Whose, check_found, checked_pattern
 from lesioncount.errors import MapFileError, listed
+from lesioncount.files.detections import Reading
 from lesioncount.files.formats import scan_name
 from lesioncount.files.remote_path import absolute_text, to_path
 
@@ -40,6 +43,14 @@ class Selection:
         What the name of an image adds to that of its map, or has in place of its last part.
     regions_suffix : str
         What the name of a label map of regions adds to that of its map, or has in place of its last part.
+    scans : path, optional
+        Of tables of detections: a list of all scans, those without a detection included.
+    reading : Reading
+        Of tables of detections: what is known of them.
+    instances : path, optional
+        Of maps: label images of what is one candidate each, found as masks are.
+    instances_scores : path, optional
+        Of label images in place of maps: a table with the score of each label.
     """
 
     suffix: str | None = None
@@ -49,6 +60,10 @@ class Selection:
     images: str | Path | None = None
     images_suffix: str = ""
     regions_suffix: str = ""
+    scans: str | Path | None = None
+    reading: Reading = field(default_factory=Reading)
+    instances: str | Path | None = None
+    instances_scores: str | Path | None = None
 
     def find(
         self,
@@ -76,13 +91,15 @@ class Selection:
         known : mapping of str to Known, optional
             Scans of an earlier run and whose they are: they keep their names.
         """
-        pattern = None if self.name_pattern is None else checked_pattern(self.name_pattern)
-        found = match_members(inputs, leave_out=out, suffix=self.suffix) if members else self._found(inputs, out)
-        if pattern is not None:
-            check_found(pattern, [maps[0].relative for maps in found])
-        scans = [_scan(maps, pattern) for maps in found]
-        check_apart((scan.name, scan.path) for scan in scans)
-        scans = _with_known_names(scans, known or {})
+        if self.are_tables(inputs):
+            scans = self._in_tables(inputs, members=members)
+        else:
+            scans = _with_known_names(self._maps(inputs, out, members=members), known or {})
+        if self.instances_scores is not None:
+            scans = scored_instances(scans, Path(self.instances_scores))
+        elif self.instances is not None:
+            how = self.reading
+            scans = instances_on_maps(scans, to_path(self.instances), logits=how.logits, scale=how.scale)
         wanted: list[tuple[Role, str | Path | None, str]] = [
             ("image", self.images, self.images_suffix),
             ("mask", mask, self.mask_suffix),
@@ -90,6 +107,27 @@ class Selection:
         ]
         for role, where, suffix in wanted:
             scans = scans if where is None else _with_partners(scans, to_path(where), role, suffix)
+        return scans
+
+    def are_tables(self, inputs: Sequence[str | Path]) -> bool:
+        """Whether tables of detections are given, and not maps."""
+        return are_tables(inputs, self.reading.format)
+
+    def _in_tables(self, inputs: Sequence[str | Path], *, members: bool) -> list[ScanFiles]:
+        images = None if self.images is None else to_path(self.images)
+        return scans_in_tables(
+            inputs, self.reading, members=members, scans=self.scans, images=images, images_suffix=self.images_suffix
+        )
+
+    def _maps(self, inputs: Sequence[str | Path], out: Path | None, *, members: bool) -> list[ScanFiles]:
+        if self.scans is not None:
+            raise MapFileError("A list of scans (--scans) is for tables of detections; maps are counted as they are.")
+        pattern = None if self.name_pattern is None else checked_pattern(self.name_pattern)
+        found = match_members(inputs, leave_out=out, suffix=self.suffix) if members else self._found(inputs, out)
+        if pattern is not None:
+            check_found(pattern, [maps[0].relative for maps in found])
+        scans = [_scan(maps, pattern) for maps in found]
+        check_apart((scan.name, scan.path) for scan in scans)
         return scans
 
     def _found(self, inputs: Sequence[str | Path], out: Path | None) -> list[tuple[FoundMap, ...]]:

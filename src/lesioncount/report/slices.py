@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.recount import counted_again, existing_map
+from lesioncount.assess.recount import counted_again, existing_map, painted_boxes
 from lesioncount.candidates import find_candidates
 from lesioncount.changes.resampling import resampled
 from lesioncount.cohort.item import ScanFiles
@@ -57,6 +57,8 @@ def cut_slices(
     """
     if not lesions:
         return Slices()
+    if counted_with.protocol.has_detections:
+        return _on_images(scan, lesions, image)
     is_large = math.prod(scan.grid.shape) > MOST_SHADES
     cut = _cut_windows if is_large else partial(_cut_whole, count)
     why = "the map can no longer be read as it was counted"
@@ -83,6 +85,22 @@ def _cut_whole(
         for lesion in lesions
     ]
     return _slices(planes, shown, source, note)
+
+
+def _on_images(scan: Entry, lesions: Sequence[LesionRow], image: Path | str | None) -> Slices:
+    """Detections on their image; without one there is nothing to show, and nothing that is missing."""
+    if not isinstance(image, Path):
+        return Slices(notes=() if image is None else (image,))
+    return cut_or_why(partial(_cut_boxes, scan, lesions, image), "detections cannot be shown on their image")
+
+
+def _cut_boxes(scan: Entry, lesions: Sequence[LesionRow], image: Path) -> Slices:
+    grid = scan.grid
+    labels = painted_boxes(lesions, grid)
+    layer = Layer(_on_image(grid, image), labels, grid)
+    planes = [layer.planes(window_of(one, grid.shape, grid.spacing_mm), one.label) for one in lesions]
+    why = grid.why_unplaced if grid.affine is None else None
+    return Slices(tuple((one,) for one in planes), (True,), why)
 
 
 def _slices(planes: Iterable[tuple[Plane, ...]], shown: Background, source: MapSource, note: str | None) -> Slices:

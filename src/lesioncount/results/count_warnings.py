@@ -83,6 +83,19 @@ UNENCRYPTED = (
     "there is one."
 )
 
+UNLISTED = (
+    "Scans without a detection are not in the table, and cannot be known: they are not counted. List all scans "
+    "(--scans TABLE), or give their images (--images)."
+)
+DOUBLED = (
+    "Many detections lie close together: one lesion seems to be found several times. Only the highest of those within "
+    "{distance:g} mm counts; say what is close with --merge-within."
+)
+UNPLACED = (
+    "Distances between detections are not known in millimetres, so that doubles are counted twice. Give the size of a "
+    "pixel (--spacing), images (--images), or columns of places."
+)
+
 # Regions that a warning names.
 _NAMED = 5
 
@@ -127,6 +140,11 @@ def warnings_of(
     unnamed = () if result.places is None else result.places.unnamed
     if unnamed:
         yield f"{UNNAMED}{_HERE}{', '.join(unnamed[:_NAMED])}{' …' if len(unnamed) > _NAMED else ''}."
+
+
+def doubled(n_near: int, n: int, distance_mm: float) -> str:
+    """That many detections have a neighbour within this distance."""
+    return f"{DOUBLED.format(distance=distance_mm)}{_HERE}{n_near} of {n} detections."
 
 
 def _nothing_seen(result: LesionCount, n_voxels: int, largest: float | None, scale: float | None) -> Iterator[str]:

@@ -19,6 +19,7 @@ from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.protocol import CountingProtocol
 from lesioncount.results.record import FORMAT_VERSION, Entry, Record
 from lesioncount.results.recorded import Recorded
+from lesioncount.results.scan_count import THRESHOLDS
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import Counted
 
@@ -115,7 +116,13 @@ class CountsOf:
 
     @cached_property
     def component_counts(self) -> Mapping[str, tuple[int, ...]]:
-        """What the usual way counts at each threshold, where that is known without the maps: of changes, by pair."""
+        """What the usual way counts at each threshold, where that is known without the maps: of changes, by pair.
+
+        Of detections, the usual count is how many have a higher score.
+        """
+        if self.of == "lesions" and self.protocol.has_detections:
+            peaks = {scan.name: scan.tables[0].peak for scan in self.counted}
+            return {name: tuple(int((one > at).sum()) for at in THRESHOLDS) for name, one in peaks.items()}
         pairs = (pair for course in self.results.compared for pair in course.pairs)
         return {pair.name: pair.counts[self.of].component_counts for pair in pairs}
 

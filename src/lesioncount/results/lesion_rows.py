@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lesioncount.candidates import Candidates
 from lesioncount.changes.lesion_changes import LesionChanges
 from lesioncount.changes.rises import Rises
+from lesioncount.detections import DetectedCandidates
 from lesioncount.folder.plain import UNKNOWN, columns, optional_columns
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.trust.calibration import Calibration
@@ -96,7 +97,9 @@ class LesionRow(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def peak(self) -> tuple[int, ...]:
-        """Index of the voxel with the highest probability."""
+        """Index of the voxel with the highest probability; of a detection without an image, its number."""
+        if self.peak_i < 0:
+            return (self.label,)
         return (self.peak_i, self.peak_j) if self.peak_k is None else (self.peak_i, self.peak_j, self.peak_k)
 
     @property
@@ -110,6 +113,8 @@ class LesionRow(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def lies_in(self, shape: tuple[int, ...]) -> bool:
         """Whether its peak is in its box, and this in a map of that shape. ValueError if the box is not of numbers."""
+        if not shape or not self.bbox:  # a detection without an image
+            return not shape or self.peak_i == -1
         n, box, place = len(shape), [*map(int, self.bbox.split())], self.peak
         if len(place) != n or len(box) != 2 * n:
             return False
@@ -146,6 +151,8 @@ class LesionRow(Struct, frozen=True, gc=False, omit_defaults=True):
 _ROUNDING = 1e-12
 
 _of_changes = attrgetter("new_height", "new_before", "gone_height", "gone_after", "p_new", "p_persisting", "p_gone")
+_AT_PEAK = ("peak_i", "peak_j", "peak_k")
+_PLACE = ("peak_x_mm", "peak_y_mm", "peak_z_mm", "centroid_x_mm", "centroid_y_mm", "centroid_z_mm")
 _OF_PEAKS = ("peak_probability", "saddle_probability", "saddle_i", "saddle_j", "saddle_k")
 _FIRST_OF_COURSES = LesionRow.__struct_fields__.index("lineage")
 LESION_COLUMNS = columns(LesionRow)[:_FIRST_OF_COURSES]
@@ -163,6 +170,8 @@ def lesion_rows(counts: Sequence[ScanCount], calibration: Calibration | None) ->
 
 def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member: int | None) -> list[LesionRow]:
     candidates, existence = count.result.candidates, count.result.existence
+    if isinstance(candidates, DetectedCandidates):
+        return _rows_of_detections(candidates, count, corrected, member)
     variance = existence * (1 - existence)
     share = variance / variance.sum() if variance.sum() > 0 else np.zeros(len(existence))
     peaks, centroids = (_places(count, index) for index in (candidates.peak_index, candidates.centroid))
@@ -189,6 +198,36 @@ def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member
             centroid_y_mm=centroids[row][1],
             centroid_z_mm=centroids[row][2],
             bbox=" ".join(map(str, candidates.bbox[row])),
+            equivalent_diameter_mm=_known(candidates.equivalent_diameter_mm[row]),
+            variance_share=float(share[row]),
+            **{name: values[row] for name, values in where.items()},
+        )
+        for row in range(len(existence))
+    ]
+
+
+def _rows_of_detections(
+    candidates: DetectedCandidates, count: ScanCount, corrected: NDArray[np.float64] | None, member: int | None
+) -> list[LesionRow]:
+    """Of a table of detections: what is not known of them is left out, such as voxels."""
+    existence = candidates.scores
+    variance = existence * (1 - existence)
+    share = variance / variance.sum() if variance.sum() > 0 else np.zeros(len(existence))
+    where: dict[str, list[Any]] = {} if count.result.places is None else count.result.places.columns()
+    index, boxes = candidates.peak_index.tolist(), candidates.bbox.tolist()
+    places: list[dict[str, Any]] = [
+        dict(zip(_PLACE, map(_known, (*at, *at)), strict=True)) for at in candidates.positions_mm.tolist()
+    ]
+    return [
+        LesionRow(
+            label=row + 1,
+            member=member,
+            existence=float(existence[row]),
+            existence_calibrated=None if corrected is None else float(corrected[row]),
+            volume_mm3=_known(candidates.volume_mm3[row]),
+            **dict(zip(_AT_PEAK, (*index[row], None) if len(index[row]) == 2 else index[row], strict=False)),
+            **places[row],
+            bbox=" ".join(map(str, boxes[row])),
             equivalent_diameter_mm=_known(candidates.equivalent_diameter_mm[row]),
             variance_share=float(share[row]),
             **{name: values[row] for name, values in where.items()},

@@ -16,7 +16,7 @@ from lesioncount.files.geometry import VoxelGrid
 from lesioncount.folder.plain import UNKNOWN
 from lesioncount.results.answers import Answer
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.scan_count import DETECTIONS, ScanCount
 from lesioncount.results.scan_numbers import ScanNumbers
 from lesioncount.trust.candidate_table import Counted
 
@@ -39,7 +39,9 @@ class MapFacts(Struct, frozen=True):
         return cls(source.format, source.shape, str(source.dtype), source.spacing_mm, affine, source.grid.why_unplaced)
 
     def check(self) -> None:
-        """Raise ValueError unless it is of a map."""
+        """Raise ValueError unless it is of a map, or of detections, which may lie in no image."""
+        if self.file_format == DETECTIONS and not self.shape:
+            return
         if len(self.shape) not in (2, 3) or min(self.shape) < 1:
             raise ValueError("a map has two or three axes with voxels")
         if self.spacing_mm is not None and len(self.spacing_mm) != len(self.shape):

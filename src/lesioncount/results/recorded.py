@@ -34,13 +34,13 @@ FREE = OUTPUTS | {"proven"}
 # What files have of the settings of counts and of comparisons, in their order; and what is left out if there is none.
 _OF_COUNTS = (
     "protocol", "channel", "scale", "logits", "level", "save_labels", "calibration", "conformal", "proven", "bids",
-    "save_existence", "save_colours", "dicom", "regions", "questions", "known",
+    "save_existence", "save_colours", "dicom", "regions", "questions", "known", "spacing_mm",
 )  # fmt: skip
 _OF_CHANGES = (
     "protocol", "channel", "scale", "logits", "level", "tolerance_mm", "coupling", "calibrations", "fingerprints",
     "conformal", "proven", "save_labels", "questions",
 )  # fmt: skip
-_IF_ANY = frozenset({"level", "regions", "questions", "known", "proven"})
+_IF_ANY = frozenset({"level", "regions", "questions", "known", "proven", "spacing_mm"})
 
 
 class Recorded(Struct, frozen=True, dict=True):
@@ -61,6 +61,8 @@ class Recorded(Struct, frozen=True, dict=True):
         What was asked.
     known : str or None
         Fingerprint of the known counts that the calibration was learned from in this run.
+    spacing_mm : tuple of float, or None
+        Of tables of detections in pixels: the size that pixels were said to have.
     tolerance_mm : float or None
         Of comparisons. None: 2 mm, or the size of a voxel if that is larger.
     coupling : float or None
@@ -87,6 +89,7 @@ class Recorded(Struct, frozen=True, dict=True):
     regions: CountedRegions | None = None
     questions: tuple[str, ...] = ()
     known: str | None = None
+    spacing_mm: tuple[float, ...] | None = None
     tolerance_mm: float | None = None
     coupling: float | None = None
     plain_calibrations: dict[Counted, dict[str, Any]] | None = msgspec.field(default=None, name="calibrations")

@@ -22,6 +22,9 @@ COMPONENT_THRESHOLD = 0.5
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 
+# The format of a scan that has no map, but a table of detections.
+DETECTIONS = "detections"
+
 Mask = str | os.PathLike[str] | None
 
 

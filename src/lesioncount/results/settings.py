@@ -163,6 +163,8 @@ class Settings(MapSettings):
         What is asked of each scan: about the count, and about regions.
     known : KnownFolds, optional
         Where the calibration was learned from known counts of some of the scans: what corrects these.
+    spacing_mm : tuple of float, optional
+        Of tables of detections in pixels: the size of a pixel along each axis.
     """
 
     calibration: CalibrationFit | None = None
@@ -172,6 +174,7 @@ class Settings(MapSettings):
     dicom: DicomOutput | None = None
     regions: RegionSettings | None = None
     level: int | None = None
+    spacing_mm: tuple[float, ...] | None = None
     known: KnownFolds | None = field(default=None, kw_only=True)
 
     # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
@@ -205,6 +208,7 @@ class Settings(MapSettings):
             dicom=None if self.dicom is None else self.dicom.kind,
             regions=None if self.regions is None else self.regions.recorded,
             known=None if self.known is None else self.known.fingerprint,
+            spacing_mm=self.spacing_mm,
         )
 
     def of_scan(self, name: str) -> Settings:

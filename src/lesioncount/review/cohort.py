@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.recount import counted_again, existing_map
+from lesioncount.assess.recount import counted_again, existing_map, painted_boxes
 from lesioncount.cohort.item import states_of
 from lesioncount.cohort.pairing import pair
 from lesioncount.files import open_map
@@ -28,6 +28,10 @@ _MOST_SHORT = (1 << 16) - 1
 
 # Of the map: as many as a screen shows, in a quarter of the bytes.
 _SHADES = 255
+
+
+# Of scans of which there is no picture: what is shown beside the list of their candidates.
+LIST = (1, 1, 1)
 
 
 class ReviewCohort:
@@ -67,6 +71,8 @@ class ReviewCohort:
         Files are read only if they were touched since the last look. Those that are gone, or live elsewhere, are not.
         """
         files = self.scans[number].files
+        if files is not None and files.is_table:  # all that counts is in the record
+            return
         paths = [] if files is None else [to_path(path) for path in (files.path, files.mask) if path is not None]
         if files is None or any(isinstance(path, RemotePath) or not path.exists() for path in paths):
             return
@@ -83,8 +89,14 @@ class ReviewCohort:
         voxels = {"image": self._image, "map": self._map, "labels": self._labels}[kind](number)
         return nifti_bytes(*_in_3d(voxels, self.scans[number].grid), slope=1 / _SHADES if kind == "map" else 1.0)
 
+    def _is_list(self, number: int) -> bool:
+        """Whether candidates of a scan lie in no picture: they are a list, beside one empty voxel."""
+        return not self.scans[number].grid.shape
+
     def _image(self, number: int) -> NDArray[Any]:
         scan = self.scans[number]
+        if self._is_list(number):
+            return np.zeros(LIST, np.uint8)
         source = open_map(self.images[scan.name])
         check_same_grid(scan.grid, source.grid, "the image")
         values = source.values()
@@ -92,11 +104,20 @@ class ReviewCohort:
 
     def _map(self, number: int) -> NDArray[Any]:
         scan = self.scans[number]
+        if scan.files is not None and scan.files.is_table:
+            labels, record = self._labels(number), self.record(number)
+            existence = [0.0, *(lesion.best_existence for lesion in record.lesions if lesion.is_of_first_member)]
+            shades: NDArray[Any] = np.round(np.array(existence) * _SHADES).astype(np.uint8)
+            return np.asarray(shades[labels])
         source = open_map(existing_map(scan), **self.results.run.settings.reading)
         return np.round(source.probabilities().clip(0, 1) * _SHADES).astype(np.uint8)
 
     def _labels(self, number: int) -> NDArray[Any]:
-        """The candidates of a scan, painted with their labels."""
+        """The candidates of a scan, painted with their labels; boxes of a detector, as far as there is an image."""
+        if self._is_list(number):
+            return np.zeros(LIST, np.uint16)
+        if self.results.run.settings.protocol.has_detections:
+            return painted_boxes(self.record(number).lesions, self.scans[number].grid).astype(np.int32)
         again = counted_again(self.scans[number], self.results.run.settings, keep_runs=True)
         found = again.result.candidates
         return found.label_map(np.uint16 if len(found) <= _MOST_SHORT else np.int32)
@@ -104,7 +125,8 @@ class ReviewCohort:
 
 def _in_3d(voxels: NDArray[Any], grid: VoxelGrid) -> tuple[NDArray[Any], VoxelGrid]:
     """A volume, which for a picture has one slice, and where its voxels are shown."""
-    spacing = (*(grid.spacing_mm or (1.0,) * voxels.ndim), 1.0)[:3]
+    sizes = grid.spacing_mm if grid.shape else None
+    spacing = (*(sizes or (1.0,) * voxels.ndim), 1.0)[:3]
     affine = _as_printed(voxels.ndim, spacing) if grid.affine is None else grid.affine
     volume = voxels.reshape(*voxels.shape, *(1,) * (3 - voxels.ndim))
     return volume, VoxelGrid(grid.path, volume.shape, affine, spacing)

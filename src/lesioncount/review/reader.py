@@ -20,7 +20,7 @@ from lesioncount.assess.reviews.scan_review import (
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import ReviewError
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.review.cohort import ReviewCohort
+from lesioncount.review.cohort import LIST, ReviewCohort
 from lesioncount.trust.reviewed_count import ReviewedCount
 
 # Probabilities of counts that a picture does not show.
@@ -72,7 +72,7 @@ class Reader:
         return {
             "id": number,
             "name": record.shown,
-            "shape": list(grid.shape),
+            "shape": list(grid.shape or LIST),
             "is_placed": grid.affine is not None,
             "spacing_mm": None if grid.spacing_mm is None else list(grid.spacing_mm),
             "has_image": self.cohort.has_image(number),
@@ -104,7 +104,7 @@ class Reader:
 
     def add(self, number: int, *, at: tuple[int, ...], seconds: float, shown: Any) -> dict[str, Any]:
         """Take a lesion that has no candidate."""
-        shape = self.cohort.scans[number].grid.shape
+        shape = self.cohort.scans[number].grid.shape or LIST
         place = at[: len(shape)]
         if len(at) not in (len(shape), 3) or any(at[len(shape) :]):
             raise ReviewError(f"Expected the {len(shape)} indices of a voxel.")
@@ -186,7 +186,8 @@ class Reader:
         }
 
     def _candidate(self, lesion: LesionRow, share: float) -> dict[str, Any]:
-        box = [int(index) for index in lesion.bbox.split()]
+        is_placed = lesion.peak_i >= 0  # else of a table, without an image
+        box = [int(index) for index in lesion.bbox.split()] if is_placed else [0, 0, 0, 1, 1, 1]
         hidden: dict[str, Any] = {
             "existence": lesion.best_existence,
             "peak_probability": lesion.height,
@@ -196,10 +197,10 @@ class Reader:
         return {
             "label": lesion.label,
             **(dict.fromkeys(hidden) if self.blinded else hidden),
-            "n_voxels": lesion.n_voxels,
+            "n_voxels": None if math.isnan(lesion.n_voxels) else lesion.n_voxels,
             "volume_mm3": lesion.volume_mm3,
             "diameter_mm": lesion.equivalent_diameter_mm,
-            "peak": _in_3d(lesion.peak),
+            "peak": _in_3d(lesion.peak) if is_placed else [0, 0, 0],
             "centroid": [lesion.centroid_x_mm, lesion.centroid_y_mm, lesion.centroid_z_mm],
             "bbox": box if len(box) == 6 else [*box[:2], 0, *box[2:], 1],
         }

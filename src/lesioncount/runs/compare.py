@@ -15,6 +15,7 @@ from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs import outputs_of
 from lesioncount.outputs.output import Keep
 from lesioncount.outputs.page import Show
+from lesioncount.protocol import CountingProtocol
 from lesioncount.results.record import Entry, Record
 from lesioncount.results.recorded import Recorded
 from lesioncount.results.results import Results
@@ -23,6 +24,8 @@ from lesioncount.results.scan_count import CourseMaps
 from lesioncount.results.settings import ChangeSettings
 from lesioncount.results.tables import CHANGE_TABLES
 from lesioncount.runs.comparing import compared
+from lesioncount.runs.detection_changes import read_tables
+from lesioncount.runs.detection_counts import check_needs
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.session_maps import read_maps
 from lesioncount.runs.workers import CLUSTER_TIMEOUT
@@ -50,7 +53,10 @@ class Comparing(Kind):
     ) -> tuple[Record, CourseMaps]:
         """Compare the maps of a patient."""
         del keep, jobs, client  # maps are in memory as a whole, and so are pictures of them
-        maps = read_maps(item.scans, self.settings, item.sessions)
+        is_table = any(scan.tables for scan in item.scans)
+        maps = (
+            read_tables(item.scans, self.settings) if is_table else read_maps(item.scans, self.settings, item.sessions)
+        )
         return compared(item, maps, tuple(files()), self.settings), maps
 
     def failed(self, item: Course, why: str, files: Sequence[FileFacts] = ()) -> Record:
@@ -118,12 +124,16 @@ def compare_batch(  # noqa: PLR0913 - as many as a run has options
     command : str, optional
         What was typed, for the history of runs (``runs.jsonl``).
     """
-    settings, folder = settings or ChangeSettings(), OutputFolder(out)
+    selection, folder = selection or CourseSelection(), OutputFolder(out)
+    if settings is None:
+        is_table = selection.selection.are_tables(inputs)
+        settings = ChangeSettings(CountingProtocol.named("detections" if is_table else "paper"))
     outputs = outputs_of(settings, command=Comparing.command, tables=CHANGE_TABLES, parquet=parquet, csv=csv, show=show)
     engine = Engine(Comparing(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     settings.check()
-    found = (selection or CourseSelection()).find(inputs, folder.path, mask=None if mask is None else to_path(mask))
+    found = selection.find(inputs, folder.path, mask=None if mask is None else to_path(mask))
+    check_needs(settings, [scan for course in found.courses for scan in course.scans], mask=mask)
     check_case([course.name for course in found.courses], folder.path)
     given = () if mask is None else ("mask",)
     run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given, alone=found.alone)

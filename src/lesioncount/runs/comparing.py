@@ -25,18 +25,17 @@ from lesioncount.results.recorded import KINDS
 from lesioncount.results.scan_count import COMPONENT_THRESHOLD, THRESHOLDS, CourseMaps, SessionMap
 from lesioncount.results.scan_numbers import CONFIDENCE, CandidateNumbers, CountNumbers, ScanNumbers
 from lesioncount.results.settings import ChangeSettings
+from lesioncount.runs.detection_changes import changes_of_detections, detection_links, detections_changed
 from lesioncount.trust.candidate_table import Counted
 
 
 def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], settings: ChangeSettings) -> Record:
     """The record of a course whose maps have been read."""
     counted = [one.counted for one in maps.sessions]
-    steps = [
-        changes_between(before, after, tolerance_mm=settings.tolerance_mm, coupling=settings.coupling)
-        for before, after in itertools.pairwise(counted)
-    ]
+    steps = [_changes(before, after, settings) for before, after in itertools.pairwise(counted)]
     candidates = [one.count.candidates for one in counted]
-    lineages = Lineages.follow(candidates, steps[0].tolerance_mm) if len(counted) > 2 else steps[0].lineages
+    links = detection_links if settings.protocol.has_detections else None
+    lineages = Lineages.follow(candidates, steps[0].tolerance_mm, links)
     around = zip([None, *steps], [*steps, None], strict=True)
     sessions = tuple(
         _session(course.sessions[place], maps.sessions[place], files[place], lineages.of[place], *steps_around)
@@ -67,6 +66,12 @@ def compared(course: Course, maps: CourseMaps, files: tuple[FileFacts, ...], set
     )
 
 
+def _changes(before: CountedMap, after: CountedMap, settings: ChangeSettings) -> LesionChanges:
+    if settings.protocol.has_detections:
+        return changes_of_detections(before.count, after.count, settings)
+    return changes_between(before, after, tolerance_mm=settings.tolerance_mm, coupling=settings.coupling)
+
+
 def _session(
     name: str,
     session: SessionMap,
@@ -89,7 +94,10 @@ def _session(
 
 def _counts(step: LesionChanges, maps: list[CountedMap], settings: ChangeSettings) -> tuple[Count, Count, Count]:
     """Of new, gone and persisting lesions."""
-    components = components_changed(maps[0], maps[1], THRESHOLDS, settings.protocol)
+    if settings.protocol.has_detections:
+        components = dict(detections_changed(step, THRESHOLDS))
+    else:
+        components = dict(components_changed(maps[0], maps[1], THRESHOLDS, settings.protocol))
     raw: dict[Counted, PoissonBinomial] = {"new": step.new, "gone": step.gone, "persisting": step.persisting}
     new, gone, persisting = (_count(kind, raw[kind], step, components[kind], settings) for kind in KINDS)
     return new, gone, persisting

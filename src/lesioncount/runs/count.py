@@ -18,6 +18,7 @@ from lesioncount.outputs import outputs_of
 from lesioncount.outputs.calibration_file import CalibrationFile
 from lesioncount.outputs.output import Keep
 from lesioncount.outputs.page import Show
+from lesioncount.protocol import CountingProtocol
 from lesioncount.results.answers import check_questions
 from lesioncount.results.record import Entry, Record
 from lesioncount.results.recorded import Recorded
@@ -28,6 +29,7 @@ from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.settings import Settings
 from lesioncount.results.tables import COUNT_TABLES
 from lesioncount.runs.counting import counted
+from lesioncount.runs.detection_counts import check_needs, count_table
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.workers import CLUSTER_TIMEOUT
@@ -56,6 +58,8 @@ class Counting(Kind):
 
     def is_spread(self, item: ScanFiles, *, is_alone: bool) -> bool:
         """Large volumes, and a volume that is alone."""
+        if item.tables:
+            return False
         return is_large_volume(item.path, self.settings.level) or (is_alone and map_ending(item.path) == ".zarr")
 
     def work(
@@ -63,6 +67,9 @@ class Counting(Kind):
     ) -> tuple[Record, ScanCount]:
         """Count the maps of a scan; of an ensemble, give what was found in the first."""
         how = self.settings
+        if item.tables:
+            found = [count_table(item, table, how) for table in item.tables]
+            return counted(item.name, found, files()[0], how), found[0]
         counts = [
             count_file(
                 path,
@@ -123,7 +130,8 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     ----------
     inputs : sequence of path
         Files, folders (searched with everything below them) or glob patterns. With ``members``, two or more folders
-        that hold maps of the same scans, in the same places or with the same BIDS entities.
+        that hold maps of the same scans, in the same places or with the same BIDS entities. Or tables of detections,
+        as `lesioncount.read_candidates` reads them.
     out : path
         Folder of the results; made if it is not there.
     settings : Settings, optional
@@ -161,14 +169,18 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     command : str, optional
         What was typed, for the history of runs (``runs.jsonl``).
     """
-    settings, folder = Settings() if settings is None else settings, OutputFolder(out)
+    selection, folder = selection or Selection(), OutputFolder(out)
+    if settings is None:
+        settings = Settings(
+            CountingProtocol.named("detections") if selection.are_tables(inputs) else CountingProtocol()
+        )
     settings = replace(settings, regions=region_settings(regions, settings.regions, ()))
     outputs = outputs_of(settings, command=Counting.command, tables=COUNT_TABLES, parquet=parquet, csv=csv, show=show)
     engine = Engine(Counting(settings), folder, jobs, cluster, resume, overwrite, progress, outputs, cluster_timeout)
     before = engine.earlier()
     learned = CalibrationFile(settings.known, was_there=before is not None and before.settings.known is not None)
     engine = replace(engine, outputs=(*outputs, learned))
-    scans = (selection or Selection()).find(
+    scans = selection.find(
         inputs,
         folder.path,
         mask=None if mask is None else to_path(mask),
@@ -176,9 +188,11 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
         members=members,
         known=before.known if before is not None and resume else None,
     )
+    check_needs(settings, scans, mask=mask)
     check_case([scan.name for scan in scans], folder.path)
     settings.check(members=members)
     check_questions(settings.questions, settings.regions)
-    given = tuple(compress(("mask", "members"), (mask is not None, members)))
+    is_listed = any(scan.is_listed for scan in scans)
+    given = tuple(compress(("mask", "members", "scans"), (mask is not None, members, is_listed)))
     run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given)
     return engine.run(scans, run, before)

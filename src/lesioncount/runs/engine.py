@@ -375,7 +375,7 @@ def lots_of(items: Sequence[AnyItem], *, jobs: int) -> Iterator[tuple[AnyItem, .
     lot: list[AnyItem] = []
     n_bytes = 0
     for item in items:
-        size = sum(_size(scan.path) for scan in item.scans)
+        size = sum(_size(scan) for scan in item.scans)
         if lot and (len(lot) == most or n_bytes + size > _MOST_BYTES):
             yield tuple(lot)
             lot, n_bytes = [], 0
@@ -385,10 +385,12 @@ def lots_of(items: Sequence[AnyItem], *, jobs: int) -> Iterator[tuple[AnyItem, .
         yield tuple(lot)
 
 
-def _size(path: Path) -> int:
-    """Bytes of a map; of a folder, and of what cannot be looked at, more than a lot takes."""
+def _size(scan: ScanFiles) -> int:
+    """Bytes of a map or a table; of a folder, and of what cannot be looked at, more than a lot takes."""
+    if scan.tables:
+        return sum(column.nbytes for table in scan.tables for column in table.values)
     try:
-        status = os.stat(path)  # noqa: PTH116 - an address, too, is no file
+        status = os.stat(scan.path)  # noqa: PTH116 - an address, too, is no file
         return status.st_size if stat.S_ISREG(status.st_mode) else _MOST_BYTES + 1
     except (OSError, ValueError):
         return _MOST_BYTES + 1

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lesioncount._kernels.slab import REGION_FIELDS, RUN_FIELDS, Slab
 from lesioncount._kernels.sweep import sweep
+from lesioncount.errors import ProtocolError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.sweep.diagnosis import explain_bad_voxels
 from lesioncount.sweep.voxels import VoxelEncoding
@@ -46,6 +47,14 @@ class SweepPlan:
     shape: tuple[int, ...]
     encoding: VoxelEncoding
     protocol: CountingProtocol
+
+    def __post_init__(self) -> None:
+        """Refuse a protocol that is not for maps."""
+        if self.protocol.has_detections:
+            raise ProtocolError(
+                'A map is swept for regions or peaks; the protocol "detections" is for tables of scored boxes or '
+                "points (lc.count_candidates)."
+            )
 
     @staticmethod
     def axes_by_stride(voxels: NDArray[Any]) -> tuple[int, ...]:

@@ -398,6 +398,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """The fields, as plain values; an infinite shape is None, for JSON has no infinity."""
         values = asdict(self) | {"extra_shape": None if math.isinf(self.extra_shape) else self.extra_shape}
+        values["protocol"] = None if self.protocol is None else self.protocol.to_dict()
         left_out = () if self.counted != "lesions" else ("coupling", "counted")
         if self.of_regions is not None:
             values["of_regions"] = self.of_regions.to_dict()

@@ -41,12 +41,27 @@ def text_of_count(
 
 def _candidate_line(candidates: Candidates, existence: NDArray[np.float64], row: int) -> str:
     size = f"{candidates.n_voxels[row]} voxel{'' if candidates.n_voxels[row] == 1 else 's'}"
+    if candidates.protocol.has_detections:
+        return f"  #{row + 1:<8} exists with probability {existence[row]:.4f}{_of_detection(candidates, row)}"
     if candidates.spacing_mm is not None:
         size += f", {candidates.volume_mm3[row]:.4g} mm³"
     peak = ", ".join(map(str, candidates.peak_index[row]))
     line = f"  #{row + 1:<8} exists with probability {existence[row]:.4f}: {size}, peak at ({peak})"
     height = candidates.saddle_probability[row]
     return f"{line}, saddle of {height:.4f}" if height > 0 else line
+
+
+def _of_detection(candidates: Candidates, row: int) -> str:
+    """How large a detection is and where it lies, as far as that is known."""
+    columns = candidates.columns()
+    place = [columns[f"{axis}_mm"][row] for axis in "xyz"]
+    size = columns["equivalent_diameter_mm"][row]
+    known = [f"{size:.4g} mm across"] if np.isfinite(size) else []
+    if np.isfinite(place).all():
+        known.append(f"at ({', '.join(f'{one:.4g}' for one in place)}) mm")
+    elif candidates.peak_index.shape[1]:
+        known.append(f"at ({', '.join(map(str, candidates.peak_index[row]))})")
+    return f": {', '.join(known)}" if known else ""
 
 
 def _fullest(regions: Mapping[str, CountDistribution]) -> str:

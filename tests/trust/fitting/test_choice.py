@@ -58,7 +58,7 @@ def test_a_mixture_is_a_calibration_like_others(touching):
         np.testing.assert_allclose(regional["all"].pmf(counts), found.pmf(counts), atol=1e-9)
         reviewed = ReviewedCount(both, table, np.full(len(table), UNDECIDED))
         np.testing.assert_allclose(reviewed.distribution.pmf(counts), found.pmf(counts), atol=1e-9)
-        np.testing.assert_allclose(both.existence(table), weights @ existence, atol=0.01)
+        np.testing.assert_allclose(both.existence(table), at.weights @ at.existence, atol=0.01)
     assert 0 < both.inverse(0.5) < 1
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.assess.recount import counted_again
+from lesioncount.assess.recount import counted_again, painted_boxes
 from lesioncount.assess.reviews.agreement import agreements
 from lesioncount.assess.reviews.journals import REVIEWS, file_stem, readers_of
 from lesioncount.assess.reviews.reviews import ReviewedScan, Reviews, the_reader
@@ -129,7 +129,7 @@ def _lesions(scan: ReviewedScan) -> Iterator[dict[str, Any]]:
 
 
 def _place(index: tuple[int, ...]) -> dict[str, int]:
-    return dict(zip(("i", "j", "k"), index, strict=False))
+    return dict(zip(("i", "j", "k"), index, strict=False)) if len(index) > 1 else {}  # of a detection without an image
 
 
 def _accepted_name(reader: str, scan: str) -> str:
@@ -160,10 +160,12 @@ def _accepted_labels(scan: ReviewedScan, counted_with: Recorded) -> NDArray[Any]
 
     Nobody has drawn a lesion that was added: its one voxel says where it is, not how large.
     """
-    candidates = counted_again(scan.record.summary, counted_with, keep_runs=True).result.candidates
-    n = len(candidates)
+    n = len(scan.decided)
     is_accepted = np.array([False, *(n_lesions > 0 for n_lesions in scan.decided)])
-    found = candidates.label_map()
+    if counted_with.protocol.has_detections:
+        found = painted_boxes(scan.record.lesions, scan.record.grid)
+    else:
+        found = counted_again(scan.record.summary, counted_with, keep_runs=True).result.candidates.label_map()
     labels = np.where(is_accepted[found], found, 0).astype(
         np.uint16 if n + len(scan.review.added) < 1 << 16 else np.int32
     )

@@ -98,6 +98,8 @@ def sha256_of(scan: Entry) -> str | None:
 
 def counting_of(counted_with: Recorded) -> str:
     """What candidates are, in words. A decision about a region is none about a peak in it, or another channel."""
+    if counted_with.protocol.has_detections:  # known by their numbers, which another floor would change
+        return str(counted_with.protocol)
     kind = "peaks" if counted_with.protocol.has_peaks else "regions"
     channel = counted_with.channel
     return kind if channel is None else f"{kind} of channel {channel}"

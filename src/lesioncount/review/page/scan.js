@@ -113,7 +113,7 @@ export class ScanView {
   describe(one) {
     if (!one) return this.about.replaceChildren(el("h2", {}, "Lesion added by you"));
     const decision = this.scan.decisions[one.label];
-    const facts = one.diameter_mm ? [size(one), `${one.volume_mm3.toFixed(0)} mm³`] : [plural(one.n_voxels, "voxel")];
+    const facts = one.diameter_mm ? [size(one), `${one.volume_mm3.toFixed(0)} mm³`] : one.n_voxels === null ? [] : [plural(one.n_voxels, "voxel")];
     if (!this.session.blinded) facts.push(`existence ${probability(one.existence)}`, `${percent(one.variance_share)} of the variance`);
     for (const button of document.querySelectorAll(".decide")) button.setAttribute("aria-pressed", String(button.id === `decide-${decision?.verdict}`));
     return this.about.replaceChildren(el("h2", {}, `Candidate ${one.label}`, el("span", { class: "state", "data-verdict": decision?.verdict ?? "open" }, verdictWords(decision))), el("p", { class: "soft" }, facts.join(" · ")), this.others(one.label));

@@ -36,5 +36,5 @@ export const plural = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many
 /** Of one candidate: its size as far as it is known. */
 export function size(candidate) {
   if (candidate.diameter_mm) return `${candidate.diameter_mm.toFixed(1)} mm`;
-  return `${candidate.n_voxels} vox.`;
+  return candidate.n_voxels === null ? "" : `${candidate.n_voxels} vox.`;
 }
