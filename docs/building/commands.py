@@ -15,8 +15,8 @@ What `lesioncount COMMAND --help` prints (`--help-all`, where there is one), mad
 [Files and the command line](../command-line.md)
 explains what is read and written. Every command also takes `--help`, and `--verbose` to {verbose}.
 """
-# What argparse calls the groups that have no title of ours.
-TITLES = {"positional arguments": "what it takes"}
+# What argparse calls the groups that have no title of ours: they are one table, below the call.
+UNTITLED = {"positional arguments", "options"}
 
 
 def page() -> str:
@@ -33,10 +33,14 @@ def _command(name: str, parser: argparse.ArgumentParser, told: dict[str, str]) -
     positional = [_positional(action) for action in parser._actions if not action.option_strings]
     yield f"## {name}\n\n{parser.description}\n"
     yield f"```text\nlesioncount {' '.join([name, *positional, '[options]'])}\n```\n"
+    groups: dict[str, dict[str, argparse.Action]] = {}
     for group in parser._action_groups:
+        title = "" if group.title in UNTITLED else f"### {name}: {group.title}\n"
         rows = {_row(parser, action): action for action in group._group_actions if _is_told(action)}
+        groups.setdefault(title, {}).update(rows)
+    for title, rows in groups.items():
         if rows:
-            yield f"### {name}: {TITLES.get(str(group.title), group.title)}\n"
+            yield from (title,) if title else ()
             yield from _group(name, rows, told)
     if parser.epilog:
         yield f"{_escaped(parser.epilog % {'prog': f'lesioncount {name}'})}\n"
