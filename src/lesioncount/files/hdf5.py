@@ -106,7 +106,7 @@ def _array(path: Path) -> Iterator[Any]:
         raise MapFileError(f"{path} is damaged, or not an HDF5 file that can be read: {why}.") from None
 
 
-def _name(path: Path, file: Any, kind: type) -> str:
+def _name(path: Path, file: Any, kind: Any) -> str:
     found: list[str] = []
 
     def look(name: str, one: Any) -> bool | None:
