@@ -43,7 +43,7 @@ def test_counts_alone(folder):
     data = own(folder)
     completed = data.completed(config_of(folder))
     assert (completed.data.shape, completed.loss.max_count, completed.loss.rescue) == ((32, 32), 3, True)
-    assert (completed.run.pretrain_epochs, completed.run.epochs) == (0, 120)
+    assert (completed.run.pretrain_epochs, completed.run.epochs) == (0, 100)
     parts = data.sources()
     assert [len(parts[part]) for part in ("train", "val", "test")] == [6, 2, 2]
     for scan in every(parts["train"]):
@@ -68,8 +68,11 @@ def test_some_masks_and_counts_of_the_others(folder):
         (folder / "masks" / f"dish{number:02}.png").unlink()
     data = own(folder, masks="masks")
     assert sum(scan.mask is not None for scan in data.scans) == 3
-    with pytest.raises(CohortError, match=r"dish00\.png has neither a mask nor a count"):
-        own(folder, counts="", masks="masks")
+    with_masks = own(folder, counts="", masks="masks")
+    assert len(with_masks.scans) == 3
+    assert [path.name for path in with_masks.unknown] == [f"dish{number:02}.png" for number in range(7)]
+    assert with_masks.lists({})["predict"] == list(with_masks.unknown)
+    assert "7 without a count or mask are for prediction: predict.txt" in str(with_masks)
 
 
 def test_counts_that_contradict_masks_are_named_and_touching_lesions_are_not(folder):
@@ -173,7 +176,7 @@ def test_scans_of_several_files(tmp_path, rng):
         ("scan,at_least,at_most\ndish00,3,2\n", "at_least of dish00 is above at_most"),
         ("scan,count,split\ndish00,1,learn\n", "expected train, val, test or n/a as split of dish00, but got 'learn'"),
         ("scan,count\ndish00,1,2,3\n", "more cells than the header"),
-        ("scan,count\ndish00,1\n", r"dish01\.png has neither a mask nor a count"),
+        ("scan,count\ndish00,n/a\n", r"dish00\.png and all other pictures have neither a mask nor a count"),
     ],
 )
 def test_tables_that_cannot_be_used(folder, text, message):
