@@ -54,6 +54,12 @@ def test_counts_alone(folder):
     assert "10 pictures (1 channel of 32 × 32 pixels), learned from counts alone: 6 train, 2 val, 2 test" in str(data)
 
 
+def test_a_network_worse_than_a_constant_is_said_with_both_numbers(folder):
+    data, config = own(folder), config_of(folder)
+    assert data.warning({"test_rps": 0.1}, config) == data.warning({}, config) == ""
+    assert "RPS 3.00 against " in data.warning({"test_rps": 3.0}, config)
+
+
 def test_masks_are_counted_and_keep_the_stages_of_the_training(folder):
     data = own(folder, counts="", masks="masks")
     completed = data.completed(config_of(folder, counts="", masks="masks"))

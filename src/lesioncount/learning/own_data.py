@@ -116,6 +116,26 @@ class OwnData(TrainingData):
             f"memory. To make them smaller, write in [data], for example: resize = {half}"
         )
 
+    def warning(self, scores: Mapping[str, float], config: TrainingConfig) -> str:
+        """That a network counts worse than the same count for all pictures would; empty if it does not.
+
+        RPS is the mean error of a count without doubt, so that both are in lesions. The constant is the median of the
+        training part. Heads with classes of their own are not judged.
+        """
+        most, parts = self.completed(config).loss.max_count, self.parts()
+        counts = {part: [min(s.at_least, most) for s in of if s.at_least == s.at_most] for part, of in parts.items()}
+        own = scores.get("test_rps", math.nan)
+        if config.network.method != "map" or not (counts["train"] and counts["test"]) or math.isnan(own):
+            return ""
+        constant = int(np.median(counts["train"]))
+        error = float(np.mean(np.abs(np.array(counts["test"]) - constant)))
+        if own < error:
+            return ""
+        return (
+            f"This network counts no better than the constant {constant} does for all test pictures: RPS {own:.2f} "
+            f"against {error:.2f}. Train longer, or add pictures or masks, before you use it."
+        )
+
     def sources(self) -> dict[str, ScanSource]:
         """The scans of each part, read when they are asked for."""
         return {part: OwnScans(self.data, scans, self.shape) for part, scans in self.parts().items()}
