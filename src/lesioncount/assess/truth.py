@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.checks import checked_spacing
-from lesioncount.cohort.table_names import COUNT, SCAN, named_rows
+from lesioncount.cohort.table_names import COUNT, SCAN, named_rows, with_pairs
 from lesioncount.cohort.table_names import count_column as find_count_column
 from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.errors import TruthError
@@ -80,6 +80,7 @@ def read_truth_table(
     scan_column: str | None = None,
     count_column: str | None = None,
     suffix: str = "",
+    of: str = "lesions",
 ) -> TruthTable:
     """Read a table of counts, separated by tabs, commas or semicolons.
 
@@ -92,10 +93,12 @@ def read_truth_table(
         Default: the column that names most scans, and the one called ``count`` or the only one of whole numbers.
     suffix : str
         What names in the table end in that those of maps do not have.
+    of : str
+        What is counted: of ``new`` lesions, say, a column ``n_new`` comes first.
     """
-    table = Table.read(path, TruthError)
+    table = with_pairs(Table.read(path, TruthError))
     named = named_rows(table, scans, column=scan_column, suffix=suffix)
-    counts = find_count_column(table, named.column, count_column)
+    counts = find_count_column(table, named.column, count_column, of=of)
     found = TruthTable.of(table, named.column, counts, advice="Name them with --scan-column and --count-column.")
     is_as_usual = (named.column, counts, named.more, named.instead) == (SCAN, COUNT, "", "")
     note = "" if is_as_usual else f"In {path.name}, names are in {named.in_words}, counts in {counts!r}."
