@@ -93,7 +93,7 @@ class Kind(ABC):
 
     def check(self, item: Any) -> None:
         """Raise what can be known to be wrong with the maps of an item before voxels are read."""
-        for path in (path for scan in item.scans for path in scan.maps):
+        for path in (path for scan in item.scans if not scan.tables for path in scan.maps):
             check_map(path, **self.settings.reading)
 
     def is_spread(self, item: Any, *, is_alone: bool) -> bool:  # noqa: ARG002 - for kinds that can
