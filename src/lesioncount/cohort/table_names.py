@@ -14,7 +14,7 @@ from lesioncount.errors import LesionCountError
 from lesioncount.files.formats import scan_name
 
 # What columns are called where nobody says it.
-SCAN, COUNT = "scan", "count"
+SCAN, COUNT, READER = "scan", "count", "reader"
 _COUNTS = (COUNT, "counts", "n", "number", "n_lesions", "lesions", "cells", "nuclei", "objects")
 
 # The ending of any file.
@@ -99,26 +99,34 @@ def named_rows(
     return best
 
 
-def count_column(table: Table, names: str, column: str | None = None) -> str:
-    """The column of counts: the one that is named, that is called so, or the only one of whole numbers."""
+def count_columns(table: Table, names: str, column: str | None = None) -> tuple[str, ...]:
+    """The columns of counts, one for each reader.
+
+    The one that is named, or several with commas between them; the one that is called so; those of whole numbers that
+    begin with ``reader``; or the only one of whole numbers.
+    """
     advice = "Name them with --scan-column and --count-column."
     if column is not None:
-        table.check(column, advice=advice)
-        return column
+        named = (column,) if column in table.columns else tuple(one.strip() for one in column.split(","))
+        table.check(*named, advice=advice)
+        return named
     others = [one for one in dict.fromkeys(table.columns) if one and one != names]
     called = [one for one in others for known in _COUNTS if one.lower() == known]
     if called:
         best = min(called, key=lambda one: _COUNTS.index(one.lower()))
         table.check(best)
-        return best
+        return (best,)
     numbers = [one for one in others if _are_counts(row.get(one) for row in table.rows)]
-    if len(numbers) == 1:
-        return numbers[0]
+    of_readers = tuple(one for one in numbers if one.lower().startswith(READER))
+    if len(numbers) == 1 or len(of_readers) > 1:
+        found = of_readers if len(of_readers) > 1 else tuple(numbers)
+        table.check(*found)
+        return found
     if not numbers:
         table.check(COUNT, advice=advice)
     raise table.error(
         f"Which column of {table.path} has the counts? {', '.join(numbers)} have whole numbers. Name it with "
-        "--count-column."
+        "--count-column, or those of several readers: --count-column A,B."
     )
 
 
@@ -135,7 +143,7 @@ def _rows_by(table: Table, column: str, scans: Sequence[Sequence[str]], suffix: 
             by_name[name] = cell if name not in by_name or name == cell else None  # two of one name are none
     exact = {names[0]: key for names in scans if (key := _first(by_name, names)) is not None}
     best = NamedRows(column, exact)
-    stems = {names[0]: names[1] for names in scans}
+    stems = {names[0]: names[:2][-1] for names in scans}
     short = {cell: [*_names_of(cell)][-1] for cell in cells}
     for instead in [suffix] if suffix else _tails(list(short.values())):
         by_stem: dict[str, list[str]] = {}
@@ -173,7 +181,7 @@ def _tails(names: Sequence[str]) -> list[str]:
 def _nowhere(table: Table, scans: Sequence[Sequence[str]]) -> LesionCountError:
     """What to say if no column names any scan."""
     shown = ", ".join(table.columns)[:400] or "none"
-    names = ", ".join(names[1] for names in scans[:_SHOWN])
+    names = ", ".join(names[:2][-1] for names in scans[:_SHOWN])
     cells = ", ".join(list(table.rows[0].cells.values())[:_SHOWN]) if table.rows else "no row"
     return table.error(
         f"Expected a column {SCAN!r} in {table.path}, but its columns are {shown}, and none of them names any of the "
