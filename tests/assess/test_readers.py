@@ -8,6 +8,9 @@ import pytest
 from lesioncount.assess.truth import read_truth_table
 from lesioncount.cli import main
 from lesioncount.errors import TruthError
+from lesioncount.trust.fitting import KnownTruth
+from lesioncount.trust.fitting.candidates_of_scans import Numbers
+from lesioncount.trust.fitting.likelihood import CountLikelihood, ReadersLikelihood
 from lesioncount.trust.scores.readers import BetweenReaders
 
 N = 30
@@ -110,3 +113,25 @@ def test_readers_who_agree_have_no_disagreement():
     found = BetweenReaders.of([3, 2, 5], [[2, 2], [2, 2, 2], [9]], ["a", "b", "c"])
     assert (found.n_scans, found.n_readings, found.between.value, found.error.value) == (2, 5, 0.0, 0.5)
     assert BetweenReaders.of([3], [[2]], ["a"]) is None
+
+
+def test_a_calibration_is_fitted_to_all_readers(cohort, tmp_path):
+    known = ("--truth-counts", cohort / "wide.csv")
+    assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "all.json") == 0
+    written = json.loads((tmp_path / "all.json").read_text())
+    assert f"{N} scans" in written["calibration"]["origin"]
+
+
+def test_the_likelihood_of_readers_is_the_mean_of_theirs():
+    rng = np.random.default_rng(0)
+    tables = [rng.random(5) for _ in range(6)]
+    readings = [[1, 2, 4], [0], [3, 3], [5, 1, 0], [2, 2], [1]]
+    numbers = Numbers(0.8, -0.3, 0.5, 0.2, 0.1, 1.5, 0.2)
+    truth = KnownTruth.of(tables, [of[0] for of in readings])
+    values, slopes = ReadersLikelihood(truth.read_by(readings))(numbers, 7)
+    for place, of in enumerate(readings):
+        each = [CountLikelihood(KnownTruth.of(tables, [count] * len(tables)))(numbers, 7) for count in of]
+        assert values[place] == pytest.approx(np.mean([value[place] for value, _ in each]))
+        assert slopes[place] == pytest.approx(np.mean([slope[place] for _, slope in each], axis=0))
+    assert truth.read_by([[one] for one in truth.counts]).readings is None
+    assert truth.read_by(readings).counts.tolist() == [1, 0, 3, 5, 2, 1]

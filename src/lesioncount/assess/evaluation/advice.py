@@ -45,7 +45,7 @@ def what_to_try(
             [tables[place] for place in range(len(tables))],
             [one.count for one in compared.truths],
             groups=compared.groups,
-        )
+        ).read_by([one.readings for one in compared.truths])
         choice = choose(known, protocol=peaks, seed=seed, intervals=False)
     except (CalibrationError, LesionCountError, OSError):
         return

@@ -180,7 +180,7 @@ def known_truth(
             counted=counted.of,
             coupling=counted.as_it_is.coupling,
             features=features,
-        ),
+        ).read_by([t.readings for t in compared.truths]),
         compared,
     )
 
