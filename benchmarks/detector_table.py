@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from numpy.typing import NDArray
 import lesioncount as lc
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
+from lesioncount.trust.fitting.reader_pool import ReaderPool
+from lesioncount.trust.scores.readers import BetweenReaders
 
 N_FOLDS, SEED, N_COUNTS = 5, 772, 64
 Floats = NDArray[np.float64]
@@ -146,6 +149,54 @@ def interval(differences: Floats) -> str:
     return f"{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
+def against_a_left_out_reader(tables: Sequence[CandidateTable], truth: NDArray[np.int64]) -> None:
+    """Candidates with one or two readers against one who was left out, beside three readers' votes; and the error."""
+    n, n_readers = truth.shape
+    order = np.random.default_rng(SEED).permutation(n)
+    folds = np.array_split(order, N_FOLDS)
+    counts = {}
+    for fold in folds:
+        rest = np.setdiff1d(order, fold)
+        known = KnownTruth.of([tables[i] for i in rest], truth[rest, 0]).read_by(truth[rest].tolist())
+        fitted = fit_calibration(known)
+        counts |= {int(i): fitted.distribution(tables[i]) for i in fold}
+    pools = {
+        int(i): ReaderPool.fit([counts[int(j)] for j in rest], truth[rest])
+        for fold, rest in ((fold, np.setdiff1d(order, fold)) for fold in folds)
+        for i in fold[:1]
+    }
+    pool_of = {int(i): pools[int(fold[0])] for fold in folds for i in fold}
+
+    def scored(i: int, m: int) -> tuple[float, float]:
+        """RPS and coverage of a scan with m reads, the mean over all choices."""
+        found = []
+        for left in range(n_readers):
+            for others in combinations(sorted({*range(n_readers)} - {left}), m):
+                cdf = cdf_of(pool_of[i].distribution(counts[i], truth[i, list(others)].tolist()).pmf())[None]
+                one = truth[i : i + 1, left : left + 1]
+                found.append((float(rps(cdf, one)[0]), covered(cdf, one)))
+        return tuple(np.mean(found, axis=0))
+
+    votes = np.array(
+        [
+            [((np.arange(N_COUNTS) >= np.delete(row, left)[:, None]).mean(axis=0) - (np.arange(N_COUNTS) >= row[left]))]
+            for row in truth
+            for left in range(n_readers)
+        ]
+    )
+    of_votes = (votes**2).sum(axis=(1, 2)).reshape(n, n_readers).mean(axis=1)
+    print(f"three readers as votes             RPS {of_votes.mean():.3f}")
+    for m in range(n_readers):
+        score, cover = np.array([scored(i, m) for i in range(n)]).T
+        print(
+            f"candidates and {m} readers           RPS {score.mean():.3f}  "
+            f"minus three votes {interval(score - of_votes)}  90 % covers {cover.mean():.3f}"
+        )
+    medians = [counts[i].median() for i in range(n)]
+    found = BetweenReaders.of(medians, truth.tolist(), list(range(n)), seed=SEED)
+    print(found.in_words, f"[{found.difference.low:+.3f}, {found.difference.high:+.3f}]")
+
+
 def end_to_end(folder: Path, readers: Mapping[str, Sequence[int]], drawn: NDArray[np.int64]) -> float:
     """Seconds of the processor for count, calibrate and evaluate of all scans, as a user runs them."""
     import resource
@@ -173,7 +224,9 @@ def end_to_end(folder: Path, readers: Mapping[str, Sequence[int]], drawn: NDArra
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="with reader_counts.tsv.gz and detector_candidates.tsv.gz")
-    folder = parser.parse_args().folder
+    parser.add_argument("--only-readers", action="store_true", help="only what is said of several readers")
+    options = parser.parse_args()
+    folder = options.folder
     readers = read_readers(folder / "reader_counts.tsv.gz")
     found = lc.read_candidates(folder / "detector_candidates.tsv.gz")
     readers = {scan: counts for scan, counts in readers.items() if scan in found}
@@ -183,6 +236,9 @@ def main() -> None:
     n = len(truth)
     print(f"{n} scans, {sum(map(len, as_they_come))} candidates, {truth.mean():.2f} nodules per reader")
     tables = merged(as_they_come, 5.0)
+    against_a_left_out_reader(tables, truth)
+    if options.only_readers:
+        return
     rng = np.random.default_rng(SEED)
     copies = [with_copies(table, rng) for table in as_they_come]
     ways: dict[str, Cdfs] = {

@@ -8,6 +8,7 @@ import pytest
 from lesioncount.assess.truth import read_truth_table
 from lesioncount.cli import main
 from lesioncount.errors import TruthError
+from lesioncount.results.results import read_results
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.likelihood import CountLikelihood, ReadersLikelihood
@@ -135,3 +136,22 @@ def test_the_likelihood_of_readers_is_the_mean_of_theirs():
         assert slopes[place] == pytest.approx(np.mean([slope[place] for _, slope in each], axis=0))
     assert truth.read_by([[one] for one in truth.counts]).readings is None
     assert truth.read_by(readings).counts.tolist() == [1, 0, 3, 5, 2, 1]
+
+
+def test_what_another_reader_would_count_is_written_beside_the_counts(cohort, tmp_path, capsys):
+    known = ("--truth-counts", cohort / "wide.csv")
+    assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "c.json") == 0
+    pool = json.loads((tmp_path / "c.json").read_text())["pool"]
+    assert (len(pool["by_reads"]), pool["n_scans"]) == (2, N)
+    (tmp_path / "reads.csv").write_text("scan,count\ns0,6\ns1,0\n")
+    arguments = ("count", cohort / "d.csv", "-o", tmp_path / "out", "--reads", tmp_path / "reads.csv")
+    assert _run(*arguments, "--calibration", tmp_path / "c.json") == 0
+    rows = [line.split("\t") for line in (tmp_path / "out" / "another_reader.tsv").read_text().splitlines()]
+    found = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    assert [(row["scan"], row["reads"]) for row in found] == [("s0", "6"), ("s1", "0")]
+    counts = read_results(tmp_path / "out").counted
+    alone = {scan.name: scan.counted.calibrated.count_mean for scan in counts}
+    assert float(found[0]["count_mean"]) > alone["s0"]
+    assert float(found[1]["count_mean"]) < alone["s1"]
+    assert _run(*arguments, "--overwrite") == 2
+    assert "fitted to several readers" in capsys.readouterr().err
