@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lesioncount as lc
+from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount.trust.fitting.reader_pool import ReaderPool
@@ -149,6 +150,26 @@ def interval(differences: Floats) -> str:
     return f"{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
+def pooled_scores(
+    counts: Mapping[int, TabulatedCount], truth: NDArray[np.int64], folds: Sequence[NDArray[np.int64]], m: int
+) -> Floats:
+    """RPS and coverage of each scan with m reads, means over left-out readers; the pool is fitted on other folds."""
+    n, n_readers = truth.shape
+    found = np.empty((2, n))
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(n), fold)
+        pool = ReaderPool.fit([counts[j] for j in rest.tolist()], truth[rest])
+        for i in fold.tolist():
+            scores = []
+            for left in range(n_readers):
+                for others in combinations(sorted({*range(n_readers)} - {left}), m):
+                    cdf = cdf_of(pool.distribution(counts[i], truth[i, list(others)].tolist()).pmf())[None]
+                    one = truth[i : i + 1, left : left + 1]
+                    scores.append((float(rps(cdf, one)[0]), covered(cdf, one)))
+            found[:, i] = np.mean(scores, axis=0)
+    return found
+
+
 def against_a_left_out_reader(tables: Sequence[CandidateTable], truth: NDArray[np.int64]) -> None:
     """Candidates with one or two readers against one who was left out, beside three readers' votes; and the error."""
     n, n_readers = truth.shape
@@ -160,23 +181,6 @@ def against_a_left_out_reader(tables: Sequence[CandidateTable], truth: NDArray[n
         known = KnownTruth.of([tables[i] for i in rest], truth[rest, 0]).read_by(truth[rest].tolist())
         fitted = fit_calibration(known)
         counts |= {int(i): fitted.distribution(tables[i]) for i in fold}
-    pools = {
-        int(i): ReaderPool.fit([counts[int(j)] for j in rest], truth[rest])
-        for fold, rest in ((fold, np.setdiff1d(order, fold)) for fold in folds)
-        for i in fold[:1]
-    }
-    pool_of = {int(i): pools[int(fold[0])] for fold in folds for i in fold}
-
-    def scored(i: int, m: int) -> tuple[float, float]:
-        """RPS and coverage of a scan with m reads, the mean over all choices."""
-        found = []
-        for left in range(n_readers):
-            for others in combinations(sorted({*range(n_readers)} - {left}), m):
-                cdf = cdf_of(pool_of[i].distribution(counts[i], truth[i, list(others)].tolist()).pmf())[None]
-                one = truth[i : i + 1, left : left + 1]
-                found.append((float(rps(cdf, one)[0]), covered(cdf, one)))
-        return tuple(np.mean(found, axis=0))
-
     votes = np.array(
         [
             [((np.arange(N_COUNTS) >= np.delete(row, left)[:, None]).mean(axis=0) - (np.arange(N_COUNTS) >= row[left]))]
@@ -186,11 +190,16 @@ def against_a_left_out_reader(tables: Sequence[CandidateTable], truth: NDArray[n
     )
     of_votes = (votes**2).sum(axis=(1, 2)).reshape(n, n_readers).mean(axis=1)
     print(f"three readers as votes             RPS {of_votes.mean():.3f}")
-    for m in range(n_readers):
-        score, cover = np.array([scored(i, m) for i in range(n)]).T
+    # A count that says nothing: then the pool is that of readers alone, smoothed.
+    nothing = dict.fromkeys(counts, TabulatedCount(np.full(N_COUNTS // 2, 2 / N_COUNTS)))
+    for name, of, m in [("candidates", counts, m) for m in range(n_readers)] + [
+        ("smoothed", nothing, m) for m in (2, 3)
+    ]:
+        score, cover = pooled_scores(of, truth, folds, m)
         print(
-            f"candidates and {m} readers           RPS {score.mean():.3f}  "
-            f"minus three votes {interval(score - of_votes)}  90 % covers {cover.mean():.3f}"
+            f"{name} and {m} readers           RPS {score.mean():.3f}  "
+            f"minus three votes {interval(score - of_votes)}  90 % covers {cover.mean():.3f}",
+            flush=True,
         )
     medians = [counts[i].median() for i in range(n)]
     found = BetweenReaders.of(medians, truth.tolist(), list(range(n)), seed=SEED)

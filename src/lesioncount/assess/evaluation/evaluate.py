@@ -12,7 +12,7 @@ from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
 from lesioncount.assess.evaluation.advice import what_to_try
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
 from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
-from lesioncount.assess.evaluation.lesion_level import LesionLevel
+from lesioncount.assess.evaluation.lesion_level import LesionLevel, match_rows
 from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.assess.evaluation.notes import notes_on
 from lesioncount.errors import CalibrationError, MapFileError
@@ -103,7 +103,7 @@ def evaluate(
         bins=bins,
         of=compared.results.of,
     )
-    write_evaluation(evaluation, folder)
+    write_evaluation(evaluation, folder, matches=tuple(match_rows(compared)))
     return evaluation
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -13,7 +13,7 @@ from msgspec import Struct, convert, to_builtins
 from numpy.typing import NDArray
 
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve
-from lesioncount.assess.evaluation.lesion_level import LesionLevel
+from lesioncount.assess.evaluation.lesion_level import MATCH_COLUMNS, LesionLevel
 from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.errors import MapFileError
 from lesioncount.folder.output import OutputFolder
@@ -195,24 +195,29 @@ def _array_of(kind: Any, value: Any) -> NDArray[Any]:
     return np.array(value, dtype=dtype)
 
 
-_NAME, _TABLES = "evaluation.json", ("scores.tsv", "scans.tsv")
+_NAME, _TABLES, _MATCHES = "evaluation.json", ("scores.tsv", "scans.tsv"), "lesion_matches.tsv"
 
 
 def check_folder(folder: OutputFolder, *, overwrite: bool) -> None:
     """Raise if an evaluation would replace another one unasked, or a file that is not ours."""
     if folder.is_ours(_NAME) and not overwrite:
         raise MapFileError(f"{folder.path} already holds an evaluation. Choose another folder, or pass --overwrite.")
-    folder.check((_NAME, *_TABLES, "evaluation.html"))
+    folder.check((_NAME, *_TABLES, _MATCHES, "evaluation.html"))
 
 
-def write_evaluation(evaluation: Evaluation, folder: OutputFolder) -> None:
-    """Write an evaluation into a folder, which is made if it is not there."""
+def write_evaluation(
+    evaluation: Evaluation, folder: OutputFolder, /, *, matches: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Write an evaluation into a folder, which is made if it is not there; with the rows of `match_rows`, if any."""
     scores, scans = _TABLES
     with folder.alone(listed_in=_NAME):
         folder.write_text(scores, to_tsv(("method", "score", "estimate", "low", "high"), evaluation.score_rows()))
         columns = ScanRow.__struct_fields__ if evaluation.readers else ScanRow.__struct_fields__[:-1]
         rows = ({name: getattr(row, name) for name in columns} for row in evaluation.scans)
         folder.write_text(scans, to_tsv(columns, rows))
+        if matches:
+            full = ({name: row.get(name) for name in MATCH_COLUMNS} for row in matches)
+            folder.write_text(_MATCHES, to_tsv(MATCH_COLUMNS, full))
         folder.write_text(_NAME, to_json(evaluation.to_dict() | {"files": folder.listed()}))
 
 
