@@ -6,7 +6,7 @@ from trust.fitting.simulated import cohort, without_lesions
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
-from lesioncount.trust.likeness import CalibrationScans, numbers_of_scan, place_of
+from lesioncount.trust.likeness import CalibrationScans, numbers_of_scan, places_of
 
 
 def tables(n, seed, **numbers):
@@ -69,9 +69,12 @@ def test_counts_tell_that_a_score_means_something_else():
         CalibrationScans.of(tables(20, 0)).check([0.5])
 
 
-def test_the_place_of_a_count_is_the_middle_of_its_step():
-    assert place_of(lc.PoissonBinomial([0.5]), 0) == pytest.approx(0.25)
-    assert place_of(lc.PoissonBinomial([0.5]), 7) == 1
+def test_places_of_counts_are_uniform_where_distributions_are_right():
+    rng = np.random.default_rng(0)
+    counts = (rng.random((2000, 3)) < 0.4).sum(axis=1)
+    places = places_of([lc.PoissonBinomial([0.4] * 3)] * 2000, counts.tolist(), seed=1)
+    np.testing.assert_allclose(np.quantile(places, [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.04)
+    assert places_of([lc.PoissonBinomial([0.5])], [7], seed=0) == [1]
 
 
 @pytest.mark.parametrize("values", [{"numbers": [[1.0] * 11], "pits": []}, {"numbers": [[1.0] * 12], "pits": [2.0]}])

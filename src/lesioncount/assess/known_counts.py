@@ -120,7 +120,10 @@ def learn(  # noqa: PLR0913 - what a count is told, and what a fit is
     finding: dict[str, Any] = {"mask": None if mask is None else to_path(mask), "members": members}
     scans = (selection or Selection()).find(inputs, out, **finding)
     found = _KnownScans.of(scans, known)
-    peaks = replace(how.protocol, candidates="peaks")
+    is_table = how.protocol.has_detections
+    if is_table:  # what a detector gives is one candidate each
+        kinds = ("regions",)
+    peaks = how.protocol if is_table else replace(how.protocol, candidates="peaks")
     plain = Settings(peaks, how.channel, how.scale, how.logits, level=how.level)
     records = [record for _, record in sorted(records_of(found.scans, Counting(plain), jobs=jobs).items())]
     counted = [record.summary for record in records if record.is_ok]

@@ -37,6 +37,9 @@ _SHOWN = {
     "width90": "width of 90 %",
 }
 
+# More often than this, scans like those of a calibration would fit it as badly.
+_LIKELY = 0.05
+
 # A guaranteed interval of 90 % needs 1 / 0.1 - 1 scans.
 _SCANS_FOR_90 = 9
 
@@ -79,6 +82,10 @@ _FIT: dict[str, Option] = {
         "the same from the share of scans with at least one lesion; the mean says more",
         {"type": _number_and_doubt},
     ),
+    "--check FILE": (
+        "do not fit: say whether this calibration fits the truth of these results, of ten new scans or more",
+        {"type": Path},
+    ),
     "--positive-weight W": ("undo the weight of lesion voxels in the loss, without a fit; needs no truth", NUMBER),
     "--interval-groups N,N": (
         "guaranteed intervals by group of the predicted count: 10,40 makes the groups 0 to 9, 10 to 39, and 40 or "
@@ -99,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
     add_results(parser, "count or compare wrote; with --known, maps", nargs="*")
-    add_output(parser, "FILE", "file for the calibration")
+    add_output(parser, "FILE", "file for the calibration; not needed with --check", required=False)
     add_truth_arguments(parser)
     members = "with --known: treat each input folder as one member of an ensemble"
     add_group(parser, "known counts of some maps, in place of results and truth", KNOWN | {"--members": members})
@@ -113,6 +120,10 @@ def run(options: argparse.Namespace) -> int:
     """Fit, write, and print how much it helps."""
     from lesioncount.folder.output import OutputFolder
 
+    if options.check is not None:
+        return _check(options)
+    if options.output is None:
+        raise CalibrationError("Expected a file for the calibration: -o calibration.json.")
     if options.output.is_dir():
         raise CalibrationError(f"{options.output} is a folder. Name the file: {options.output / 'calibration.json'}.")
     if options.output.exists() and not options.overwrite:
@@ -190,6 +201,35 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         group_edges=options.interval_groups,
         reading=compared.results.settings.reading,
     )
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Say where the true counts of new scans lie in what a calibration says, beside those it was fitted on."""
+    from lesioncount.assess.evaluation import known_truth
+    from lesioncount.trust.fitting import CalibrationFit
+    from lesioncount.trust.likeness import FEWEST_SCANS, places_of
+
+    fit = CalibrationFit.load(options.check)
+    if options.output is not None or fit.scans is None or len(options.results) != 1:
+        raise CalibrationError(
+            "--check takes one folder of results and their truth, and writes nothing. The calibration must be one of "
+            "lesioncount calibrate or count --known, which remembers its scans."
+        )
+    truth, compared = known_truth(options.results[0], truth_options(options), jobs=options.jobs)
+    fit.calibration.check(compared.results.protocol)
+    if len(truth) < FEWEST_SCANS:
+        raise CalibrationError(f"--check needs {FEWEST_SCANS} counted scans, but there are {len(truth)}.")
+    places = places_of(truth.distributions(fit.calibration), truth.counts.tolist(), seed=options.seed + 1)
+    p, middle = fit.scans.check(places, seed=options.seed), sum(places) / len(places)
+    if p > _LIKELY:
+        print(f"The counts of {len(truth)} scans fit the calibration as its own do (p = {p:.2g}).")
+        return 0
+    way = "more" if middle > 0.5 else "fewer"
+    print(
+        f"The counts of {len(truth)} scans do not fit this calibration (p = {p:.2g}): there are {way} lesions than it "
+        "says. Calibrate again on scans like these."
+    )
+    return 1
 
 
 def _from_stated(options: argparse.Namespace) -> CalibrationFit:

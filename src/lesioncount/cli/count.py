@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lesioncount.assess.known_counts import Learned
     from lesioncount.results.record import Entry
     from lesioncount.runs import DicomOutput, Results, Settings
+    from lesioncount.trust.fitting.lists import ListRule
 
 # Columns of a terminal that the numbers take.
 _NUMBERS = 61
@@ -64,6 +65,11 @@ _REGIONS: dict[str, Option] = {
 _TRUST: dict[str, Option] = KNOWN | {
     "--calibration FILE": "correct the counts with this calibration, made by lesioncount calibrate",
     "--interval {distribution,conformal}": (INTERVAL.format("scans"), {"default": "distribution"}),
+    "--list PROMISE": (
+        "mark the candidates on a list that keeps a promise on average, missed<=10%% or false<=20%%, in lesions.tsv; "
+        "needs a calibration that was fitted from lesions",
+        {"dest": "listed"},
+    ),
     "--reviews FOLDER": "results that were reviewed (lesioncount review): candidates that were decided there count as "
     "decided, in reviewed_counts.tsv",
     "--reader NAME": "whose reviews (default: the only reader there is)",
@@ -224,8 +230,15 @@ def _settings(options: argparse.Namespace) -> Settings:
         save_existence="existence" in options.write,
         save_colours="colours" in options.write,
         spacing_mm=spacing_of(options),
+        listed=_list_rule(options),
         **settings_of(options, fits),
     )
+
+
+def _list_rule(options: argparse.Namespace) -> ListRule | None:
+    from lesioncount.trust.fitting.lists import ListRule
+
+    return None if options.listed is None else ListRule.parse(options.listed)
 
 
 def _check_reviews(options: argparse.Namespace) -> None:
@@ -310,8 +323,22 @@ def summary_of(result: Results, *, shown: int) -> Summary:
             *(f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()),
             *(f"warning: {one}" for one in (result.run.unlike,) if one),
             *(f"Guaranteed intervals. {promise}" for promise in promises),
+            *_list_note(result),
         ],
     )
+
+
+def _list_note(result: Results) -> list[str]:
+    """What a list promises, and how long it is."""
+    from lesioncount.trust.fitting.lists import ListRule
+
+    promise = result.run.settings.listed
+    if promise is None:
+        return []
+    marks = [row.on_list for record in result.records() for row in record.lesions]
+    length = marks.count("yes") / max(len(result.counted), 1)
+    where = " They are not like these." if result.run.unlike else ""
+    return [f"List: {length:.1f} candidates per scan (lesions.tsv). {ListRule.parse(promise).promise}{where}"]
 
 
 def _row(scan: Entry) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ def _of_tables(options: argparse.Namespace) -> bool:
     """Whether tables of detections are given."""
     from lesioncount.cohort.detections import are_tables
 
-    return are_tables(getattr(options, "inputs", None) or options.results, options.format)
+    return are_tables(options.inputs if hasattr(options, "inputs") else options.results, options.format)
 
 
 def spacing_of(options: argparse.Namespace) -> tuple[float, ...] | None:

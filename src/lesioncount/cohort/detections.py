@@ -46,7 +46,7 @@ def are_tables(inputs: Sequence[str | Path], format: str | None = None) -> bool:
 
 
 def _is_of_tables(path: Path) -> bool:
-    if isinstance(path, RemotePath):
+    if isinstance(path, RemotePath) or path.name.endswith(".zarr"):
         return False
     try:
         if not path.is_dir():

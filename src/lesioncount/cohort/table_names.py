@@ -143,7 +143,7 @@ def _rows_by(table: Table, column: str, scans: Sequence[Sequence[str]], suffix: 
             by_name[name] = cell if name not in by_name or name == cell else None  # two of one name are none
     exact = {names[0]: key for names in scans if (key := _first(by_name, names)) is not None}
     best = NamedRows(column, exact)
-    stems = {names[0]: names[:2][-1] for names in scans}
+    stems = {names[0]: names[min(1, len(names) - 1)] for names in scans}
     short = {cell: [*_names_of(cell)][-1] for cell in cells}
     for instead in [suffix] if suffix else _tails(list(short.values())):
         by_stem: dict[str, list[str]] = {}

@@ -43,6 +43,8 @@ class LesionRow(Struct, frozen=True, gc=False, omit_defaults=True):
         Where its peak lies, if it was counted with regions.
     within, within_mm : str or None
         The regions by distance that it lies in, and how far it is from them, with semicolons between them.
+    on_list : str or None
+        Where a list with a promise was asked for: whether it is on it, ``yes`` or ``no``.
     lineage : int
         Of a course: the number that all candidates of the same lesion have, in all its sessions. 0 of a single scan.
     new_at, gone_at : str or None
@@ -84,6 +86,7 @@ class LesionRow(Struct, frozen=True, gc=False, omit_defaults=True):
     region: str | None = None
     within: str | None = None
     within_mm: str | None = None
+    on_list: str | None = None
     lineage: int = 0
     new_at: str | None = None
     new_height: float | None = None
@@ -166,6 +169,13 @@ def lesion_rows(counts: Sequence[ScanCount], calibration: Calibration | None) ->
         corrected = None if calibration is None else calibration.existence(count.result.candidates)
         rows += _rows_of_map(count, corrected, number if len(counts) > 1 else None)
     return tuple(rows)
+
+
+def with_list(rows: Sequence[LesionRow], threshold: float | None) -> tuple[LesionRow, ...]:
+    """The same, with what is on a list of candidates from this probability on; as they are without a list."""
+    if threshold is None:
+        return tuple(rows)
+    return tuple(replace(row, on_list="yes" if row.existence >= threshold else "no") for row in rows)
 
 
 def _rows_of_map(count: ScanCount, corrected: NDArray[np.float64] | None, member: int | None) -> list[LesionRow]:

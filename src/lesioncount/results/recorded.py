@@ -35,12 +35,13 @@ FREE = OUTPUTS | {"proven"}
 _OF_COUNTS = (
     "protocol", "channel", "scale", "logits", "level", "save_labels", "calibration", "conformal", "proven", "bids",
     "save_existence", "save_colours", "dicom", "regions", "questions", "known", "spacing_mm",
+    "listed",
 )  # fmt: skip
 _OF_CHANGES = (
     "protocol", "channel", "scale", "logits", "level", "tolerance_mm", "coupling", "calibrations", "fingerprints",
     "conformal", "proven", "save_labels", "questions",
 )  # fmt: skip
-_IF_ANY = frozenset({"level", "regions", "questions", "known", "proven", "spacing_mm"})
+_IF_ANY = frozenset({"level", "regions", "questions", "known", "proven", "spacing_mm", "listed"})
 
 
 class Recorded(Struct, frozen=True, dict=True):
@@ -63,6 +64,8 @@ class Recorded(Struct, frozen=True, dict=True):
         Fingerprint of the known counts that the calibration was learned from in this run.
     spacing_mm : tuple of float, or None
         Of tables of detections in pixels: the size that pixels were said to have.
+    listed : str or None
+        The promise of a list of candidates, such as ``missed<=10%``.
     tolerance_mm : float or None
         Of comparisons. None: 2 mm, or the size of a voxel if that is larger.
     coupling : float or None
@@ -90,6 +93,7 @@ class Recorded(Struct, frozen=True, dict=True):
     questions: tuple[str, ...] = ()
     known: str | None = None
     spacing_mm: tuple[float, ...] | None = None
+    listed: str | None = None
     tolerance_mm: float | None = None
     coupling: float | None = None
     plain_calibrations: dict[Counted, dict[str, Any]] | None = msgspec.field(default=None, name="calibrations")

@@ -24,6 +24,7 @@ from lesioncount.trust.candidate_table import Counted
 if TYPE_CHECKING:
     from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.fitting import CalibrationFit
+    from lesioncount.trust.fitting.lists import ListRule
 
 # No lesion moves farther, and the look-ups of a ball grow with its volume.
 _FARTHEST_MM = 50.0
@@ -163,6 +164,8 @@ class Settings(MapSettings):
         What is asked of each scan: about the count, and about regions.
     known : KnownFolds, optional
         Where the calibration was learned from known counts of some of the scans: what corrects these.
+    listed : ListRule, optional
+        The promise of a list of candidates, which the calibration must be able to give.
     spacing_mm : tuple of float, optional
         Of tables of detections in pixels: the size of a pixel along each axis.
     """
@@ -176,6 +179,7 @@ class Settings(MapSettings):
     level: int | None = None
     spacing_mm: tuple[float, ...] | None = None
     known: KnownFolds | None = field(default=None, kw_only=True)
+    listed: ListRule | None = field(default=None, kw_only=True)
 
     # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
     # first: of a large volume they fail before anything is written.
@@ -209,7 +213,20 @@ class Settings(MapSettings):
             regions=None if self.regions is None else self.regions.recorded,
             known=None if self.known is None else self.known.fingerprint,
             spacing_mm=self.spacing_mm,
+            listed=None if self.listed is None else str(self.listed),
         )
+
+    @cached_property
+    def list_threshold(self) -> float | None:
+        """From which probability on a candidate is on the list; None if none was asked for."""
+        if self.listed is None:
+            return None
+        if self.calibration is None or self.calibration.lists is None:
+            raise CalibrationError(
+                "A list with a promise needs a calibration that knows true lesions, not only their number: "
+                "lesioncount calibrate --truth MASKS --fit-from lesions, and --calibration FILE."
+            )
+        return self.calibration.lists.threshold(self.listed)
 
     def of_scan(self, name: str) -> Settings:
         """Those of one scan: if its count is known, with a calibration that does not know it."""
@@ -237,6 +254,8 @@ class Settings(MapSettings):
             "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount "
             "calibrate, not with --positive-weight), and --calibration FILE.",
         )
+        if self.list_threshold is not None and members:
+            raise CalibrationError("A list with a promise is of one network, as it was calibrated, not of an ensemble.")
         if self.conformal and members:
             raise CalibrationError(
                 "Guaranteed intervals hold for maps of one network, as they were calibrated, and not for an ensemble. "

@@ -8,7 +8,7 @@ from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.mixture import MixtureOfCounts, combined
 from lesioncount.results.answers import answers
 from lesioncount.results.count_warnings import in_general
-from lesioncount.results.lesion_rows import lesion_rows
+from lesioncount.results.lesion_rows import lesion_rows, with_list
 from lesioncount.results.record import FORMAT_VERSION, Record
 from lesioncount.results.record_parts import MapFacts
 from lesioncount.results.region_numbers import region_counts
@@ -56,7 +56,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         pmf_calibrated=() if corrected is None else tuple(corrected.pmf().tolist()),
         regions=region_counts(counts, calibration),
         answers=answers(settings.questions, counts, calibration),
-        lesions=lesion_rows(counts, calibration),
+        lesions=with_list(lesion_rows(counts, calibration), settings.list_threshold),
         members=tuple(map(MemberNumbers.of, range(1, len(counts) + 1), counts)) if len(counts) > 1 else (),
     )
 

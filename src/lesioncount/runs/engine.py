@@ -219,7 +219,7 @@ class Engine:
         """
         first: LesionCountError | None = None
         for item in items if self.cluster is None else ():
-            if any(scan.problem or isinstance(scan.path, RemotePath) for scan in item.scans):
+            if any(scan.problem or scan.tables or isinstance(scan.path, RemotePath) for scan in item.scans):
                 return
             try:
                 self.kind.check(item)

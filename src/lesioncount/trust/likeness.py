@@ -51,9 +51,15 @@ def numbers_of_scan(candidates: TableLike) -> NDArray[np.float64]:
     return np.array([*quantiles, *ranked, np.log1p(len(logits)), np.log1p(float(table.existence().sum()))])
 
 
-def place_of(distribution: CountDistribution, count: int) -> float:
-    """Where a count lies in a distribution: the probability of less, and half of that of as many."""
-    return float(np.clip(distribution.cdf(count) - distribution.pmf(count) / 2, 0.0, 1.0))
+def places_of(distributions: Sequence[CountDistribution], counts: Sequence[int], *, seed: int) -> list[float]:
+    """Where each count lies in its distribution: the probability of less, and a random part of that of as many.
+
+    Uniform from 0 to 1 where distributions are right. (The middle of each step would not be: of counts that are nearly
+    certain, all would lie at nearly one place, and its last digit would tell two groups of scans apart.)
+    """
+    shares = np.random.default_rng(seed).random(len(counts))
+    each = zip(distributions, counts, shares, strict=True)
+    return [float(np.clip(one.cdf(count) - share * one.pmf(count), 0.0, 1.0)) for one, count, share in each]
 
 
 @dataclass(frozen=True)

@@ -286,7 +286,7 @@ def test_counts_that_nothing_helps_are_not_said_to_fit():
 
 def test_counts_that_were_perfect_already():
     fit = CalibrationFit.fit(KnownTruth.of([[1.0] * (i % 4) for i in range(40)], [i % 4 for i in range(40)]))
-    assert "calibrated already" in fit.held_out.verdict
+    assert "calibrated already" in fit.held_out.verdict or "Nothing needs to be corrected" in fit.held_out.verdict
     assert CalibrationFit.from_json(fit.to_json()).fingerprint == fit.fingerprint
 
 

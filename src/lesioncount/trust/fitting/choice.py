@@ -107,7 +107,7 @@ def choose(
     than the mean of both. On leaves, platelets and nuclei it lost 1 to 2 % against the better one, where "regions
     unless peaks are clearly better" lost up to 12 %.
     """
-    own = replace(protocol or CountingProtocol(), candidates="peaks")
+    own = protocol or CountingProtocol()
     truths = {"peaks": truth, "regions": truth.of_regions}
     fits: dict[str, Calibration] = {}
     problem: CalibrationError | None = None
@@ -161,8 +161,13 @@ def mixture(peaks: Calibration, regions: Calibration) -> Calibration:
     return replace(peaks, extra_shape=shape, of_regions=of_regions)
 
 
-def _protocol(peaks: CountingProtocol, kind: str) -> CountingProtocol:
-    return peaks if kind != "regions" else replace(peaks, candidates="regions", min_persistence=0.0)
+def _protocol(own: CountingProtocol, kind: str) -> CountingProtocol:
+    """That of peaks or regions; detections are what they are."""
+    if own.has_detections:
+        return own
+    return (
+        replace(own, candidates="peaks") if kind == "peaks" else replace(own, candidates="regions", min_persistence=0.0)
+    )
 
 
 def _folds(truth: KnownTruth, near: Calibration, parts: Sequence[Sequence[int]]) -> tuple[Calibration, ...]:

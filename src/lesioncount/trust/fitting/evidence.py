@@ -25,7 +25,7 @@ from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.fitting.lists import CandidateLists
 from lesioncount.trust.fitting.reader_pool import ReaderPool
 from lesioncount.trust.jackknife import JackknifeCounts, score_of
-from lesioncount.trust.likeness import CalibrationScans, place_of
+from lesioncount.trust.likeness import CalibrationScans, places_of
 from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.predictions import Predictions
@@ -407,7 +407,7 @@ def remembered(truth: KnownTruth, held_out: Sequence[CountDistribution]) -> Cali
     """What a calibration remembers of its scans, with the place of each true count in what it would have said."""
     if truth.counted != "lesions":
         return None
-    places = [place_of(count, int(true)) for count, true in zip(held_out, truth.counts, strict=False)]
+    places = places_of(held_out, truth.counts.tolist(), seed=0) if held_out else ()
     return CalibrationScans.of(truth.candidates, places)
 
 
