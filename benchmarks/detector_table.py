@@ -14,14 +14,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lesioncount as lc
+from lesioncount.distributions.tabulated import TabulatedCount
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
+from lesioncount.trust.fitting.reader_pool import ReaderPool
+from lesioncount.trust.scores.readers import BetweenReaders
 
 N_FOLDS, SEED, N_COUNTS = 5, 772, 64
 Floats = NDArray[np.float64]
@@ -146,6 +150,62 @@ def interval(differences: Floats) -> str:
     return f"{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
+def pooled_scores(
+    counts: Mapping[int, TabulatedCount], truth: NDArray[np.int64], folds: Sequence[NDArray[np.int64]], m: int
+) -> Floats:
+    """RPS and coverage of each scan with m reads, means over left-out readers; the pool is fitted on other folds."""
+    n, n_readers = truth.shape
+    found = np.empty((2, n))
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(n), fold)
+        pool = ReaderPool.fit([counts[j] for j in rest.tolist()], truth[rest])
+        for i in fold.tolist():
+            scores = []
+            for left in range(n_readers):
+                for others in combinations(sorted({*range(n_readers)} - {left}), m):
+                    cdf = cdf_of(pool.distribution(counts[i], truth[i, list(others)].tolist()).pmf())[None]
+                    one = truth[i : i + 1, left : left + 1]
+                    scores.append((float(rps(cdf, one)[0]), covered(cdf, one)))
+            found[:, i] = np.mean(scores, axis=0)
+    return found
+
+
+def against_a_left_out_reader(tables: Sequence[CandidateTable], truth: NDArray[np.int64]) -> None:
+    """Candidates with one or two readers against one who was left out, beside three readers' votes; and the error."""
+    n, n_readers = truth.shape
+    order = np.random.default_rng(SEED).permutation(n)
+    folds = np.array_split(order, N_FOLDS)
+    counts = {}
+    for fold in folds:
+        rest = np.setdiff1d(order, fold)
+        known = KnownTruth.of([tables[i] for i in rest], truth[rest, 0]).read_by(truth[rest].tolist())
+        fitted = fit_calibration(known)
+        counts |= {int(i): fitted.distribution(tables[i]) for i in fold}
+    votes = np.array(
+        [
+            [((np.arange(N_COUNTS) >= np.delete(row, left)[:, None]).mean(axis=0) - (np.arange(N_COUNTS) >= row[left]))]
+            for row in truth
+            for left in range(n_readers)
+        ]
+    )
+    of_votes = (votes**2).sum(axis=(1, 2)).reshape(n, n_readers).mean(axis=1)
+    print(f"three readers as votes             RPS {of_votes.mean():.3f}")
+    # A count that says nothing: then the pool is that of readers alone, smoothed.
+    nothing = dict.fromkeys(counts, TabulatedCount(np.full(N_COUNTS // 2, 2 / N_COUNTS)))
+    for name, of, m in [("candidates", counts, m) for m in range(n_readers)] + [
+        ("smoothed", nothing, m) for m in (2, 3)
+    ]:
+        score, cover = pooled_scores(of, truth, folds, m)
+        print(
+            f"{name} and {m} readers           RPS {score.mean():.3f}  "
+            f"minus three votes {interval(score - of_votes)}  90 % covers {cover.mean():.3f}",
+            flush=True,
+        )
+    medians = [counts[i].median() for i in range(n)]
+    found = BetweenReaders.of(medians, truth.tolist(), list(range(n)), seed=SEED)
+    print(found.in_words, f"[{found.difference.low:+.3f}, {found.difference.high:+.3f}]")
+
+
 def end_to_end(folder: Path, readers: Mapping[str, Sequence[int]], drawn: NDArray[np.int64]) -> float:
     """Seconds of the processor for count, calibrate and evaluate of all scans, as a user runs them."""
     import resource
@@ -173,7 +233,9 @@ def end_to_end(folder: Path, readers: Mapping[str, Sequence[int]], drawn: NDArra
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="with reader_counts.tsv.gz and detector_candidates.tsv.gz")
-    folder = parser.parse_args().folder
+    parser.add_argument("--only-readers", action="store_true", help="only what is said of several readers")
+    options = parser.parse_args()
+    folder = options.folder
     readers = read_readers(folder / "reader_counts.tsv.gz")
     found = lc.read_candidates(folder / "detector_candidates.tsv.gz")
     readers = {scan: counts for scan, counts in readers.items() if scan in found}
@@ -183,6 +245,9 @@ def main() -> None:
     n = len(truth)
     print(f"{n} scans, {sum(map(len, as_they_come))} candidates, {truth.mean():.2f} nodules per reader")
     tables = merged(as_they_come, 5.0)
+    against_a_left_out_reader(tables, truth)
+    if options.only_readers:
+        return
     rng = np.random.default_rng(SEED)
     copies = [with_copies(table, rng) for table in as_they_come]
     ways: dict[str, Cdfs] = {

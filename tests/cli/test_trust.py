@@ -192,6 +192,21 @@ def test_lesions_are_compared_where_there_are_masks(cohort, tmp_path):
     assert sum(found["reliability"]["n"]) == found["n_candidates"]
 
 
+def test_lesions_are_listed_by_size_with_their_candidates(cohort, tmp_path):
+    assert run("evaluate", cohort / "out", "--truth", cohort / "masks", "-o", tmp_path / "e", "--quiet") == 0
+    found = json.loads((tmp_path / "e" / "evaluation.json").read_text())["lesions"]
+    matches = rows(tmp_path / "e" / "lesion_matches.tsv")
+    assert len(matches) == found["n_lesions"]  # boxes lie apart: at most one candidate on each
+    assert sum(row["is_own"] == "yes" for row in matches) == found["n_hit"]
+    assert sum(row["candidate"] == "n/a" for row in matches) == found["n_missed"]
+    assert sum(one["n_lesions"] for one in found["by_size"]) == found["n_lesions"]
+    hit = sum(one["n_lesions"] * one["sensitivity"]["estimate"] for one in found["by_size"])
+    assert hit == pytest.approx(found["n_hit"])
+    strong = sum(row["is_own"] == "yes" and float(row["existence"]) > 0.5 for row in matches)
+    false = 60 * found["false_positives_per_scan_above_half"]["estimate"]
+    assert found["f1_above_half"]["estimate"] == pytest.approx(2 * strong / (strong + false + found["n_lesions"]))
+
+
 def test_groups_from_a_column_or_from_names(cohort, tmp_path):
     for out, options in (
         ("a", ["--truth-counts", cohort / "counts.tsv", "--group-by", "patient"]),

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from lesioncount.assess.recount import counted_again
 from lesioncount.assess.reviews.reviews import ReviewedTruth
-from lesioncount.assess.truth import Instances, TruthTable, check_none_missing, read_truth_table, true_lesions
+from lesioncount.assess.truth import (
+    Instances,
+    TruthTable,
+    check_none_missing,
+    middle_of,
+    read_truth_table,
+    true_lesions,
+)
 from lesioncount.candidates import Candidates
 from lesioncount.cohort.inputs import maps_in
 from lesioncount.cohort.pairing import pair
@@ -47,8 +54,8 @@ class TruthOptions:
         What the name of a mask, or a name in the table, adds to that of its map, or has in place of its last part:
         "_label-lesion_mask".
     scan_column, count_column : str, optional
-        Of the table. Default: the column that names most scans, and the one called ``count`` or the only one of whole
-        numbers.
+        Of the table. Default: the column that names most scans, and the one called ``count``, those of readers, or the
+        only one of whole numbers. Columns of several readers have commas between them.
     group_by : str, optional
         A column of the table, ``participant_id``, or a regular expression that finds the patient in the name of a scan.
     skip_missing : bool
@@ -125,18 +132,27 @@ class ScanTruth:
     Attributes
     ----------
     count : int
+        With several readers, their median.
     n_drawn : int or None
         Lesions in the mask, where there is one. The count is another where a table says so.
     match : LesionMatch or None
         Where there is a mask, and maps were read.
     cc_counts : tuple of int or None
         Connected components at `THRESHOLDS`, where maps were read.
+    readers : tuple of int
+        What each of several readers has counted; empty if there is one.
     """
 
     count: int
     n_drawn: int | None = None
     match: LesionMatch | None = None
     cc_counts: tuple[int, ...] | None = None
+    readers: tuple[int, ...] = ()
+
+    @property
+    def readings(self) -> tuple[int, ...]:
+        """What each reader has counted, also if there is one."""
+        return self.readers or (self.count,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +169,17 @@ class Compared:
     def n_without_truth(self) -> int:
         """How many scans were counted whose truth is not known."""
         return len(self.results.counted) - len(self.scans)
+
+    @property
+    def by_reader(self) -> Compared:
+        """The same with each scan as often as it was read, each time with the count of one reader as its truth."""
+        rows = [(place, count) for place, truth in enumerate(self.truths) for count in truth.readings]
+        return replace(
+            self,
+            scans=tuple(self.scans[place] for place, _ in rows),
+            truths=tuple(replace(self.truths[place], count=count, readers=()) for place, count in rows),
+            groups=tuple(self.groups[place] for place, _ in rows),
+        )
 
 
 def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: int = 1) -> Compared:
@@ -235,13 +262,14 @@ def _truth_of(
     drawn: dict[str, Any] = {"label": options.label, "instances": options.instances, "within": scan.within}
     lesions = None if masks is None else true_lesions(masks[scan.name], scan.grid, counted_with.protocol, **drawn)
     n_drawn = None if lesions is None else len(lesions)
-    count = table.count_of(*table_names(scan)) if table is not None else n_drawn or 0
+    counts = table.counts_of(*table_names(scan)) if table is not None else (n_drawn or 0,)
+    count, readers = middle_of(counts), counts if len(counts) > 1 else ()
     usual = component_counts.get(scan.name)
     if usual or not read_maps:  # changes have been counted the usual way already
-        return ScanTruth(count, n_drawn, None, usual or None)
+        return ScanTruth(count, n_drawn, None, usual or None, readers)
     again = _at_thresholds(scan, counted_with, keep_runs=lesions is not None)
     match = None if lesions is None else _matched(again.result.candidates, lesions)
-    return ScanTruth(count, n_drawn, match, again.counts_at)
+    return ScanTruth(count, n_drawn, match, again.counts_at, readers)
 
 
 def _at_thresholds(scan: Entry, counted_with: Recorded, *, keep_runs: bool) -> ScanCount:

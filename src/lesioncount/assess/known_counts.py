@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lesioncount.assess.beside_truth import TruthOptions, groups_of
-from lesioncount.assess.truth import TruthTable, true_lesions
+from lesioncount.assess.truth import TruthTable, middle_of, true_lesions
 from lesioncount.cohort.item import FileFacts, ScanFiles
 from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.scans import Selection
@@ -130,12 +130,14 @@ def learn(  # noqa: PLR0913 - what a count is told, and what a fit is
     failed = [f"{record.name}: {record.error}" for record in records if not record.is_ok]
     if not counted:
         raise TruthError(f"None of the {len(records)} maps with a known count could be counted: {listed(failed)}.")
-    counts = {scan.name: found.count_of(scan, plain) for scan in counted}
+    readings = {scan.name: found.counts_of(scan, plain) for scan in counted}
+    counts = {name: middle_of(of) for name, of in readings.items()}
     tables: list[Any] = [scan.tables if members else scan.tables[0] for scan in counted]
     truth = KnownTruth.of(tables, [*counts.values()], groups=_groups(counted, known, found.table))
+    truth = truth.read_by([*readings.values()])
     reading = {"channel": how.channel, "scale": how.scale, "logits": how.logits}
     choice = choose(truth, protocol=peaks, kinds=kinds, seed=seed, reading=reading, intervals=intervals)
-    folds = KnownFolds(_fingerprint(counts), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True)))
+    folds = KnownFolds(_fingerprint(readings), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True)))
     protocol = choice.fit.calibration.protocol or how.protocol
     notes = (*found.notes, *([f"Not learned from: {listed(failed)}."] if failed else []))
     return Learned(choice, counts, replace(how, protocol=protocol, calibration=choice.fit, known=folds), notes)
@@ -173,14 +175,14 @@ class _KnownScans:
         notes = () if table is None or not table.note else (table.note,)
         return cls(known, options, table, masks, notes)
 
-    def count_of(self, scan: Entry, settings: Settings) -> int:
-        """The known count of a scan."""
+    def counts_of(self, scan: Entry, settings: Settings) -> tuple[int, ...]:
+        """The known count of a scan, by each of its readers."""
         if self.table is not None:
-            return self.table.count_of(*table_names(scan))
+            return self.table.counts_of(*table_names(scan))
         drawn: dict[str, Any] = {"label": self.options.label, "instances": self.options.instances}
         mask = (self.masks or {})[scan.name]
         protocol = replace(settings.protocol, candidates="regions", min_persistence=0.0)
-        return len(true_lesions(mask, scan.grid, protocol, within=scan.within, **drawn))
+        return (len(true_lesions(mask, scan.grid, protocol, within=scan.within, **drawn)),)
 
 
 def names_of_scan(scan: ScanFiles) -> tuple[str, ...]:
@@ -198,9 +200,10 @@ def _groups(scans: Sequence[Entry], known: TruthOptions, table: TruthTable | Non
     return groups_of(scans, known.group_by, table)
 
 
-def _fingerprint(counts: Mapping[str, int]) -> str:
+def _fingerprint(readings: Mapping[str, Sequence[int]]) -> str:
     """A short name that changes with any known count."""
-    return hashlib.sha256(in_one_line(dict(sorted(counts.items()))).encode()).hexdigest()[:12]
+    counts = {name: of[0] if len(of) == 1 else list(of) for name, of in sorted(readings.items())}
+    return hashlib.sha256(in_one_line(counts).encode()).hexdigest()[:12]
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.checks import checked_spacing
-from lesioncount.cohort.table_names import COUNT, SCAN, named_rows, with_pairs
-from lesioncount.cohort.table_names import count_column as find_count_column
+from lesioncount.cohort.table_names import COUNT, READER, SCAN, count_columns, named_rows, with_pairs
 from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.errors import TruthError
 from lesioncount.files.formats import open_mask
@@ -37,29 +36,35 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class TruthTable(ScanTable):
-    """A table with a row per scan: true counts, and other columns such as the patient.
+    """A table with a row per scan: true counts by one or several readers, and other columns such as the patient.
 
     Attributes
     ----------
-    count_column : str
+    count_columns : tuple of str
+        One for each reader.
     note : str
         Which columns were taken, if they are not called ``scan`` and ``count``.
     """
 
-    count_column: str = COUNT
+    count_columns: tuple[str, ...] = (COUNT,)
     note: str = ""
 
     def knows(self, *names: str) -> bool:
         """Whether there is a count under one of these names."""
-        return self.cell(self.count_column, *names) is not None
+        return any(self.cell(column, *names) is not None for column in self.count_columns)
 
     def count_of(self, scan: str, *other_names: str) -> int:
-        """The true count of a scan, which may have more than one name; there must be one."""
+        """The true count of a scan, which may have more than one name; the median of several readers, the lower one."""
+        return middle_of(self.counts_of(scan, *other_names))
+
+    def counts_of(self, scan: str, *other_names: str) -> tuple[int, ...]:
+        """What each reader of a scan has counted; there must be one."""
         row = self.row(scan, *other_names)
-        count = None if row is None else row.whole_number(self.count_column, scan)
-        if count is None:
-            raise TruthError(f"{self.path}: there is no {self.count_column} of {scan}.")
-        return count
+        read = [] if row is None else [row.whole_number(column, scan) for column in self.count_columns]
+        counts = tuple(count for count in read if count is not None)
+        if not counts:
+            raise TruthError(f"{self.path}: there is no {' and no '.join(self.count_columns)} of {scan}.")
+        return counts
 
     def column(self, name: str, scans: Iterable[Sequence[str]]) -> list[str] | None:
         """The values of a column for scans, each given by its names; None if there is no such column.
@@ -70,6 +75,11 @@ class TruthTable(ScanTable):
             return None
         self.table.check_once(name)
         return [self.cell(name, *names) or names[0] for names in scans]
+
+
+def middle_of(counts: Sequence[int]) -> int:
+    """The median of what readers have counted; of two in the middle the lower one, which is a count as well."""
+    return sorted(counts)[(len(counts) - 1) // 2]
 
 
 def read_truth_table(
@@ -90,7 +100,8 @@ def read_truth_table(
     scans : sequence of sequence of str
         What each scan may be called (`names_in_tables`).
     scan_column, count_column : str, optional
-        Default: the column that names most scans, and the one called ``count`` or the only one of whole numbers.
+        Default: the column that names most scans, and the one called ``count``, those of readers (``reader1``, …), or
+        the only one of whole numbers. If scans have several rows, a column ``reader`` says whose.
     suffix : str
         What names in the table end in that those of maps do not have.
     of : str
@@ -98,11 +109,15 @@ def read_truth_table(
     """
     table = with_pairs(Table.read(path, TruthError))
     named = named_rows(table, scans, column=scan_column, suffix=suffix)
-    counts = find_count_column(table, named.column, count_column, of=of)
-    found = TruthTable.of(table, named.column, counts, advice="Name them with --scan-column and --count-column.")
-    is_as_usual = (named.column, counts, named.more, named.instead) == (SCAN, COUNT, "", "")
-    note = "" if is_as_usual else f"In {path.name}, names are in {named.in_words}, counts in {counts!r}."
-    return replace(found, count_column=counts, keys=named.keys, note=note)
+    counts = count_columns(table, named.column, count_column, of=of)
+    names = [row.get(named.column) for row in table.rows]
+    if READER in table.columns and len(counts) == 1 and len(set(names)) < len(names):
+        table, counts = table.by_reader(named.column, READER, *counts)
+    found = TruthTable.of(table, named.column, *counts, advice="Name them with --scan-column and --count-column.")
+    is_as_usual = (named.column, counts, named.more, named.instead) == (SCAN, (COUNT,), "", "")
+    where = f"counts in {', '.join(map(repr, counts))}"
+    note = "" if is_as_usual else f"In {path.name}, names are in {named.in_words}, {where}."
+    return replace(found, count_columns=counts, keys=named.keys, note=note)
 
 
 def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path) -> None:

@@ -73,6 +73,8 @@ _TRUST: dict[str, Option] = KNOWN | {
     "--reviews FOLDER": "results that were reviewed (lesioncount review): candidates that were decided there count as "
     "decided, in reviewed_counts.tsv",
     "--reader NAME": "whose reviews (default: the only reader there is)",
+    "--reads TABLE": "what readers have counted in these scans, as a table for --truth-counts: what another reader "
+    "would count goes to another_reader.tsv. Needs a calibration that was fitted to several readers",
     "--members": "treat each input folder as one member of an ensemble (folds, MC dropout, test-time augmentation) and "
     "combine the counts of maps in the same place, or with the same BIDS entities",
 }
@@ -142,6 +144,7 @@ def run(options: argparse.Namespace) -> int:
 
     with run_arguments(options, doing="counting", what="scans") as told:
         _check_reviews(options)
+        _check_reads(options)
         how = told | given(options, "regions", "members") | {"selection": selection_of(options, "regions_suffix")}
         if options.known is None:
             result, learned = count_batch(options.inputs, options.output, settings=_settings(options), **how), None
@@ -151,6 +154,7 @@ def run(options: argparse.Namespace) -> int:
         summary_of(result, shown=n_shown(options)).print()
         print_learned(learned, options.output / "calibration.json")
     _apply_reviews(result, options)
+    _apply_reads(result, options)
     write_page(result, options)
     if not options.quiet:
         _say_missing(result, options)
@@ -159,8 +163,8 @@ def run(options: argparse.Namespace) -> int:
 
 # What is written, or is about what was written: it needs a folder.
 _FOR_FOLDERS = (
-    "known", "reviews", "members", "report", "write", "csv", "dicom_series", "dicom_type", "resume", "overwrite",
-    "cluster", "ask",
+    "known", "reviews", "reads", "members", "report", "write", "csv", "dicom_series", "dicom_type", "resume",
+    "overwrite", "cluster", "ask",
 )  # fmt: skip
 
 
@@ -252,6 +256,23 @@ def _apply_reviews(result: Results, options: argparse.Namespace) -> None:
         reviewed = apply_reviews(result, options.reviews, options.reader)
         if not options.quiet:
             print(reviewed)
+
+
+def _check_reads(options: argparse.Namespace) -> None:
+    """Raise if no calibration knows what reads are worth, before anything is counted."""
+    if options.reads is not None:
+        from lesioncount.assess.another_reader import pool_of
+
+        pool_of(options.calibration)
+
+
+def _apply_reads(result: Results, options: argparse.Namespace) -> None:
+    if options.reads is not None:
+        from lesioncount.assess.another_reader import write_another_reader
+
+        written = write_another_reader(result, options.calibration, options.reads)
+        if not options.quiet:
+            print(written)
 
 
 def _dicom(options: argparse.Namespace) -> DicomOutput | None:

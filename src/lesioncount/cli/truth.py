@@ -21,8 +21,8 @@ IN_RESULTS = Path()
 _WHERE: dict[str, Option] = {
     "--truth FOLDER|PATTERN": "masks by experts: a folder, in which they have the names or BIDS entities of the maps, "
     "or a pattern such as 'masks/{participant}_{session}_mask.nii.gz'",
-    "--truth-counts FILE": "table (.tsv, .csv) with a count per scan; with --truth, masks are for lesions and the "
-    "table for counts",
+    "--truth-counts FILE": "table (.tsv, .csv) with a count per scan, or with those of several readers (columns scan, "
+    "reader1, reader2, or rows of scan, reader, count); with --truth, masks are for lesions and the table for counts",
 }
 
 KNOWN: dict[str, Option] = {
@@ -38,7 +38,8 @@ _LESIONS: dict[str, Option] = {
 _WHICH: dict[str, Option] = {
     "--truth-suffix TEXT": (SUFFIX.format("a mask, or a name in the table,", "_label-lesion_mask"), {"default": ""}),
     "--scan-column NAME": "column of the table with the names of scans (default: the one that names most of them)",
-    "--count-column NAME": "column of the table with the counts (default: count, or the only one of whole numbers)",
+    "--count-column NAME": "column of the table with the counts (default: count, those of readers, or the only one of "
+    "whole numbers); of several readers A,B",
     "--group-by COLUMN|PATTERN": "which scans belong together, such as those of a patient: a column of the table, "
     "participant_id, or a regular expression that finds the patient in the name of a scan",
     "--reviews FOLDER": (

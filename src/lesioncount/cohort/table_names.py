@@ -14,7 +14,7 @@ from lesioncount.errors import LesionCountError
 from lesioncount.files.formats import scan_name
 
 # What columns are called where nobody says it.
-SCAN, COUNT, PAIR = "scan", "count", "pair"
+SCAN, COUNT, PAIR, READER = "scan", "count", "pair", "reader"
 _COUNTS = (COUNT, "counts", "n", "number", "n_lesions", "lesions", "cells", "nuclei", "objects")
 
 # Columns of the two sessions of a pair, of a participant, in the tables of changes that this package writes.
@@ -119,30 +119,36 @@ def named_rows(
     return best
 
 
-def count_column(table: Table, names: str, column: str | None = None, *, of: str = "lesions") -> str:
-    """The column of counts: the one that is named, that is called so, or the only one of whole numbers.
+def count_columns(table: Table, names: str, column: str | None = None, *, of: str = "lesions") -> tuple[str, ...]:
+    """The columns of counts, one for each reader.
 
-    The number of new lesions (``of="new"``) may also be called ``n_new`` or ``new``.
+    The one that is named, or several with commas between them; the one that is called so; those of whole numbers that
+    begin with ``reader``; or the only one of whole numbers. The number of new lesions (``of="new"``) may also be called
+    ``n_new`` or ``new``.
     """
     advice = "Name them with --scan-column and --count-column."
     if column is not None:
-        table.check(column, advice=advice)
-        return column
+        named = (column,) if column in table.columns else tuple(one.strip() for one in column.split(","))
+        table.check(*named, advice=advice)
+        return named
     others = [one for one in dict.fromkeys(table.columns) if one and one != names]
     usual = _COUNTS if of == "lesions" else (f"n_{of}", of, *_COUNTS)
     called = [one for one in others if one.lower() in usual]
     if called:
         best = min(called, key=lambda one: usual.index(one.lower()))
         table.check(best)
-        return best
+        return (best,)
     numbers = [one for one in others if _are_counts(row.get(one) for row in table.rows)]
-    if len(numbers) == 1:
-        return numbers[0]
+    of_readers = tuple(one for one in numbers if one.lower().startswith(READER))
+    if len(numbers) == 1 or len(of_readers) > 1:
+        found = of_readers if len(of_readers) > 1 else tuple(numbers)
+        table.check(*found)
+        return found
     if not numbers:
         table.check(COUNT, advice=advice)
     raise table.error(
         f"Which column of {table.path} has the counts? {', '.join(numbers)} have whole numbers. Name it with "
-        "--count-column."
+        "--count-column, or those of several readers: --count-column A,B."
     )
 
 
@@ -197,7 +203,7 @@ def _tails(names: Sequence[str]) -> list[str]:
 def _nowhere(table: Table, scans: Sequence[Sequence[str]]) -> LesionCountError:
     """What to say if no column names any scan."""
     shown = ", ".join(table.columns)[:400] or "none"
-    names = ", ".join(names[1] for names in scans[:_SHOWN])
+    names = ", ".join(names[:2][-1] for names in scans[:_SHOWN])
     cells = ", ".join(list(table.rows[0].cells.values())[:_SHOWN]) if table.rows else "no row"
     return table.error(
         f"Expected a column {SCAN!r} in {table.path}, but its columns are {shown}, and none of them names any of the "

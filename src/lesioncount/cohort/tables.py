@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -135,6 +135,27 @@ class Table:
         """Raise if there are two columns of this name."""
         if self.columns.count(column) > 1:
             raise self.error(f"{self.path} has more than one column {column!r}. Rename or remove all but one.")
+
+    def by_reader(self, scans: str, readers: str, counts: str) -> tuple[Self, tuple[str, ...]]:
+        """One row per scan from one row per scan and reader, and the columns that hold the counts of the readers.
+
+        Parameters
+        ----------
+        scans, readers, counts : str
+            The columns with the names of scans and of readers, and with what was counted.
+        """
+        self.check(scans, readers, counts)
+        columns = {name: f"{counts} by {name}" for row in self.rows if (name := row.get(readers)) is not None}
+        first: dict[str, TableRow] = {}
+        cells: dict[str, dict[str, str]] = {}
+        for row in self.rows:
+            scan, column = row.cells[scans], columns[row.needed(readers)]
+            of_scan = cells.setdefault(scan, {**first.setdefault(scan, row).cells})
+            if column in of_scan:
+                raise row.wrong(f"{scan!r} has more than one row of the reader {row.cells[readers]!r}.")
+            of_scan[column] = row.cells[counts]
+        rows = tuple(replace(row, cells=cells[scan]) for scan, row in first.items())
+        return replace(self, columns=(*self.columns, *columns.values()), rows=rows), tuple(columns.values())
 
     def by_name(self, column: str, /, *, name_of: Callable[[str], str] = str) -> dict[str, TableRow]:
         """The rows by the name in a column, of which each has one row."""

@@ -86,7 +86,8 @@ def headline(evaluation: Evaluation) -> tuple[str, ...]:
     """How far counts are off, in lesions, and how often they are right or near: a few sentences."""
     ours, n = evaluation.ours, len(evaluation.scans)
     scan, lesions = ("scan", "lesions") if evaluation.of == "lesions" else ("pair", f"{evaluation.of} lesions")
-    mean = f"; a {scan} has {sum(one.truth for one in evaluation.scans) / n:.3g} {lesions}" if n else ""
+    mean = f"; a {scan} has {evaluation.mean_truth:.3g} {lesions}" if n else ""
+    truth = "the truth" if evaluation.readers is None else "the count of a reader"
     together = f" (counts from {evaluation.bins} on as one class)" if evaluation.bins is not None else ""
     return (
         f"The count of {ours.name} is off by {_said(ours, 'mae', unit=f' {lesions}')} on average{mean}.",
@@ -94,7 +95,8 @@ def headline(evaluation: Evaluation) -> tuple[str, ...]:
         f"The most probable count is right in {_said(ours, 'accuracy')} of {scan}s{together}.",
         f"The median is within 10{PERCENT} of the truth in {_said(ours, 'within_10_percent')} and within 1 lesion in "
         f"{_said(ours, 'within_1')}.",
-        f"The 90{PERCENT} interval holds the truth in {_said(ours, 'coverage90')}.",
+        f"The 90{PERCENT} interval holds {truth} in {_said(ours, 'coverage90')}.",
+        *(() if evaluation.readers is None else (evaluation.readers.in_words,)),
     )
 
 

@@ -93,7 +93,7 @@ class Kind(ABC):
 
     def check(self, item: Any) -> None:
         """Raise what can be known to be wrong with the maps of an item before voxels are read."""
-        for path in (path for scan in item.scans for path in scan.maps):
+        for path in (path for scan in item.scans if not scan.tables for path in scan.maps):
             check_map(path, **self.settings.reading)
 
     def is_spread(self, item: Any, *, is_alone: bool) -> bool:  # noqa: ARG002 - for kinds that can
@@ -218,7 +218,7 @@ class Engine:
         Maps that live elsewhere are left to the workers: these may reach what this machine does not.
         """
         first: LesionCountError | None = None
-        for item in items if self.cluster is None else ():
+        for item in items if self.cluster is None and len(items) > 1 else ():
             if any(scan.problem or scan.tables or isinstance(scan.path, RemotePath) for scan in item.scans):
                 return
             try:
@@ -229,7 +229,7 @@ class Engine:
                 first = first or error
             else:
                 return
-        if first is not None and len(items) > 1:
+        if first is not None:
             raise MapFileError(f"{first} It is the same for all {len(items)}: nothing was written.")
 
     @property

@@ -35,7 +35,7 @@ def what_to_try(
     usual = min(off[name] for name in _USUAL if name in off)
     results = compared.results
     is_settled = "calibrated" in methods or results.of != "lesions" or results.has_members or truth.reviews is not None
-    if is_settled or off["raw"] <= usual:
+    if is_settled or results.protocol.has_detections or off["raw"] <= usual:
         return
     peaks = replace(results.protocol, candidates="peaks")
     try:
@@ -45,7 +45,7 @@ def what_to_try(
             [tables[place] for place in range(len(tables))],
             [one.count for one in compared.truths],
             groups=compared.groups,
-        )
+        ).read_by([one.readings for one in compared.truths])
         choice = choose(known, protocol=peaks, seed=seed, intervals=False)
     except (CalibrationError, LesionCountError, OSError):
         return

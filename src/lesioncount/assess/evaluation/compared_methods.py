@@ -20,11 +20,14 @@ N_FOLDS = 5
 def methods_of(compared: Compared, seed: int, bins: int | None = None) -> dict[str, Predictions]:
     """What each method predicts, by its key; with ``bins``, counts from there on are one class."""
     scans, truth = compared.scans, true_counts(compared)
-    raw = [scan.distribution(compared.results.as_it_is) for scan in scans]
+    once = {scan.name: scan for scan in scans}  # of several readers, a scan is there as often as it was read
+    as_it_is = {name: scan.distribution(compared.results.as_it_is) for name, scan in once.items()}
+    raw = [as_it_is[scan.name] for scan in scans]
     methods = {"raw": Predictions.of_distributions(raw, truth, bins=bins)}
     applied = compared.results.calibration
     if applied is not None:
-        calibrated = [scan.distribution(scan.corrected_by(applied)) for scan in scans]
+        corrected = {name: scan.distribution(scan.corrected_by(applied)) for name, scan in once.items()}
+        calibrated = [corrected[scan.name] for scan in scans]
         methods["calibrated"] = Predictions.of_distributions(calibrated, truth, bins=bins)
     numbers = {"cc": np.array([scan.counted.candidates.cc_count for scan in scans], dtype=np.int64)}
     table = cc_table(compared)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
 from lesioncount.assess.evaluation.advice import what_to_try
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
 from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
-from lesioncount.assess.evaluation.lesion_level import LesionLevel
+from lesioncount.assess.evaluation.lesion_level import LesionLevel, match_rows
 from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.assess.evaluation.notes import notes_on
 from lesioncount.errors import CalibrationError, MapFileError
@@ -22,6 +23,7 @@ from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.scores.agreement import Agreement, BlandAltman, Tercile, terciles
 from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.predictions import Predictions
+from lesioncount.trust.scores.readers import BetweenReaders
 
 _OURS, _BASELINES = ("calibrated", "raw"), ("cc", "cc_tuned", "all_zero")
 _PAIRS = (_OURS, *((ours, baseline) for ours in _OURS for baseline in _BASELINES))
@@ -72,9 +74,11 @@ def evaluate(
     folder = OutputFolder(out)
     check_folder(folder, overwrite=overwrite)
     compared = compare(read_countable(results, of), truth, read_maps=not counts_only, jobs=jobs)
-    methods = methods_of(compared, seed, bins)
+    by_reader = compared.by_reader
+    methods = methods_of(by_reader, seed, bins)
     ours = methods.get("calibrated", methods["raw"])
-    scores, differences = score_all(methods, groups=compared.groups, seed=seed)
+    shares = [1 / len(truth.readings) for truth in compared.truths for _ in truth.readings]
+    scores, differences = score_all(methods, groups=by_reader.groups, shares=shares, seed=seed)
     advice = () if counts_only else what_to_try(compared, methods, truth, jobs=jobs, seed=seed)
     evaluation = Evaluation(
         results=str(results),
@@ -89,38 +93,52 @@ def evaluate(
             for key, of in methods.items()
         },
         differences={" - ".join(pair): {**differences[pair]} for pair in _PAIRS if pair in differences},
-        agreement=agreement_of(compared, ours, seed=seed),
-        guaranteed=guaranteed_of(compared, ours, seed=seed),
+        agreement=agreement_of(by_reader, ours, seed=seed),
+        guaranteed=guaranteed_of(by_reader, ours, seed=seed),
         lesions=LesionLevel.of(compared, seed=seed),
-        threshold_curve=ThresholdCurve.of(compared, bins),
+        threshold_curve=ThresholdCurve.of(by_reader, bins),
+        readers=_between_readers(compared, ours, seed=seed),
         notes=(*notes_on(compared, methods["raw"]), *advice),
         scans=_scans(compared, ours),
         bins=bins,
         of=compared.results.of,
     )
-    write_evaluation(evaluation, folder)
+    write_evaluation(evaluation, folder, matches=tuple(match_rows(compared)))
     return evaluation
 
 
+def _first_rows(compared: Compared) -> NDArray[np.intp]:
+    """Where the rows of each scan begin, of which there is one for each reader."""
+    return np.cumsum([0, *(len(truth.readings) for truth in compared.truths[:-1])])[: len(compared.truths)]
+
+
+def _between_readers(compared: Compared, predictions: Predictions, *, seed: int) -> BetweenReaders | None:
+    """How far the median is from readers, beside how far they are from each other."""
+    medians, readings = predictions.median[_first_rows(compared)], [truth.readings for truth in compared.truths]
+    return BetweenReaders.of(medians, readings, compared.groups, seed=seed)
+
+
 def _scans(compared: Compared, predictions: Predictions) -> tuple[ScanRow, ...]:
-    """A row per scan."""
+    """A row per scan; scores are means over its readers."""
+    rows = _first_rows(compared).tolist()
     entropy = predictions.entropy if predictions.entropy is not None else np.zeros(len(predictions.truth))
     return tuple(
         ScanRow(
             scan=scan.shown,
-            group=compared.groups[i],
-            truth=int(predictions.truth[i]),
+            group=group,
+            truth=truth.count,
             predicted=int(predictions.predicted[i]),
             median=int(predictions.median[i]),
             expected=float(predictions.expected[i]),
             interval90_low=int(predictions.low[i]),
             interval90_high=int(predictions.high[i]),
-            p_truth=float(predictions.p_truth[i]),
-            rps=float(predictions.rps[i]),
+            p_truth=float(predictions.p_truth[i : i + len(truth.readings)].mean()),
+            rps=float(predictions.rps[i : i + len(truth.readings)].mean()),
             entropy=float(entropy[i]),
             cc=scan.counted.candidates.cc_count,
+            readers=" ".join(map(str, truth.readers)),
         )
-        for i, scan in enumerate(compared.scans)
+        for i, scan, truth, group in zip(rows, compared.scans, compared.truths, compared.groups, strict=True)
     )
 
 
@@ -162,7 +180,7 @@ def known_truth(
             counted=counted.of,
             coupling=counted.as_it_is.coupling,
             features=features,
-        ),
+        ).read_by([t.readings for t in compared.truths]),
         compared,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -13,7 +13,7 @@ from msgspec import Struct, convert, to_builtins
 from numpy.typing import NDArray
 
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve
-from lesioncount.assess.evaluation.lesion_level import LesionLevel
+from lesioncount.assess.evaluation.lesion_level import MATCH_COLUMNS, LesionLevel
 from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.errors import MapFileError
 from lesioncount.folder.output import OutputFolder
@@ -25,6 +25,7 @@ from lesioncount.trust.scores.agreement import Agreement, Tercile
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
 from lesioncount.trust.scores.estimate import Estimate, Number, Numbers
 from lesioncount.trust.scores.proper import NLL_FLOOR
+from lesioncount.trust.scores.readers import BetweenReaders
 from lesioncount.version import __version__
 
 FORMAT_VERSION = 2
@@ -55,6 +56,9 @@ class ScanRow(Numbers, frozen=True, kw_only=True):
     entropy : float
     cc : int
         Connected components above 0.5.
+    readers : str
+        What several readers have counted, such as "1 2 2"; truth is then their median, and ``p_truth`` and ``rps`` are
+        means over them. ``scans.tsv`` has it only where there are several.
     """
 
     scan: str = ""
@@ -69,6 +73,7 @@ class ScanRow(Numbers, frozen=True, kw_only=True):
     rps: Number = math.nan
     entropy: Number = math.nan
     cc: int = 0
+    readers: str = ""
 
 
 class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
@@ -98,6 +103,8 @@ class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
         Where there are masks, and maps were read.
     threshold_curve : ThresholdCurve or None
         Where maps were read.
+    readers : BetweenReaders or None
+        How far counts are from a reader beside how far readers are from each other, where several have read scans.
     notes : tuple of str
         What a reader must know.
     scans : tuple of ScanRow
@@ -129,6 +136,7 @@ class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
     guaranteed: tuple[Tercile, ...] = ()
     lesions: LesionLevel | None = None
     threshold_curve: ThresholdCurve | None = None
+    readers: BetweenReaders | None = None
     notes: tuple[str, ...] = ()
     scans: tuple[ScanRow, ...] = ()
 
@@ -142,6 +150,13 @@ class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
     def ours(self) -> EvaluatedMethod:
         """The method that is judged: the calibrated counts if there are any, else the raw ones."""
         return self.methods.get("calibrated", self.methods["raw"])
+
+    @property
+    def mean_truth(self) -> float:
+        """True lesions per scan; of several readers, their mean."""
+        if self.readers is None:
+            return sum(scan.truth for scan in self.scans) / len(self.scans)
+        return sum(scan.expected for scan in self.scans) / len(self.scans) - self.ours.score("bias").value
 
     @property
     def can_judge(self) -> bool:
@@ -180,22 +195,29 @@ def _array_of(kind: Any, value: Any) -> NDArray[Any]:
     return np.array(value, dtype=dtype)
 
 
-_NAME, _TABLES = "evaluation.json", ("scores.tsv", "scans.tsv")
+_NAME, _TABLES, _MATCHES = "evaluation.json", ("scores.tsv", "scans.tsv"), "lesion_matches.tsv"
 
 
 def check_folder(folder: OutputFolder, *, overwrite: bool) -> None:
     """Raise if an evaluation would replace another one unasked, or a file that is not ours."""
     if folder.is_ours(_NAME) and not overwrite:
         raise MapFileError(f"{folder.path} already holds an evaluation. Choose another folder, or pass --overwrite.")
-    folder.check((_NAME, *_TABLES, "evaluation.html"))
+    folder.check((_NAME, *_TABLES, _MATCHES, "evaluation.html"))
 
 
-def write_evaluation(evaluation: Evaluation, folder: OutputFolder) -> None:
-    """Write an evaluation into a folder, which is made if it is not there."""
+def write_evaluation(
+    evaluation: Evaluation, folder: OutputFolder, /, *, matches: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Write an evaluation into a folder, which is made if it is not there; with the rows of `match_rows`, if any."""
     scores, scans = _TABLES
     with folder.alone(listed_in=_NAME):
         folder.write_text(scores, to_tsv(("method", "score", "estimate", "low", "high"), evaluation.score_rows()))
-        folder.write_text(scans, to_tsv(ScanRow.__struct_fields__, map(to_builtins, evaluation.scans)))
+        columns = ScanRow.__struct_fields__ if evaluation.readers else ScanRow.__struct_fields__[:-1]
+        rows = ({name: getattr(row, name) for name in columns} for row in evaluation.scans)
+        folder.write_text(scans, to_tsv(columns, rows))
+        if matches:
+            full = ({name: row.get(name) for name in MATCH_COLUMNS} for row in matches)
+            folder.write_text(_MATCHES, to_tsv(MATCH_COLUMNS, full))
         folder.write_text(_NAME, to_json(evaluation.to_dict() | {"files": folder.listed()}))
 
 
@@ -239,11 +261,11 @@ def systematically_off(evaluation: Evaluation) -> str | None:
     if not bias.has_interval or bias.low <= 0 <= bias.high or not abs(relative.value) > _NOTABLE:
         return None
     is_low = bias.value < 0
-    true = sum(scan.truth for scan in evaluation.scans)
+    true = evaluation.mean_truth * len(evaluation.scans)
     expected = sum(scan.expected for scan in evaluation.scans)
     ends = sorted((abs(relative.low), abs(relative.high)))
     return (
         f"The counts are systematically too {'low' if is_low else 'high'}: {expected:.0f} lesions are expected, but "
-        f"there are {true}. That is {100 * abs(relative.value):.0f} % too {'few' if is_low else 'many'} (95 % interval "
-        f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} %), or {abs(bias.value):.3g} lesions per scan."
+        f"there are {true:.0f}. That is {100 * abs(relative.value):.0f} % too {'few' if is_low else 'many'} (95 % "
+        f"interval {100 * ends[0]:.0f} to {100 * ends[1]:.0f} %), or {abs(bias.value):.3g} lesions per scan."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,15 @@ from lesioncount.trust.scores.bootstrap import resampled_ratios
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE, LesionMatch
 from lesioncount.trust.scores.reliability import ReliabilityBins, reliability
+
+
+class LesionSizes(Struct, frozen=True):
+    """True lesions of a range of sizes, in voxels, and the share that has a candidate of its own."""
+
+    low: int = 0
+    high: int = 0
+    n_lesions: int = 0
+    sensitivity: Estimate = Estimate()
 
 
 class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
@@ -35,6 +44,11 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
         Share of lesions with a candidate of their own among those with an existence above 0.5.
     false_positives_per_scan, false_positives_per_scan_above_half : Estimate
         Such candidates that share no voxel with a lesion.
+    f1_above_half : Estimate
+        Lesion-wise F1 = 2 TP / (candidates + lesions), of candidates with an existence above 0.5; a true positive is a
+        candidate that is a lesion by the rule: any overlap, one-to-one.
+    by_size : tuple of LesionSizes
+        Sensitivity by thirds of the size of true lesions, where masks were compared; equal sizes stay together.
     reliability : ReliabilityBins or None
         Existence probabilities, and how often such candidates are lesions.
     """
@@ -53,6 +67,8 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
     false_positives_per_scan: Estimate = Estimate()
     sensitivity_above_half: Estimate = Estimate()
     false_positives_per_scan_above_half: Estimate = Estimate()
+    f1_above_half: Estimate = Estimate()
+    by_size: tuple[LesionSizes, ...] = ()
     reliability: ReliabilityBins | None = None
 
     @classmethod
@@ -76,8 +92,53 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
             n_split=sum(match.n_split for match in matches),
             n_merged=sum(match.n_merged for match in matches),
             **scores,
+            by_size=_by_size(matches, compared.groups, seed),
             reliability=ReliabilityBins.of(reliability(np.concatenate(existence), owns)),
         )
+
+
+def _by_size(matches: Sequence[LesionMatch], groups: Sequence[str], seed: int) -> tuple[LesionSizes, ...]:
+    """Sensitivity by thirds of the size of lesions."""
+    sizes = [match.lesion_voxels for match in matches if match.lesion_voxels is not None]
+    together = np.sort(np.concatenate([np.empty(0, np.int64), *sizes]))
+    if len(sizes) < len(matches) or not len(together):
+        return ()
+    edges = np.unique(together[[len(together) // 3, 2 * len(together) // 3]])
+    third = [np.searchsorted(edges, one, side="right") for one in sizes]
+    found = range(len(edges) + 1)
+    parts = [[int(((of == k) & (m.owner_of >= 0)).sum()) for k in found] for of, m in zip(third, matches, strict=True)]
+    wholes = [[int((of == k).sum()) for k in found] for of in third]
+    shares = resampled_ratios(np.array(parts, np.float64), np.array(wholes, np.float64), groups, seed=seed)
+    at = np.searchsorted(edges, together, side="right")
+    return tuple(
+        LesionSizes(int(together[at == k][0]), int(together[at == k][-1]), int((at == k).sum()), shares[k])
+        for k in found
+        if (at == k).any()
+    )
+
+
+def match_rows(compared: Compared) -> Iterator[dict[str, Any]]:
+    """The rows of ``lesion_matches.tsv``: each true lesion, and each candidate on it; none where it is missed."""
+    for scan, truth in zip(compared.scans, compared.truths, strict=True):
+        match = truth.match
+        if match is None or match.lesion_voxels is None or match.candidate_voxels is None:
+            continue
+        existence, owners = scan.tables[0].existence(), match.owner_of
+        for lesion in range(match.n_lesions):
+            row = {"scan": scan.shown, "lesion": lesion + 1, "lesion_voxels": int(match.lesion_voxels[lesion])}
+            touching = match.pairs[match.pairs[:, 1] == lesion, 0].tolist()
+            for one in touching:
+                yield row | {
+                    "candidate": one + 1,
+                    "candidate_voxels": int(match.candidate_voxels[one]),
+                    "existence": float(existence[one]),
+                    "is_own": "yes" if owners[lesion] == one else "no",
+                }
+            if not touching:
+                yield row
+
+
+MATCH_COLUMNS = ("scan", "lesion", "lesion_voxels", "candidate", "candidate_voxels", "existence", "is_own")
 
 
 def _scan_by_scan(
@@ -95,5 +156,9 @@ def _scan_by_scan(
         "false_positives_per_scan_above_half": (
             [int((~match.touches & chosen).sum()) for match, chosen in pairs],
             once,
+        ),
+        "f1_above_half": (
+            [2 * match.n_owned_by(chosen) for match, chosen in pairs],
+            [int(chosen.sum()) + match.n_lesions for match, chosen in pairs],
         ),
     }

@@ -72,12 +72,14 @@ def _impossible(raw: Predictions) -> Iterator[str]:
 
 
 def _guaranteed(compared: Compared) -> Iterator[str]:
-    intervals = [(scan.counted.guaranteed, truth) for scan, truth in zip(compared.scans, compared.truths, strict=True)]
+    rows = compared.by_reader
+    intervals = [(scan.counted.guaranteed, truth) for scan, truth in zip(rows.scans, rows.truths, strict=True)]
     held = [interval[0] <= truth.count <= interval[1] for interval, truth in intervals if interval is not None]
+    what = "scans" if len(rows.scans) == len(compared.scans) else "readings"
     if held:
         width = np.mean([interval[1] - interval[0] for interval, _ in intervals if interval is not None])
         yield (
-            f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} scans ({np.mean(held):.0%}); "
+            f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} {what} ({np.mean(held):.0%}); "
             f"their mean width is {width:.3g}."
         )
 

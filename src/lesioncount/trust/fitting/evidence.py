@@ -23,6 +23,7 @@ from lesioncount.trust.conformal import PATIENTS_FOR_HALVES, ConformalCounts, pr
 from lesioncount.trust.fitting.fit import best_calibration, fit_calibration
 from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.fitting.lists import CandidateLists
+from lesioncount.trust.fitting.reader_pool import ReaderPool
 from lesioncount.trust.jackknife import JackknifeCounts, score_of
 from lesioncount.trust.likeness import CalibrationScans, places_of
 from lesioncount.trust.scores.bootstrap import score_all
@@ -203,6 +204,8 @@ class CalibrationFit:
         What it remembers of the scans: whether others look like them can then be told.
     lists : CandidateLists or None
         Lists of candidates with a promise, where true lesions are known.
+    pool : ReaderPool or None
+        What another reader would count, where several have counted the scans.
     """
 
     calibration: Calibration
@@ -211,6 +214,7 @@ class CalibrationFit:
     reading: Mapping[str, Any] | None = None
     scans: CalibrationScans | None = None
     lists: CandidateLists | None = None
+    pool: ReaderPool | None = None
 
     @classmethod
     def fit(
@@ -249,7 +253,8 @@ class CalibrationFit:
 
             intervals = conformal_fit(truth, calibration, refit, seed=seed, group_edges=group_edges)
         scans, lists = remembered(truth, held or ()), CandidateLists.fit(truth)
-        return cls(calibration, held_out, intervals, kept_reading(reading), scans, lists)
+        pool = None if held is None or truth.readings is None else ReaderPool.fit(held, truth.readings)
+        return cls(calibration, held_out, intervals, kept_reading(reading), scans, lists, pool)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -310,6 +315,7 @@ class CalibrationFit:
             **({} if self.reading is None else {"reading": dict(self.reading)}),
             **({} if self.scans is None else {"scans": self.scans.to_dict()}),
             **({} if self.lists is None else {"lists": self.lists.to_dict()}),
+            **({} if self.pool is None else {"pool": self.pool.to_dict()}),
         }
         return json.dumps(_without_nan(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -337,7 +343,7 @@ class CalibrationFit:
             given = reprlib.repr(content.get("format"))
             raise CalibrationError(f"Expected a calibration of format {FORMAT_VERSION}, but got {given}.")
         held_out, conformal = content.get("held_out"), content.get("conformal")
-        scans, lists = content.get("scans"), content.get("lists")
+        scans, lists, pool = content.get("scans"), content.get("lists"), content.get("pool")
         return cls(
             read_calibration(content["calibration"]),
             None if held_out is None else HeldOut.from_dict(held_out),
@@ -345,6 +351,7 @@ class CalibrationFit:
             _checked_reading(content.get("reading")),
             None if scans is None else CalibrationScans.from_dict(scans),
             None if lists is None else CandidateLists.from_dict(lists),
+            None if pool is None else ReaderPool.from_dict(pool),
         )
 
 

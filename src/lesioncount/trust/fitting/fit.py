@@ -15,7 +15,7 @@ from lesioncount.trust.calibration import Calibration, n_nodes
 from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.descent import minimum
 from lesioncount.trust.fitting.known_truth import KnownTruth
-from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood
+from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood, Likelihood, ReadersLikelihood
 from lesioncount.trust.fitting.posterior import WeightedPoints, weighted_draws
 from lesioncount.trust.fitting.prior import (
     AROUND_AS_IT_IS,
@@ -255,7 +255,9 @@ def _typical_count(truth: KnownTruth) -> float:
 
 
 def _likelihood(truth: KnownTruth) -> Likelihood:
-    return CountLikelihood(truth) if truth.owns is None else LesionLikelihood(truth)
+    if truth.owns is not None:
+        return LesionLikelihood(truth)
+    return CountLikelihood(truth) if truth.readings is None else ReadersLikelihood(truth)
 
 
 def _start(truth: KnownTruth, near: Calibration | None, prior: Prior = AROUND_AS_IT_IS) -> NDArray[np.float64]:

@@ -52,6 +52,9 @@ class KnownTruth:
     -----
     A calibration of an ensemble corrects each member. It is fitted on one member of each scan, all taking turns: five
     members of a scan know its truth no better than one. It is judged on the mixture of all members.
+
+    Where several readers have counted a scan (`read_by`), their mean log-likelihood is fitted, and the fit is judged by
+    one of them, all taking turns: a guaranteed interval is then one for the count of a reader.
     """
 
     candidates: tuple[CandidateTable, ...]
@@ -62,6 +65,7 @@ class KnownTruth:
     coupling: float = DEFAULT_COUPLING
     features: tuple[str, ...] = ()
     members: tuple[tuple[CandidateTable, ...], ...] | None = None
+    readings: tuple[NDArray[np.int64], ...] | None = None
 
     @classmethod
     def of(
@@ -104,6 +108,15 @@ class KnownTruth:
             raise CalibrationError(f"Expected a group for each of {len(tables)} scans, but got {len(names)}.")
         together = members if any(len(of) > 1 for of in members) else None
         return cls(tables, truth.astype(np.int64), held, names, counted, coupling, tuple(features), together)
+
+    def read_by(self, readings: Sequence[Sequence[int]]) -> KnownTruth:
+        """The same scans with the counts of all their readers; as it is where none has more than one."""
+        if len(readings) != len(self) or not all(map(len, readings)):
+            raise CalibrationError(f"Expected the counts of at least one reader for each of {len(self)} scans.")
+        if all(len(of) == 1 for of in readings):
+            return self
+        in_turn = np.array([of[place % len(of)] for place, of in enumerate(readings)], dtype=np.int64)
+        return replace(self, counts=in_turn, readings=tuple(np.array(of, dtype=np.int64) for of in readings))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -154,6 +167,7 @@ class KnownTruth:
             owns=None if self.owns is None else tuple(self.owns[i] for i in rows),
             groups=tuple(self.groups[i] for i in rows),
             members=None if self.members is None else tuple(self.members[i] for i in rows),
+            readings=None if self.readings is None else tuple(self.readings[i] for i in rows),
         )
 
     def without_ripples(self, ripple: float) -> KnownTruth:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,6 +56,31 @@ class CountLikelihood:
         by_p += numbers.extra_share * self._candidates.of_each(by_mean)
         gradient = _gradient(at, self._candidates, by_p, by_mean, by_shape, at.weights[:, None] / total)
         return values, gradient * trust[:, None]
+
+
+class ReadersLikelihood:
+    """Of the counts of several readers: the mean over the R readers of a scan of log P(C = c_r), of weight 1 / R each.
+
+    Parameters
+    ----------
+    truth : KnownTruth
+        Candidates and the counts of all readers.
+    """
+
+    def __init__(self, truth: KnownTruth) -> None:
+        readings = truth.readings or ()
+        most = max(map(len, readings), default=0)
+        filled = np.array([[*of, *[of[-1]] * (most - len(of))] for of in readings], dtype=np.int64)
+        shares = [[1 / len(of)] * len(of) + [0.0] * (most - len(of)) for of in readings]
+        self._each = [CountLikelihood(replace(truth, counts=column)) for column in filled.T]
+        self._shares = np.array(shares).T
+
+    def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
+        found = [likelihood(numbers, n_nodes) for likelihood in self._each]
+        values = sum(share * value for share, (value, _) in zip(self._shares, found, strict=True))
+        slopes = sum(share[:, None] * slope for share, (_, slope) in zip(self._shares, found, strict=True))
+        return np.asarray(values), np.asarray(slopes)
 
 
 class LesionLikelihood:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.trust.scores.classification import ratio
 from lesioncount.trust.scores.estimate import Estimate
@@ -77,13 +77,19 @@ def score_all(
     /,
     *,
     groups: Sequence[Hashable],
+    shares: ArrayLike = 1.0,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> tuple[dict[str, dict[str, Estimate]], dict[tuple[str, str], dict[str, Estimate]]]:
-    """Scores of each method, and paired differences between each two, from the same resamples of groups."""
-    once = {key: method.scores(np.ones((1, len(groups)))) for key, method in methods.items()}
+    """Scores of each method, and paired differences between each two, from the same resamples of groups.
+
+    With ``shares``, rows count for so much: a scan that was read by R readers has R rows of 1 / R.
+    """
+    share = np.broadcast_to(np.asarray(shares, dtype=np.float64), len(groups))
+    once = {key: method.scores(share[None]) for key, method in methods.items()}
     blocks: dict[str, list[NDArray[np.float64]]] = {key: [] for key in methods}
-    for weights in resampled_weights(groups, n_resamples=n_resamples, seed=seed):
+    for drawn in resampled_weights(groups, n_resamples=n_resamples, seed=seed):
+        weights = drawn * share
         for key, method in methods.items():
             blocks[key].append(np.stack(list(method.scores(weights).values())))
     values = {key: np.concatenate(list(scores.values())) for key, scores in once.items()}

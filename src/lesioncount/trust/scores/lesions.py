@@ -35,6 +35,8 @@ class LesionMatch:
         Lesions that several candidates touch.
     n_merged : int
         Candidates that touch several lesions.
+    candidate_voxels, lesion_voxels : array of int, or None
+        Their sizes, where masks were compared.
     """
 
     n_lesions: int
@@ -44,6 +46,17 @@ class LesionMatch:
     n_missed: int
     n_split: int
     n_merged: int
+    candidate_voxels: NDArray[np.int64] | None = None
+    lesion_voxels: NDArray[np.int64] | None = None
+
+    @property
+    def owner_of(self) -> NDArray[np.int64]:
+        """The candidate that each lesion has for itself, -1 if none, by `OWNERSHIP_RULE`."""
+        owner, taken = np.full(self.n_lesions, -1), np.zeros(len(self.owns), bool)
+        for candidate, lesion in self.pairs.tolist():
+            if not taken[candidate] and owner[lesion] < 0:
+                owner[lesion], taken[candidate] = candidate, True
+        return owner
 
     def n_found_by(self, chosen: NDArray[np.bool_]) -> int:
         """Lesions that at least one of these candidates touches."""
@@ -82,6 +95,8 @@ def match_lesions(
     >>> match = match_lesions(candidates, lesions, n_candidates=3, n_lesions=2)
     >>> match.owns, match.n_split
     (array([ True,  True, False]), 1)
+    >>> match.owner_of, match.lesion_voxels
+    (array([0, 1]), array([1, 3]))
     >>> merged = match_lesions(np.array([[1, 1, 1, 1]]), np.array([[1, 1, 0, 2]]), n_candidates=1, n_lesions=2)
     >>> merged.n_own, merged.n_shared, merged.n_missed
     (1, 1, 0)
@@ -103,6 +118,8 @@ def match_lesions(
         int((per_lesion == 0).sum()),
         int((per_lesion > 1).sum()),
         int((per_candidate > 1).sum()),
+        np.bincount(candidates.ravel(), minlength=n_candidates + 1)[1:],
+        np.bincount(lesions.ravel(), minlength=n_lesions + 1)[1:],
     )
 
 

@@ -1,0 +1,157 @@
+"""Several readers of a scan: their tables, scores against each, and their disagreement beside the error."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lesioncount.assess.truth import read_truth_table
+from lesioncount.cli import main
+from lesioncount.errors import TruthError
+from lesioncount.results.results import read_results
+from lesioncount.trust.fitting import KnownTruth
+from lesioncount.trust.fitting.candidates_of_scans import Numbers
+from lesioncount.trust.fitting.likelihood import CountLikelihood, ReadersLikelihood
+from lesioncount.trust.scores.readers import BetweenReaders
+
+N = 30
+
+
+def _run(*arguments):
+    return main([*map(str, arguments), "--quiet"])
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """Detections whose scores are honest, and three readers, of whom the last has not read every scan."""
+    folder = tmp_path_factory.mktemp("readers")
+    rng = np.random.default_rng(3)
+    rows, wide, long = ["scan,x_mm,y_mm,z_mm,score"], ["scan,reader1,reader2,reader3"], ["scan,reader,count"]
+    for number in range(N):
+        scores = rng.beta(0.5, 0.9, 6)
+        places = 50 * np.arange(6)
+        rows += [f"s{number},{place},0,0,{score:.4f}" for place, score in zip(places, scores, strict=True)]
+        counts = [int((rng.random(6) < scores).sum()) for _ in range(3)]
+        cells = [*counts[:2], counts[2] if number % 3 else "n/a"]
+        wide.append(",".join(map(str, [f"s{number}", *cells])))
+        long += [f"s{number},{name},{count}" for name, count in zip("abc", cells, strict=True)]
+    for name, lines in (("d", rows), ("wide", wide), ("long", long)):
+        (folder / f"{name}.csv").write_text("\n".join(lines))
+    for reader in (1, 2, 3):
+        lines = [f"{line.split(',')[0]},{line.split(',')[reader]}" for line in wide[1:]]
+        (folder / f"reader{reader}.csv").write_text("\n".join(["scan,count", *lines]))
+    assert _run("count", folder / "d.csv", "-o", folder / "out") == 0
+    return folder
+
+
+def _evaluated(cohort, out, table, *options):
+    assert _run("evaluate", cohort / "out", "--truth-counts", cohort / table, "-o", out, "--counts-only", *options) == 0
+    return json.loads((out / "evaluation.json").read_text())
+
+
+def test_columns_and_rows_of_readers_are_the_same(cohort):
+    wide, long = (
+        read_truth_table(cohort / f"{name}.csv", [[f"s{i}"] * 2 for i in range(N)]) for name in ("wide", "long")
+    )
+    for number in range(N):
+        assert wide.counts_of(f"s{number}") == long.counts_of(f"s{number}")
+    assert [len(wide.counts_of(f"s{number}")) for number in range(4)] == [2, 3, 3, 2]
+    assert wide.count_of("s1") == sorted(wide.counts_of("s1"))[1]
+
+
+def test_columns_of_readers_can_be_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("scan,anna,ben,slices\ns1,1,3,90\n")
+    assert read_truth_table(path, count_column="anna,ben").counts_of("s1") == (1, 3)
+    with pytest.raises(TruthError, match="several readers: --count-column A,B"):
+        read_truth_table(path)
+
+
+def test_a_reader_reads_a_scan_once(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("scan,reader,count\ns1,anna,1\ns1,ben,2\ns1,anna,1\n")
+    with pytest.raises(TruthError, match=r"line 4: 's1' has more than one row of the reader 'anna'"):
+        read_truth_table(path)
+    path.write_text("scan,reader,count\ns1,anna,1\ns1,,2\n")
+    with pytest.raises(TruthError, match="line 3: the row has no reader"):
+        read_truth_table(path)
+
+
+def test_scores_are_means_over_readers(cohort, tmp_path):
+    several = _evaluated(cohort, tmp_path / "all", "wide.csv")
+    pair = _evaluated(cohort, tmp_path / "two", "wide.csv", "--count-column", "reader1,reader2")
+    one, two = (_evaluated(cohort, tmp_path / f"{k}", f"reader{k}.csv") for k in (1, 2))
+    for score in ("rps", "mae", "bias", "coverage90", "nll"):
+        mean, *each = (of["methods"]["raw"]["scores"][score]["estimate"] for of in (pair, one, two))
+        assert mean == pytest.approx(np.mean(each))
+    assert several["n_scans"] == len(several["scans"]) == N
+    assert several["methods"]["raw"]["scores"]["rps"]["estimate"] == pytest.approx(
+        np.mean([scan["rps"] for scan in several["scans"]])
+    )
+    assert one["readers"] is None
+    header, first, *_ = (tmp_path / "all" / "scans.tsv").read_text().splitlines()
+    assert header.endswith("\treaders")
+    assert len(first.split("\t")[-1].split()) == 2
+    assert not (tmp_path / "1" / "scans.tsv").read_text().splitlines()[0].endswith("readers")
+
+
+def test_disagreement_of_readers_stands_beside_the_error(cohort, tmp_path, capsys):
+    found = _evaluated(cohort, tmp_path / "all", "wide.csv")["readers"]
+    assert (found["n_scans"], found["n_readings"]) == (N, 80)
+    difference = found["error"]["estimate"] - found["between"]["estimate"]
+    assert found["difference"]["estimate"] == pytest.approx(difference)
+    assert found["difference"]["low"] < difference < found["difference"]["high"]
+    known = ("--truth-counts", str(cohort / "long.csv"), "--counts-only", "--overwrite")
+    assert main(["evaluate", str(cohort / "out"), *known, "-o", str(tmp_path / "all")]) == 0
+    printed, page = capsys.readouterr().out, (tmp_path / "all" / "evaluation.html").read_text()
+    for text in (printed, page):
+        assert f"two readers differ by {found['between']['estimate']:.2f}; difference {difference:.2f} [" in text
+        assert "interval excludes a margin above" in text
+        assert "as good as" not in text
+
+
+def test_readers_who_agree_have_no_disagreement():
+    found = BetweenReaders.of([3, 2, 5], [[2, 2], [2, 2, 2], [9]], ["a", "b", "c"])
+    assert (found.n_scans, found.n_readings, found.between.value, found.error.value) == (2, 5, 0.0, 0.5)
+    assert BetweenReaders.of([3], [[2]], ["a"]) is None
+
+
+def test_a_calibration_is_fitted_to_all_readers(cohort, tmp_path):
+    known = ("--truth-counts", cohort / "wide.csv")
+    assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "all.json") == 0
+    written = json.loads((tmp_path / "all.json").read_text())
+    assert f"{N} scans" in written["calibration"]["origin"]
+
+
+def test_the_likelihood_of_readers_is_the_mean_of_theirs():
+    rng = np.random.default_rng(0)
+    tables = [rng.random(5) for _ in range(6)]
+    readings = [[1, 2, 4], [0], [3, 3], [5, 1, 0], [2, 2], [1]]
+    numbers = Numbers(0.8, -0.3, 0.5, 0.2, 0.1, 1.5, 0.2)
+    truth = KnownTruth.of(tables, [of[0] for of in readings])
+    values, slopes = ReadersLikelihood(truth.read_by(readings))(numbers, 7)
+    for place, of in enumerate(readings):
+        each = [CountLikelihood(KnownTruth.of(tables, [count] * len(tables)))(numbers, 7) for count in of]
+        assert values[place] == pytest.approx(np.mean([value[place] for value, _ in each]))
+        assert slopes[place] == pytest.approx(np.mean([slope[place] for _, slope in each], axis=0))
+    assert truth.read_by([[one] for one in truth.counts]).readings is None
+    assert truth.read_by(readings).counts.tolist() == [1, 0, 3, 5, 2, 1]
+
+
+def test_what_another_reader_would_count_is_written_beside_the_counts(cohort, tmp_path, capsys):
+    known = ("--truth-counts", cohort / "wide.csv")
+    assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "c.json") == 0
+    pool = json.loads((tmp_path / "c.json").read_text())["pool"]
+    assert (len(pool["by_reads"]), pool["n_scans"]) == (2, N)
+    (tmp_path / "reads.csv").write_text("scan,count\ns0,6\ns1,0\n")
+    arguments = ("count", cohort / "d.csv", "-o", tmp_path / "out", "--reads", tmp_path / "reads.csv")
+    assert _run(*arguments, "--calibration", tmp_path / "c.json") == 0
+    rows = [line.split("\t") for line in (tmp_path / "out" / "another_reader.tsv").read_text().splitlines()]
+    found = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    assert [(row["scan"], row["reads"]) for row in found] == [("s0", "6"), ("s1", "0")]
+    counts = read_results(tmp_path / "out").counted
+    alone = {scan.name: scan.counted.calibrated.count_mean for scan in counts}
+    assert float(found[0]["count_mean"]) > alone["s0"]
+    assert float(found[1]["count_mean"]) < alone["s1"]
+    assert _run(*arguments, "--overwrite") == 2
+    assert "fitted to several readers" in capsys.readouterr().err
