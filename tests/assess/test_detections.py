@@ -86,7 +86,7 @@ def test_groups_are_compared(cohort, capsys):
 
 def test_tables_are_written_as_parquet(cohort, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    assert _run("count", cohort / "d.csv", "-o", tmp_path / "out", "--parquet") == 0
+    assert _run("count", cohort / "d.csv", "-o", tmp_path / "out", "--write", "parquet") == 0
     found = parquet.read_table(tmp_path / "out" / "lesions.parquet").to_pydict()
     assert len(found["existence"]) == sum(
         scan.counted.candidates.n_candidates for scan in read_results(tmp_path / "out").counted

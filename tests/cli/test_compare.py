@@ -107,7 +107,7 @@ class TestWhatIsPrinted:
             save(tmp_path / when / f"{name}.nii.gz", lesions(0.5), EYE)
         assert compare(tmp_path / "a", tmp_path / "b", "-o", out) == 0
         printed = capsys.readouterr().out
-        assert f"{'x' * 60}%5Bbold%5D" in printed
+        assert f"{'x' * 60}[bold]" in printed
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("COLUMNS", "80")
         monkeypatch.setenv("TERM", "xterm")

@@ -317,7 +317,7 @@ def test_calibration_makes_held_out_counts_better_and_says_so(cohort, tmp_path, 
     shown = capsys.readouterr().out
     assert "The calibration makes held-out counts better" in shown
     assert "Guaranteed intervals" in shown
-    assert CalibrationFit.load(out).calibration.slope == pytest.approx(1 / 3, abs=0.2)
+    assert CalibrationFit.load(out).calibration.existence([0.9])[0] < 0.8  # the maps are three times too sure
     assert (
         run(
             "calibrate", cohort / "out", "--truth", cohort / "masks", "--fit-from", "lesions", "-o", tmp_path / "l.json"
@@ -443,7 +443,7 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
             "'visit' is not a column of the truth, and as a pattern it finds",
         ),
         ("evaluate out --truth masks -o e --group-by (", "nor a regular expression"),
-        ("calibrate out --truth-counts few.csv --skip-missing -o c.json", "at least 20 scans .* but there are 1 and"),
+        ("calibrate out --truth-counts few.csv --skip-missing -o c.json", "at least 10 scans .* but there are 1 and"),
         ("calibrate out --truth-counts counts.tsv --fit-from lesions -o c.json", "masks are needed"),
         ("calibrate out --truth masks --truth-counts counts.tsv --fit-from lesions -o c.json", "leave the table out"),
         ("evaluate out --truth-counts counts.tsv --truth-instances -o e", "takes masks"),

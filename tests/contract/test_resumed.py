@@ -40,7 +40,7 @@ class TestSettings:
             (["--connectivity", "26"], "connectivity is 26 instead of edges"),
             (["--min-size", "3mm3"], "min_volume_mm3 is 3.0 instead of 0.0"),
             (["--scale", "0.5"], "scale is 0.5 instead of none"),
-            (["--channel", "1"], "channel is 1 instead of none"),
+            (["--channel", "0"], "channel is 0 instead of none"),
             (["--logits"], "logits is true instead of false"),
             (["--ask", "{any} >= 1"], "questions is"),
             (["--mask", "MASK"], "mask is given instead of none"),

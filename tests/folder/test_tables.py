@@ -50,7 +50,7 @@ def compared(maps, text, **options):
 
 
 def test_json_keeps_the_real_name_of_a_scan(maps):
-    assert "\n'=1\t'=1.npy\tok" in (maps / "out" / "counts.tsv").read_text()
+    assert "\n'=1\t3\t2\t4\t'=1.npy\tok" in (maps / "out" / "counts.tsv").read_text()
     assert json.loads((maps / "out" / "=1.json").read_text())["scan"] == "=1"
 
 

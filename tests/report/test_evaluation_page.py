@@ -211,7 +211,7 @@ def test_a_few_scans_bear_no_verdict(page_of, evaluation, n_groups, is_judged):
     evaluation["methods"]["calibrated"]["scores"] |= {"bias": around(1.0), "relative_bias": around(0.5, 0.1)}
     text = page_of(evaluation).text
     assert ("systematically too high" in text) == is_judged
-    assert (f"{n_groups} scans are too few to tell whether counts are too high or too low" in text) != is_judged
+    assert (f"{n_groups} groups are too few to tell whether counts are too high or too low" in text) != is_judged
     assert ("too few scans to tell" in text) != is_judged
     assert ("By RPS, it is" in text) == is_judged
 

@@ -154,7 +154,7 @@ def test_pixels_need_a_size_for_doubles(tmp_path):
 
 
 def test_what_needs_a_map_is_refused_before_anything_is_counted(table, tmp_path, capsys):
-    for option in (["--save-labels"], ["--save-existence"], ["--mask", str(table)]):
+    for option in (["--write", "labels"], ["--write", "existence"], ["--mask", str(table)]):
         assert main(["count", str(table), "-o", str(tmp_path / "out"), *option]) == 2
         assert "needs a map, which a table of detections does not have" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

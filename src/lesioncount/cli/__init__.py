@@ -93,10 +93,14 @@ class _Parser(argparse.ArgumentParser):
         hidden = {one: one.help for one in self._actions if self.first and not self._is_first(one)}
         more = f"{len(hidden)} more options: lesioncount {self.prog.split()[-1]} --help-all. {self.epilog}"
         epilog, self.epilog = self.epilog, more if hidden else self.epilog
+        usage = self.usage
+        if hidden:  # argparse cannot write the usage of groups that are hidden
+            places = [str(one.metavar or one.dest) for one in self._actions if not one.option_strings]
+            self.usage = " ".join(["%(prog)s", *places, "[options]"])
         for one in hidden:
             one.help = argparse.SUPPRESS
         super().print_help(file)
-        self.epilog = epilog
+        self.epilog, self.usage = epilog, usage
         for one, meaning in hidden.items():
             one.help = meaning
 
