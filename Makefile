@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Installed first and then held: left to itself, pip takes a build of several gigabytes. `TORCH=` does without.
 TORCH ?= torch==2.13.0
 comma := ,
-EXTRAS := report,review,cluster,notebook,tiff,dicom,stats,remote,parquet$(if $(TORCH),$(comma)train)
+EXTRAS := report,review,cluster,notebook,tiff,hdf5,dicom,stats,remote,parquet$(if $(TORCH),$(comma)train)
 VENV ?= .venv
 # Of make fuzz.
 MINUTES ?= 60

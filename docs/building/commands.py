@@ -15,29 +15,49 @@ What `lesioncount COMMAND --help` prints (`--help-all`, where there is one), mad
 [Files and the command line](../command-line.md)
 explains what is read and written. Every command also takes `--help`, and `--verbose` to {verbose}.
 """
-# What argparse calls the groups that have no title of ours.
-TITLES = {"positional arguments": "what it takes"}
+# What argparse calls the groups that have no title of ours: they are one table, below the call.
+UNTITLED = {"positional arguments", "options"}
 
 
 def page() -> str:
     """The page, with a part for each command."""
     _, commands = cli._parser(list(cli._COMMANDS))
     verbose = next(action.help for action in commands["count"]._actions if "--verbose" in action.option_strings)
-    parts = [part for name, command in commands.items() for part in _command(name, command)]
+    told: dict[str, str] = {}
+    parts = [part for name, command in commands.items() for part in _command(name, command, told)]
     return "\n".join([INTRODUCTION.format(verbose=verbose), *parts])
 
 
-def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+def _command(name: str, parser: argparse.ArgumentParser, told: dict[str, str]) -> Iterator[str]:
+    """The part of a command. ``told`` has each row so far with its command: none is printed twice."""
     positional = [_positional(action) for action in parser._actions if not action.option_strings]
     yield f"## {name}\n\n{parser.description}\n"
     yield f"```text\nlesioncount {' '.join([name, *positional, '[options]'])}\n```\n"
+    groups: dict[str, dict[str, argparse.Action]] = {}
     for group in parser._action_groups:
-        rows = [_row(parser, action) for action in group._group_actions if _is_told(action)]
+        title = "" if group.title in UNTITLED else f"### {name}: {group.title}\n"
+        rows = {_row(parser, action): action for action in group._group_actions if _is_told(action)}
+        groups.setdefault(title, {}).update(rows)
+    for title, rows in groups.items():
         if rows:
-            yield f"### {name}: {TITLES.get(str(group.title), group.title)}\n"
-            yield "| argument | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
+            yield from (title,) if title else ()
+            yield from _group(name, rows, told)
     if parser.epilog:
         yield f"{_escaped(parser.epilog % {'prog': f'lesioncount {name}'})}\n"
+
+
+def _group(name: str, rows: dict[str, argparse.Action], told: dict[str, str]) -> Iterator[str]:
+    """A table of what is new, and a line of what means the same as in an earlier command."""
+    same: dict[str, list[str]] = {}
+    for row, action in rows.items():
+        if row in told and action.option_strings:
+            same.setdefault(told[row], []).append(f"`{action.option_strings[-1]}`")
+    new = [row for row, action in rows.items() if row not in told or not action.option_strings]
+    told.update((row, name) for row in new)
+    if new:
+        yield "| argument | meaning |\n|---|---|\n" + "\n".join(new) + "\n"
+    for command, options in same.items():
+        yield f"As for [{command}](#{command}): {', '.join(options)}.\n"
 
 
 def _is_told(action: argparse.Action) -> bool:

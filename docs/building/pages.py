@@ -26,6 +26,9 @@ SERVED = {".svg", ".png", ".json", ".ipynb", ".css", ".js"}
 HEAD = {"index.md": "---\nhide: [navigation, toc]\n---\n\n"}
 
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)")
+# A table, and a cell that is a number, perhaps with an interval or a unit.
+_TABLE = re.compile(r"(?:^\|.*\|[ ]*\n)+", re.MULTILINE)
+_NUMBER = re.compile(r"[\s*+−<>≤≥±~–-]*\.?\d[^A-Za-z`]*[a-zµ%×]{0,3}\s*\**\s*$")
 _ROW = re.compile(r"^\| `(lesioncount[\w.]*)` \|", re.MULTILINE)
 
 
@@ -50,8 +53,17 @@ def place(source: str) -> str:
 def _page(source: str, text: str) -> str:
     # Without a prompt, a highlighter takes commands for what they print, and makes them grey.
     text = re.sub(r"^```console\n(?=(?:[^$`\n].*\n|\n)*```)", "```sh\n", text, flags=re.MULTILINE)
+    text = _TABLE.sub(lambda table: _unsearched(table[0]), text)
     text = HEAD.get(place(source), "") + _LINK.sub(lambda link: _on_the_site(link[1], source), text)
     return _with_entries(text) if source.startswith("docs/reference/") else text
+
+
+def _unsearched(table: str) -> str:
+    """A table; if most of it are numbers, so that the search leaves it out: nobody looks for digits."""
+    cells = [cell for row in table.splitlines()[2:] for cell in row.strip().strip("|").split("|")[1:] if cell.strip()]
+    if 2 * sum(_NUMBER.match(cell) is not None for cell in cells) <= len(cells):
+        return table
+    return f'<div data-search-exclude markdown="1">\n\n{table}\n</div>\n'
 
 
 def _on_the_site(target: str, source: str) -> str:

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from nifti_files import save
 
 import lesioncount as lc
 from lesioncount.assess.beside_truth import TruthOptions
@@ -119,3 +120,25 @@ def test_rows_may_be_called_as_the_pictures_are(tmp_path):
     table.check_each_has_its_own([["dish1"], ["dish3"]])
     with pytest.raises(TruthError, match=r"'dish3\.jpg' would serve both"):
         table.check_each_has_its_own([["a", "dish3"], ["b", "dish3"]])
+
+
+@pytest.mark.parametrize(("of", "truth"), [("new", [1, 0]), ("gone", [0, 1])])
+def test_the_table_of_changes_that_synthesize_writes_is_truth(tmp_path, of, truth):
+    for session, places in (("01", [4]), ("02", [4, 12]), ("03", [12])):
+        values = np.zeros((8, 8, 20), np.float32)
+        values[4, 4, places] = 0.9
+        name = f"sub-001/ses-{session}/anat/sub-001_ses-{session}_probseg.nii.gz"
+        (tmp_path / "maps" / name).parent.mkdir(parents=True)
+        save(tmp_path / "maps" / name, values)
+    rows = (
+        "participant_id\tbaseline\tfollowup\tn_before\tn_after\tn_new\tn_gone",
+        "sub-001\tses-01\tses-02\t1\t2\t1\t0",
+        "sub-001\tses-02\tses-03\t2\t1\t0\t1",
+    )
+    (tmp_path / "changes.tsv").write_text("\n".join(rows) + "\n")
+    compared, evaluation = str(tmp_path / "compared"), str(tmp_path / "evaluation")
+    assert main(["compare", str(tmp_path / "maps"), "-o", compared, "--quiet"]) == 0
+    table = ["--truth-counts", str(tmp_path / "changes.tsv")]
+    assert main(["evaluate", compared, "--of", of, *table, "-o", evaluation, "--quiet"]) == 0
+    content = json.loads((tmp_path / "evaluation" / "evaluation.json").read_text())
+    assert [row["truth"] for row in content["scans"]] == truth

@@ -107,6 +107,20 @@ def microscopy(rng):
         image.fromarray(np.round(lesions(rng)[:, :, 7] * 255).astype(np.uint8)).save(f"pictures/leaf_{name}.png")
 
 
+def pictures_of_cells(rng):
+    h5py = pytest.importorskip("h5py", reason="needs the extra [hdf5]")
+    for folder in ("ilastik", "cellpose", "stardist"):
+        Path(folder).mkdir()
+    for name in "ab":
+        p = lesions(rng)
+        with h5py.File(f"ilastik/{name}_Probabilities.h5", "w") as file:
+            exported = file.create_dataset("exported_data", data=np.stack([p, 1 - p], axis=-1), chunks=True)
+            exported.attrs["axistags"] = json.dumps({"axes": [{"key": key, "typeFlags": 2} for key in "zyxc"]})
+        inside = np.clip(p, 1e-6, 1 - 1e-6)
+        np.save(f"cellpose/{name}.npy", np.log(inside / (1 - inside)))
+        np.save(f"stardist/{name}.npy", p)
+
+
 MAKERS = {
     "nnU-Net": nnunet,
     "MONAI bundle": monai_bundle,
@@ -114,6 +128,7 @@ MAKERS = {
     "Spinal Cord Toolbox": spinal_cord_toolbox,
     "LST-AI": lst_ai,
     "Microscopy": microscopy,
+    "ilastik, cellpose, StarDist": pictures_of_cells,
 }
 
 

@@ -54,6 +54,14 @@ def test_commands_without_a_prompt_are_not_taken_for_what_is_printed(pages):
     assert pages._page("docs/guide.md", prompted) == prompted
 
 
+def test_tables_of_numbers_are_left_out_of_the_search(pages):
+    numbers = "| n | RPS | covered |\n|---|---|---|\n| 10 | **0.62** | 93 % |\n| 20 | 1.2 [0.9, 1.5] | – |\n"
+    words = "| key | |\n|---|---|\n| `--port 8` | a port |\n| L | lesion |\n"
+    page = pages._page("docs/guide.md", f"Before.\n\n{numbers}\n{words}")
+    assert f'<div data-search-exclude markdown="1">\n\n{numbers}\n</div>\n' in page
+    assert page.endswith(words)
+
+
 def test_pages_of_the_reference_have_an_entry_for_each_name(pages):
     page = pages.pages()["reference/counting.md"]
     assert "| [`lesioncount.count_lesions`][lesioncount.count_lesions] |" in page

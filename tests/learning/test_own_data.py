@@ -43,7 +43,7 @@ def test_counts_alone(folder):
     data = own(folder)
     completed = data.completed(config_of(folder))
     assert (completed.data.shape, completed.loss.max_count, completed.loss.rescue) == ((32, 32), 3, True)
-    assert (completed.run.pretrain_epochs, completed.run.epochs) == (0, 120)
+    assert (completed.run.pretrain_epochs, completed.run.epochs) == (0, 100)
     parts = data.sources()
     assert [len(parts[part]) for part in ("train", "val", "test")] == [6, 2, 2]
     for scan in every(parts["train"]):
@@ -52,6 +52,12 @@ def test_counts_alone(folder):
         assert scan.images.shape == (1, 32, 32)
         assert abs(scan.images.mean()) < 1e-5
     assert "10 pictures (1 channel of 32 × 32 pixels), learned from counts alone: 6 train, 2 val, 2 test" in str(data)
+
+
+def test_a_network_worse_than_a_constant_is_said_with_both_numbers(folder):
+    data, config = own(folder), config_of(folder)
+    assert data.warning({"test_rps": 0.1}, config) == data.warning({}, config) == ""
+    assert "RPS 3.00 against " in data.warning({"test_rps": 3.0}, config)
 
 
 def test_masks_are_counted_and_keep_the_stages_of_the_training(folder):
@@ -68,8 +74,11 @@ def test_some_masks_and_counts_of_the_others(folder):
         (folder / "masks" / f"dish{number:02}.png").unlink()
     data = own(folder, masks="masks")
     assert sum(scan.mask is not None for scan in data.scans) == 3
-    with pytest.raises(CohortError, match=r"dish00\.png has neither a mask nor a count"):
-        own(folder, counts="", masks="masks")
+    with_masks = own(folder, counts="", masks="masks")
+    assert len(with_masks.scans) == 3
+    assert [path.name for path in with_masks.unknown] == [f"dish{number:02}.png" for number in range(7)]
+    assert with_masks.lists({})["predict"] == list(with_masks.unknown)
+    assert "7 without a count or mask are for prediction: predict.txt" in str(with_masks)
 
 
 def test_counts_that_contradict_masks_are_named_and_touching_lesions_are_not(folder):
@@ -173,7 +182,7 @@ def test_scans_of_several_files(tmp_path, rng):
         ("scan,at_least,at_most\ndish00,3,2\n", "at_least of dish00 is above at_most"),
         ("scan,count,split\ndish00,1,learn\n", "expected train, val, test or n/a as split of dish00, but got 'learn'"),
         ("scan,count\ndish00,1,2,3\n", "more cells than the header"),
-        ("scan,count\ndish00,1\n", r"dish01\.png has neither a mask nor a count"),
+        ("scan,count\ndish00,n/a\n", r"dish00\.png and all other pictures have neither a mask nor a count"),
     ],
 )
 def test_tables_that_cannot_be_used(folder, text, message):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from html_page import Page
 
-from lesioncount import Calibration, ConformalCounts, PoissonBinomial
+from lesioncount import Calibration, ConformalCounts, CountingProtocol, PoissonBinomial
 from lesioncount.results.settings import Settings
 from lesioncount.runs.count import count_batch
 from lesioncount.trust.fitting import CalibrationFit
@@ -82,6 +82,23 @@ def test_calibration_is_named_at_the_top(maps, out):
     assert "Extra 0.25 lesions per scan" in text
     assert "From the counts of <20> scans" in text
     assert f"Fingerprint {WITH_MISSED.fingerprint} ," in text
+
+
+def test_calibration_shows_all_numbers_that_change_a_count(maps, out):
+    regions = Calibration(1.2, 0.25, extra_shape=3.5, crowding=-0.4, typical_count=2.5)
+    drawn = {"slope": (0.8, 0.9), "offset": (-0.5, -0.4)}
+    crowded = Calibration(0.8, -0.5, 0.2, 0.1, 3.5, 0.6, 0.3, 4, ripple=0.02, draws=drawn, of_regions=regions)
+    text = report(maps, out, calibration=CalibrationFit(crowded), protocol=CountingProtocol(candidates="peaks")).text
+    for said in (
+        "Crowding +0.3 on the logit for each factor e in the number of lesions, from 4 on",
+        "Shape of extra 3.5",
+        "Ripple peaks that rise by less than 0.02",
+        "Draws counts are the average over 2 calibrations",
+        "Mixture half of each count is that of peaks",
+        "Slope of regions 1.2 on the logit: more certain than the map",
+        "Crowding of regions −0.4 on the logit",
+    ):
+        assert said in text
 
 
 def test_calibration_is_explained_by_what_it_does_to_a_candidate(maps, out):

@@ -276,6 +276,12 @@ def test_calibrated_numbers_are_shown_with_their_guarantee(maps, out):
     assert "Numbers are not calibrated" not in page.text
 
 
+def test_calibration_of_changes_shows_its_crowding(maps, out):
+    calibration = Calibration(1.0, -1.0, crowding=0.25, typical_count=2, counted="new")
+    page = page_of(maps, out, calibrations=(CalibrationFit(calibration),))
+    assert "crowding +0.25 on the logit for each factor e in the number of lesions, from 2 on" in page.text
+
+
 def test_calibration_without_guarantee_promises_none(maps, out):
     calibration = Calibration(1.0, -1.0, extra_share=0.2, counted="gone")
     page = page_of(maps, out, calibrations=(CalibrationFit(calibration),))

@@ -89,6 +89,19 @@ def test_cohort_is_in_the_order_of_what_review_tells(client):
     assert "would change the total" in cohort["left"]["sentence"]
 
 
+def test_scans_without_candidates_are_done_at_once(results):
+    with serving(results.out, reader="ann", order="calibration") as server:
+        client = Client(server.guard.port, server.guard.token)
+        cohort = client.get("/api/cohort")[1]
+        assert sorted(cohort["order"]) == [0, 1, 2]
+        assert cohort["left"]["sentence"] == "0 of 10 scans, 0 of 10 lesions."
+        assert client.post("/api/empty") == (200, {"done": [2]})
+        assert client.post("/api/empty") == (200, {"done": []})
+        client.post("/api/scan/1/decisions", candidate=1, verdict="several", n=3, seconds=2, shown={})
+        client.post("/api/scan/1/done", done=True, rest="none")
+        assert client.get("/api/cohort")[1]["left"]["sentence"] == "2 of 10 scans, 3 of 10 lesions."
+
+
 def test_image_map_and_labels_lie_on_one_grid(client):
     volumes = [_volume(client.raw("GET", f"/api/scan/0/{name}.nii.gz")[2]) for name in ("image", "map", "labels")]
     image, probabilities, labels = (np.asarray(volume.dataobj) for volume in volumes)

@@ -111,12 +111,12 @@ class TruthOptions:
         drawn = [] if self.masks is None else ["instances" if self.instances else "masks"]
         return " and ".join([*drawn, *(() if self.table is None else ("counts",))])
 
-    def read_table(self, scans: Iterable[Sequence[str]]) -> TruthTable | None:
-        """The table of counts, if there is one, for scans that may be called so."""
+    def read_table(self, scans: Iterable[Sequence[str]], of: str = "lesions") -> TruthTable | None:
+        """The table of counts, if there is one, for scans that may be called so; of what is counted there."""
         if self.table is None:
             return None
         columns: dict[str, Any] = {"scan_column": self.scan_column, "count_column": self.count_column}
-        return read_truth_table(self.table, list(scans), suffix=self.suffix, **columns)
+        return read_truth_table(self.table, list(scans), suffix=self.suffix, of=of, **columns)
 
     @property
     def where(self) -> str:
@@ -199,7 +199,8 @@ def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: 
         raise TruthError(
             f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
         )
-    masks, table = _masks(options, results.counted), options.read_table(map(table_names, results.counted))
+    masks = _masks(options, results.counted)
+    table = options.read_table(map(table_names, results.counted), results.of)
     known = _with_truth(results.counted, options, table, masks)
     reviews = None if options.reviews is None else ReviewedTruth(results.results, options.reviews, options.reader)
     if reviews is not None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.candidates import Candidates, find_candidates
 from lesioncount.checks import checked_spacing
-from lesioncount.cohort.table_names import COUNT, READER, SCAN, count_columns, named_rows
+from lesioncount.cohort.table_names import COUNT, READER, SCAN, count_columns, named_rows, with_pairs
 from lesioncount.cohort.tables import ScanTable, Table
 from lesioncount.errors import TruthError
 from lesioncount.files.formats import open_mask
@@ -90,6 +90,7 @@ def read_truth_table(
     scan_column: str | None = None,
     count_column: str | None = None,
     suffix: str = "",
+    of: str = "lesions",
 ) -> TruthTable:
     """Read a table of counts, separated by tabs, commas or semicolons.
 
@@ -103,10 +104,12 @@ def read_truth_table(
         the only one of whole numbers. If scans have several rows, a column ``reader`` says whose.
     suffix : str
         What names in the table end in that those of maps do not have.
+    of : str
+        What is counted: of ``new`` lesions, say, a column ``n_new`` comes first.
     """
-    table = Table.read(path, TruthError)
+    table = with_pairs(Table.read(path, TruthError))
     named = named_rows(table, scans, column=scan_column, suffix=suffix)
-    counts = count_columns(table, named.column, count_column)
+    counts = count_columns(table, named.column, count_column, of=of)
     names = [row.get(named.column) for row in table.rows]
     if READER in table.columns and len(counts) == 1 and len(set(names)) < len(names):
         table, counts = table.by_reader(named.column, READER, *counts)

@@ -36,6 +36,14 @@ _SHOWN: dict[str, Option] = {
     ),
 }
 
+_FOR: dict[str, Option] = {
+    "--for {calibration}": (
+        "draw scans at random, as many as a calibration needs, and show how many scans and lesions are missing (in "
+        "place of --order)",
+        {"dest": "order"},
+    ),
+}
+
 _PAGE: dict[str, Option] = {
     "--reader NAME": "who decides (default: the page asks)",
     "--port N": ("of the page (default: one that is free)", {"type": _port, "default": 0}),
@@ -56,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "lesioncount[review]."
     )
     add_results(parser, wrote="count wrote")
-    add_group(parser, "what is shown", _SHOWN)
+    add_group(parser, "what is shown", {**_FOR, **_SHOWN})
     add_group(parser, "the page", _PAGE)
     add_group(parser, "what was decided", _DECIDED)
 

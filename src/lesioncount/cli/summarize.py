@@ -69,9 +69,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(summary: TrialSummary, out: Path | None, page: Path | None) -> None:
     """Print plain lines: they look the same in a terminal, a pipe and a file."""
-    from lesioncount.report.groups import explained, per, ratio_words
+    from lesioncount.report.groups import explained, per, ratio_words, share
 
-    lines = [*_table(summary), ""]
+    lines = [*_table(summary), "", f"Patients with at least one {summary.lesions.removesuffix('s')}:"]
+    lines += [_folded(f"{group.name}: {share(group.with_any)}", indent="  ") for group in summary.groups]
+    lines.append("")
     if summary.ratios:
         lines.append(f"Rate ratios to {summary.reference.name}, {per(summary)}:")
         lines += [_folded(f"{ratio.name}: {ratio_words(ratio)}", indent="  ") for ratio in summary.ratios]

@@ -54,6 +54,10 @@ def run(options: argparse.Namespace) -> int:
             print(f"{name:<20} {value:.4f}")
         print(f"Written: {options.output}")
         if isinstance(data, OwnData):
-            out = options.output
-            print(f"Next: lesioncount predict {out / 'best.ckpt'} {out / 'test.txt'} -o maps/")
+            out, warning = options.output, data.warning(scores, config)
+            print(
+                f"WARNING: {warning}"
+                if warning
+                else f"Next: lesioncount predict {out / 'best.ckpt'} {out / 'test.txt'} -o maps/"
+            )
     return 0

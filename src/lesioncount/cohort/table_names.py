@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath, PurePosixPath
 
-from lesioncount.cohort.names import shown_name
+from lesioncount.cohort.names import name_of, shown_name
 from lesioncount.cohort.tables import PICTURES, Table
 from lesioncount.errors import LesionCountError
 from lesioncount.files.formats import scan_name
 
 # What columns are called where nobody says it.
-SCAN, COUNT, READER = "scan", "count", "reader"
+SCAN, COUNT, PAIR, READER = "scan", "count", "pair", "reader"
 _COUNTS = (COUNT, "counts", "n", "number", "n_lesions", "lesions", "cells", "nuclei", "objects")
+
+# Columns of the two sessions of a pair, of a participant, in the tables of changes that this package writes.
+_PARTICIPANT, _SESSIONS = "participant_id", (("baseline", "followup"), ("before", "after"))
 
 # The ending of any file.
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
@@ -74,6 +77,19 @@ class NamedRows:
         return f"the column {self.column!r}{ends}"
 
 
+def with_pairs(table: Table) -> Table:
+    """The same table; if it has participants and two sessions of each, also with a column of what pairs are called."""
+    both = next((pair for pair in _SESSIONS if {_PARTICIPANT, *pair} <= {*table.columns}), None)
+    if both is None or PAIR in table.columns:
+        return table
+    rows = []
+    for row in table.rows:
+        names = [row.get(column) for column in (_PARTICIPANT, *both)]
+        called = "" if None in names else "__".join(name_of(PurePosixPath(str(name))) for name in names)
+        rows.append(replace(row, cells={**row.cells, PAIR: called}))
+    return replace(table, columns=(*table.columns, PAIR), rows=tuple(rows))
+
+
 def named_rows(
     table: Table, scans: Sequence[Sequence[str]], *, column: str | None = None, suffix: str = ""
 ) -> NamedRows:
@@ -85,13 +101,17 @@ def named_rows(
     scans : sequence of sequence of str
         What each may be called, first its name in results, then that of its file (`names_in_tables`).
     column : str, optional
-        Default: the best one, with one called ``scan`` before others that are as good.
+        Default: the best one, with one called ``scan`` or ``pair`` before others that are as good.
     suffix : str
         What names in the table end in that those of maps do not have, or have in place of their last part.
     """
     if column is not None:
         table.check(column, advice="Name it with --scan-column.")
-    tried = [column] if column is not None else sorted(dict.fromkeys(table.columns), key=lambda one: one != SCAN)
+    tried = (
+        [column]
+        if column is not None
+        else sorted(dict.fromkeys(table.columns), key=lambda one: (one != SCAN, one != PAIR))
+    )
     found = [_rows_by(table, one, scans, suffix) for one in tried]
     best = max(found, key=lambda one: len(one.keys), default=NamedRows(SCAN))
     if column is None and not best.keys and SCAN not in table.columns:
@@ -99,11 +119,12 @@ def named_rows(
     return best
 
 
-def count_columns(table: Table, names: str, column: str | None = None) -> tuple[str, ...]:
+def count_columns(table: Table, names: str, column: str | None = None, *, of: str = "lesions") -> tuple[str, ...]:
     """The columns of counts, one for each reader.
 
     The one that is named, or several with commas between them; the one that is called so; those of whole numbers that
-    begin with ``reader``; or the only one of whole numbers.
+    begin with ``reader``; or the only one of whole numbers. The number of new lesions (``of="new"``) may also be called
+    ``n_new`` or ``new``.
     """
     advice = "Name them with --scan-column and --count-column."
     if column is not None:
@@ -111,9 +132,10 @@ def count_columns(table: Table, names: str, column: str | None = None) -> tuple[
         table.check(*named, advice=advice)
         return named
     others = [one for one in dict.fromkeys(table.columns) if one and one != names]
-    called = [one for one in others for known in _COUNTS if one.lower() == known]
+    usual = _COUNTS if of == "lesions" else (f"n_{of}", of, *_COUNTS)
+    called = [one for one in others if one.lower() in usual]
     if called:
-        best = min(called, key=lambda one: _COUNTS.index(one.lower()))
+        best = min(called, key=lambda one: usual.index(one.lower()))
         table.check(best)
         return (best,)
     numbers = [one for one in others if _are_counts(row.get(one) for row in table.rows)]

@@ -9,7 +9,19 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from lesioncount.errors import LesionCountError, MapFileError
-from lesioncount.files import arrays, dicom, metaimage, nifti, nnunet, nrrd, png, tiff, zarr_description, zarr_store
+from lesioncount.files import (
+    arrays,
+    dicom,
+    hdf5,
+    metaimage,
+    nifti,
+    nnunet,
+    nrrd,
+    png,
+    tiff,
+    zarr_description,
+    zarr_store,
+)
 from lesioncount.files.byte_streams import check_regular, short
 from lesioncount.files.dicom import open_dicom_mask
 from lesioncount.files.dicom_header import SEGMENTATIONS, is_other_dicom, sop_class
@@ -24,6 +36,7 @@ _READERS: dict[str, Callable[[Path, int | None], MapSource]] = {
     **dict.fromkeys(dicom.ENDINGS, dicom.open_dicom),
     **dict.fromkeys(tiff.ENDINGS, tiff.open_tiff),
     **dict.fromkeys(png.ENDINGS, png.open_png),
+    **dict.fromkeys(hdf5.ENDINGS, hdf5.open_hdf5),
     ".npy": arrays.open_npy,
     ".npz": arrays.open_npz,
     **dict.fromkeys(zarr_store.ENDINGS, zarr_store.open_zarr),
@@ -44,7 +57,7 @@ def open_map(
     ----------
     path : path
         A NIfTI (``.nii``, ``.nii.gz``), numpy (``.npy``, ``.npz``), nnU-Net (``.npz``), zarr, NRRD, MetaImage,
-        DICOM SEG, TIFF, OME-TIFF or PNG file; or the address of a NIfTI file or a zarr store: ``s3://``, ``gs://``,
+        DICOM SEG, TIFF, OME-TIFF, PNG or HDF5 file; or the address of a NIfTI file or a zarr store: ``s3://``, ``gs://``,
         ``https://``.
     channel : int, optional
         Which map, where the file holds several.

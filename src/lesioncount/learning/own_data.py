@@ -37,11 +37,14 @@ class OwnData(TrainingData):
     scans : tuple of OwnScan
     pictures : tuple of Picture
         One for each of them.
+    unknown : tuple of Path
+        Pictures without a mask or a count: nothing is learned from them, but they can be predicted.
     """
 
     data: DataConfig
     scans: tuple[OwnScan, ...]
     pictures: tuple[Picture, ...]
+    unknown: tuple[Path, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,13 +80,14 @@ class OwnData(TrainingData):
             # There is nothing to learn from but counts: from the first epoch on, at full weight, and with candidates
             # made of what is below the threshold, where an untrained network has everything.
             loss = replace(loss, rescue=True, count_weight=1.0, count_growth=0.0)
-            run = replace(run, pretrain_epochs=0, epochs=run.pretrain_epochs + run.epochs)
+            run = replace(run, pretrain_epochs=0, epochs=run.epochs or run.pretrain_epochs)
         return replace(config, data=replace(config.data, shape=self.shape), loss=loss, run=run)
 
     def lists(self, parts: Mapping[str, ScanSource]) -> dict[str, list[Path]]:
         """The files of the scans of each part, of several channels the first."""
         paths = {scan.files.name: scan.files.paths[0] for scan in self.scans}
-        return {part: [paths[of[i].name] for i in range(len(of))] for part, of in parts.items()}
+        found = {part: [paths[of[i].name] for i in range(len(of))] for part, of in parts.items()}
+        return found | ({"predict": list(self.unknown)} if self.unknown else {})
 
     def __str__(self) -> str:
         """What there is to learn from."""
@@ -96,7 +100,10 @@ class OwnData(TrainingData):
         brought = f", brought to {wide}" if self.data.resize else "" if same else ", padded to that size"
         parts = ", ".join(f"{len(scans)} {part}" for part, scans in self.parts().items())
         of = "" if n == n_patients else f" of {n_patients} patients"
-        return f"{n} pictures{of} ({size}{brought}), learned from {known}: {parts}"
+        others = (
+            f"; {len(self.unknown)} without a count or mask are for prediction: predict.txt" if self.unknown else ""
+        )
+        return f"{n} pictures{of} ({size}{brought}), learned from {known}: {parts}{others}"
 
     @property
     def advice(self) -> str:
@@ -107,6 +114,26 @@ class OwnData(TrainingData):
         return (
             f"Pictures of {' × '.join(map(str, self.shape))} are learned from as a whole, which takes much time and "
             f"memory. To make them smaller, write in [data], for example: resize = {half}"
+        )
+
+    def warning(self, scores: Mapping[str, float], config: TrainingConfig) -> str:
+        """That a network counts worse than the same count for all pictures would; empty if it does not.
+
+        RPS is the mean error of a count without doubt, so that both are in lesions. The constant is the median of the
+        training part. Heads with classes of their own are not judged.
+        """
+        most, parts = self.completed(config).loss.max_count, self.parts()
+        counts = {part: [min(s.at_least, most) for s in of if s.at_least == s.at_most] for part, of in parts.items()}
+        own = scores.get("test_rps", math.nan)
+        if config.network.method != "map" or not (counts["train"] and counts["test"]) or math.isnan(own):
+            return ""
+        constant = int(np.median(counts["train"]))
+        error = float(np.mean(np.abs(np.array(counts["test"]) - constant)))
+        if own < error:
+            return ""
+        return (
+            f"This network counts no better than the constant {constant} does for all test pictures: RPS {own:.2f} "
+            f"against {error:.2f}. Train longer, or add pictures or masks, before you use it."
         )
 
     def sources(self) -> dict[str, ScanSource]:
@@ -140,8 +167,16 @@ def read_own_data(data: DataConfig, /) -> OwnData:
     if data.counts:
         table = LabelTable(Path(data.counts), scan_column=data.scan_column, count_column=data.count_column)
         table.check_own_rows([files.name for files in found])
-    scans = tuple(_scan(data, files, one, masks, table) for files, one in zip(found, pictures, strict=True))
-    return OwnData(data, scans, pictures)
+    scans = [_scan(data, files, one, masks, table) for files, one in zip(found, pictures, strict=True)]
+    if not any(scans):
+        where = " and ".join(filter(None, (data.masks, data.counts)))
+        raise CohortError(
+            f"{found[0].paths[0]} and all other pictures have neither a mask nor a count in {where}: there is nothing "
+            "to learn from."
+        )
+    unknown = tuple(files.paths[0] for files, scan in zip(found, scans, strict=True) if scan is None)
+    known = tuple(one for one, scan in zip(pictures, scans, strict=True) if scan is not None)
+    return OwnData(data, tuple(scan for scan in scans if scan is not None), known, unknown)
 
 
 def _masks(data: DataConfig) -> dict[str, Path]:
@@ -176,7 +211,8 @@ def _check_alike(data: DataConfig, pictures: Sequence[Picture]) -> None:
 
 def _scan(
     data: DataConfig, files: PictureFiles, picture: Picture, masks: dict[str, Path], table: LabelTable | None
-) -> OwnScan:
+) -> OwnScan | None:
+    """What is known of a picture; None if nothing is: then it is one to predict."""
     label = (table.label_of(files.name) if table else None) or Label()
     mask = masks.get(files.name) or masks.get(files.name.rpartition("/")[2])
     low, high = label.at_least, label.at_most
@@ -184,11 +220,7 @@ def _scan(
         count = lesions_of(mask, data, picture)[1]
         low, high = _agreed(files.name, label, count) if low is not None else (count, count)
     if low is None or high is None:
-        where = " and ".join(filter(None, (data.masks, data.counts)))
-        raise CohortError(
-            f"{files.paths[0]} has neither a mask nor a count in {where}: there is nothing to learn from it. Add one, "
-            "or take it out of the folder."
-        )
+        return None
     return OwnScan(files, label.patient or _patient(data, files.name), label.split, mask, low, high)
 
 

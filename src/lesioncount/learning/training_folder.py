@@ -19,7 +19,7 @@ from lesioncount.learning.split import SPLITS
 LAST, BEST, CONFIG, SCORES = "last.ckpt", "best.ckpt", "config.json", "scores.json"
 
 # Which pictures of one's own are in which part, as lists that `predict` takes.
-LISTS = tuple(f"{part}.txt" for part in SPLITS)
+LISTS = tuple(f"{part}.txt" for part in (*SPLITS, "predict"))
 
 # Of config.json, which is short.
 _LONGEST = 1 << 20

@@ -10,6 +10,7 @@ from lesioncount.cohort.images import session_images
 from lesioncount.cohort.item import FileFacts
 from lesioncount.distributions.sum_of_counts import SumOfCounts
 from lesioncount.outputs.page import PAGES
+from lesioncount.report.calibration_box import further_numbers
 from lesioncount.report.figures import distribution
 from lesioncount.report.lineages import LineageChange, Pictured, changes_of, courses_of, pictured
 from lesioncount.report.page_kind import Image, PageKind, SectionText
@@ -57,6 +58,7 @@ def _content(results: Results, courses: Sequence[Record], anchors: Mapping[str, 
         "first": anchors[courses[0].name] if courses else None,
         "kinds": KINDS,
         "with_": results.run.settings,
+        "further": {kind: further_numbers(one) for kind, one in results.run.settings.calibrations.items()},
         "n_pairs": len(pairs),
         "warnings": _about(results.compared, lambda course: course.notes) | _about(results.compared, _warnings),
         "guaranteed": guaranteed,

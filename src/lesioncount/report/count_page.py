@@ -9,6 +9,7 @@ from typing import Any
 from lesioncount.cohort.pairing import pair
 from lesioncount.errors import MapFileError
 from lesioncount.outputs.page import PAGES
+from lesioncount.report.calibration_box import numbers_of
 from lesioncount.report.figures import distribution, histogram, overview
 from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort, regions_of_scan
@@ -57,6 +58,7 @@ def _content(results: Results, scans: Sequence[Entry], anchors: Mapping[str, str
         "questions": questions_of_cohort(scans),
         "totals": [results.total()] + ([] if calibration is None else [results.total(calibration)]),
         "min_between_variance": MIN_BETWEEN_VARIANCE,
+        "numbers": {} if calibration is None else numbers_of(calibration),
         "corrected": [] if calibration is None else _corrected(calibration),
         "next_to_none": _NEXT_TO_NONE,
     }

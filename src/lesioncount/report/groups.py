@@ -65,6 +65,12 @@ def percent(share: float) -> str:
     return "–" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
+def share(estimate: Estimate) -> str:
+    """A share in percent, and the ends of its interval where it has one."""
+    ends = f" [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]" if estimate.has_interval else ""
+    return f"{percent(estimate.value)}{ends}"
+
+
 def per(summary: TrialSummary) -> str:
     """What rates are per."""
     return f"per {summary.unit}" if summary.exposure is None else f"per unit of {summary.exposure}"

@@ -8,7 +8,14 @@ from typing import Any, Literal
 from zlib import crc32
 
 from lesioncount.assess.reviews.journals import ReaderJournal, ReviewEvent
-from lesioncount.assess.reviews.progress import Order, ScanProgress, left_in_cohort, left_in_scan, order_of
+from lesioncount.assess.reviews.progress import (
+    Order,
+    ScanProgress,
+    left_in_cohort,
+    left_in_scan,
+    left_to_calibrate,
+    order_of,
+)
 from lesioncount.assess.reviews.scan_review import (
     ScanReview,
     counting_of,
@@ -36,7 +43,7 @@ class Reader:
     reader : str
     blinded : bool, default False
         Tell nothing of what the network says.
-    order : {"telling", "random", "run"}
+    order : {"telling", "random", "run", "calibration"}
         Of the scans.
     """
 
@@ -55,11 +62,23 @@ class Reader:
             self._refresh()
             progress = [self._progress_of(number) for number in range(len(self.cohort.scans))]
         sd, sentence = left_in_cohort(progress, blinded=self.blinded)
+        if self._order == "calibration":
+            sentence = left_to_calibrate(progress, seed=self._seed)
         return {
             "scans": [self._row(number, one) for number, one in enumerate(progress)],
             "order": order_of(progress, self._order, seed=self._seed),
+            "ordered": self._order,
             "left": {"sd_of_total": None if self.blinded else sd, "sentence": sentence},
         }
+
+    def finish_empty(self) -> dict[str, Any]:
+        """Note that all scans without a candidate were looked at; for a calibration, those that were drawn."""
+        found = self.overview()
+        rows = {row["id"]: row for row in found["scans"]}
+        empty = [one for one in found["order"] if not rows[one]["n_candidates"] and not rows[one]["is_done"]]
+        for number in empty:
+            self.done(number, done=True, rest=None, seconds=0.0)
+        return {"done": empty}
 
     def scan(self, number: int) -> dict[str, Any]:
         """Everything about a scan."""

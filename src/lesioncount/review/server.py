@@ -112,6 +112,7 @@ class ReviewServer:
             Route(scan + "/undo", self._taking(Undoing, Reader.undo), methods=["POST"]),
             Route(scan + "/done", self._taking(Ending, Reader.done), methods=["POST"]),
             Route(scan + "/{volume}", self._volume),
+            Route("/api/empty", self._empty, methods=["POST"]),
             Route("/api/export", self._export, methods=["POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _refused, LesionCountError: _failed, OSError: _failed}
@@ -180,6 +181,11 @@ class ReviewServer:
             return JSONResponse(await run_in_threadpool(take, reader, number, **asdict(wish)))
 
         return route
+
+    async def _empty(self, request: Request) -> Response:
+        reader = self._reader_of(request)
+        await _body(request)
+        return JSONResponse(await run_in_threadpool(reader.finish_empty))
 
     async def _export(self, request: Request) -> Response:
         _session_of(request)

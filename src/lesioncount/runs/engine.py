@@ -218,7 +218,7 @@ class Engine:
         Maps that live elsewhere are left to the workers: these may reach what this machine does not.
         """
         first: LesionCountError | None = None
-        for item in items if self.cluster is None else ():
+        for item in items if self.cluster is None and len(items) > 1 else ():
             if any(scan.problem or scan.tables or isinstance(scan.path, RemotePath) for scan in item.scans):
                 return
             try:
@@ -229,7 +229,7 @@ class Engine:
                 first = first or error
             else:
                 return
-        if first is not None and len(items) > 1:
+        if first is not None:
             raise MapFileError(f"{first} It is the same for all {len(items)}: nothing was written.")
 
     @property

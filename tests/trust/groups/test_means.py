@@ -7,7 +7,7 @@ from simulated_trials import arm
 from lesioncount import PoissonBinomial
 from lesioncount.distributions.mixture import MixtureOfCounts
 from lesioncount.errors import ScoreError
-from lesioncount.trust.groups.means import group_mean, once_per_patient, total_count
+from lesioncount.trust.groups.means import group_mean, once_per_patient, share_with_any, total_count
 
 
 def certain(*counts):
@@ -123,3 +123,21 @@ def test_what_an_ensemble_disagrees_about_is_in_the_interval(rng):
         held_if_ignored.append(share_that_holds([group_mean(together, range(40))], true_mean))
     assert np.mean(held) >= 0.93
     assert np.mean(held_if_ignored) < 0.6
+
+
+def test_share_of_patients_with_any_is_that_of_known_counts():
+    found = share_with_any(certain(0, 2, 0, 1, 3), ["a", "a", "b", "c", "d"])
+    assert found.value == 0.75
+    # Wilson's interval of 3 of 4
+    assert (found.low, found.high) == pytest.approx((0.3006, 0.9544), abs=1e-4)
+
+
+def test_share_of_patients_with_any_allows_for_doubt_and_members():
+    doubtful = [[PoissonBinomial([0.5])]] * 10
+    alike = share_with_any([[one[0]] * 2 for one in doubtful], range(10))
+    apart = share_with_any([[PoissonBinomial([0.2]), PoissonBinomial([0.8])]] * 10, range(10))
+    assert share_with_any(doubtful, range(10)) == alike
+    assert alike.value == apart.value == pytest.approx(0.5)
+    assert apart.low < alike.low < 0.5 < alike.high < apart.high
+    assert not share_with_any(certain(3), ["a"]).has_interval
+    assert 0 == share_with_any(certain(0, 0), ["a", "b"]).low < share_with_any(certain(0, 0), ["a", "b"]).high < 1

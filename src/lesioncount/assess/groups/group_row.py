@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lesioncount.assess.groups.grouping import Grouped
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.trust.groups.means import GroupMean, group_mean, once_per_patient, total_count
+from lesioncount.trust.groups.means import GroupMean, group_mean, once_per_patient, share_with_any, total_count
 from lesioncount.trust.groups.rate_ratios import RateRatio
 from lesioncount.trust.scores.bootstrap import CONFIDENCE
 from lesioncount.trust.scores.estimate import Estimate, cells_of
@@ -31,6 +31,8 @@ class GroupRow:
         Lesions in all its scans together: doubt about the counts of these very scans.
     per_scan, per_patient : GroupMean
         Means with both sources of variance.
+    with_any : Estimate
+        The share of patients with at least one lesion.
     rate : GroupMean or None
         The same per unit of exposure, where there is one.
     exposure : float or None
@@ -45,6 +47,7 @@ class GroupRow:
     total: CountDistribution
     per_scan: GroupMean
     per_patient: GroupMean
+    with_any: Estimate
     rate: GroupMean | None = None
     exposure: float | None = None
     expected: tuple[float, ...] = ()
@@ -63,6 +66,7 @@ class GroupRow:
             total_count(counts),
             group_mean(counts, patients),
             group_mean(counts, patients, once_per_patient(patients)),
+            share_with_any(counts, patients),
             None if exposure is None else group_mean(counts, patients, exposure),
             None if exposure is None else float(exposure.sum()),
             _expected(grouped, rows.tolist()),
@@ -95,6 +99,7 @@ class GroupRow:
             **total,
             **self.per_scan.estimate.cells("mean_per_scan"),
             **self.per_patient.estimate.cells("mean_per_patient"),
+            **self.with_any.cells("share_with_any"),
             **rate,
             "doubt_share": self.main.doubt_share,
         }

@@ -34,5 +34,6 @@ export const decide = (id, decision) => ask("POST", `/api/scan/${id}/decisions`,
 export const add = (id, lesion) => ask("POST", `/api/scan/${id}/added`, lesion);
 export const undo = (id) => ask("POST", `/api/scan/${id}/undo`, {});
 export const finish = (id, ending) => ask("POST", `/api/scan/${id}/done`, ending);
+export const finishEmpty = () => ask("POST", "/api/empty", {});
 export const exportAll = () => ask("POST", "/api/export", {});
 export const volume = (id, what) => `/api/scan/${id}/${what}.nii.gz`;

@@ -50,6 +50,8 @@ export function cohortNode(cohort, session) {
   const rest = cohort.scans.filter((scan) => !cohort.order.includes(scan.id));
   const scans = [...ordered, ...rest];
   const first = nextScan(cohort);
+  const isTelling = cohort.ordered === "telling";
+  const empty = ordered.filter((scan) => !scan.n_candidates && !scan.is_done).length;
   const written = el("div", { class: "written", role: "status" });
   const heads = ["", "Scan", "Decided", session.blinded ? null : "Expected count", "Time", "State"].filter((head) => head !== null);
   const search = el("input", { type: "search", id: "search", placeholder: "Find a scan", "aria-label": "Find a scan by name" });
@@ -61,12 +63,13 @@ export function cohortNode(cohort, session) {
   return el("div", { class: "cohort" },
     el("h1", {}, plural(scans.length, "scan"), " to review"),
     tiles(scans),
-    cohort.left?.sentence && !session.blinded ? el("p", { class: "stop", id: "stop" }, cohort.left.sentence) : null,
+    cohort.left?.sentence && (!session.blinded || cohort.ordered === "calibration") ? el("p", { class: "stop", id: "stop" }, cohort.left.sentence) : null,
     el("p", { class: "buttons" },
-      first === undefined ? el("b", {}, "All scans are done.") : el("a", { class: "main button", id: "begin", href: `#/scan/${first}` }, scans.some((scan) => scan.n_decided) ? "Go on" : "Begin", " with the scan that tells most"),
+      first === undefined ? el("b", {}, "All scans are done.") : el("a", { class: "main button", id: "begin", href: `#/scan/${first}` }, scans.some((scan) => scan.n_decided) ? "Go on" : "Begin", isTelling ? " with the scan that tells most" : " with the next scan"),
+      empty ? el("button", { type: "button", id: "empty", title: "Their count is 0, unless you open one and add a lesion", onclick: () => api.finishEmpty().then(() => location.reload()).catch((error) => alarm(error.message)) }, `Mark ${plural(empty, "scan")} without candidates as done`) : "",
       el("button", { type: "button", id: "export", onclick: () => exportAll(written).catch((error) => alarm(error.message)) }, "Write results")),
     written,
     cohort.others?.length ? el("p", { class: "soft" }, `Other readers: ${cohort.others.join(", ")}`) : null,
-    el("div", { class: "table-bar" }, el("h2", {}, session.blinded ? "Scans" : "Scans, in the order in which a review tells most"), search),
+    el("div", { class: "table-bar" }, el("h2", {}, !isTelling ? "Scans" : "Scans, in the order in which a review tells most"), search),
     el("div", { class: "scroll" }, el("table", { class: "scans" }, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head || el("span", { class: "unseen" }, "Place"))))), el("tbody", {}, rows))));
 }

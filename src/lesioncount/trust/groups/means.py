@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,6 +115,44 @@ def group_mean(
     between = off * n / (n - 1) if n > 1 else math.nan
     doubt = moments.total_variance / float(whole.sum()) ** 2
     return GroupMean(_with_interval(rate, between + doubt, n - 1), between, doubt)
+
+
+def share_with_any(counts: Sequence[ByMember], patients: Sequence[Hashable], /) -> Estimate:
+    """The share of patients with at least one lesion in any of their scans, with its 95 % interval.
+
+    Parameters
+    ----------
+    counts, patients
+        As of `group_mean`.
+
+    Notes
+    -----
+    Patient i has a lesion with q_i = 1 - Π P(C = 0) over the scans, on average over members of an ensemble. The share
+    is q = Σ q_i / n. A true answer is yes or no, so that doubt and how patients differ add up to its variance q (1 - q)
+    whatever q_i are; members that disagree about all patients at once add the variance of their shares, v. The interval
+    is Wilson's, with n lowered to q (1 - q) / (q (1 - q) / n + v). One patient has none.
+
+    Examples
+    --------
+    >>> from lesioncount import PoissonBinomial
+    >>> scans = [[PoissonBinomial([0.9, 0.5])], [PoissonBinomial([0.8])], [PoissonBinomial([])]]
+    >>> round(share_with_any(scans, ["anna", "ben", "carl"]).value, 3)
+    0.583
+    """
+    whose, n = patient_codes(patients), len(set(patients))
+    by_member = []
+    for scans in zip(*counts, strict=True):
+        none = np.ones(n)
+        np.multiply.at(none, whose, [float(one.pmf(0)) for one in scans])
+        by_member.append(1 - none.mean())
+    share = float(np.mean(by_member))
+    if n == 1:
+        return Estimate(share)
+    own = share * (1 - share)
+    n_like = own / (own / n + float(np.var(by_member))) if own > 0 else n
+    z2 = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2 / n_like
+    middle, reach = (share + z2 / 2) / (1 + z2), math.sqrt(z2 * own + z2**2 / 4) / (1 + z2)
+    return Estimate(share, max(middle - reach, 0.0), min(middle + reach, 1.0))
 
 
 def _with_interval(mean: float, variance: float, df: int) -> Estimate:
