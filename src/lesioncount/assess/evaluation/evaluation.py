@@ -179,6 +179,13 @@ class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """As plain values, as ``evaluation.json`` has them."""
         plain: dict[str, Any] = to_builtins(self, enc_hook=np.ndarray.tolist)
+        if self.readers is None:  # what evaluations of one reader, or of an earlier version, do not have
+            for part in (plain, *plain["scans"]):
+                del part["readers"]
+        if self.lesions is not None and not self.lesions.by_size:
+            del plain["lesions"]["by_size"]
+        if self.lesions is not None and not self.lesions.f1_above_half.is_defined:
+            del plain["lesions"]["f1_above_half"]
         return plain
 
     @classmethod
