@@ -1,5 +1,6 @@
 """What ``evaluate``, ``summarize`` and ``review`` write keeps its keys and its bytes, and is read back."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -82,11 +83,15 @@ def test_a_summary_has_the_keys_columns_and_numbers_that_it_had(tmp_path):
     options = {"by": "arm", "exposure": "years", "participants": tmp_path / "participants.tsv"}
     summarize(tmp_path / "peaks", tmp_path / "out", **options)
     for name in ("groups.tsv", "ratios.tsv", "imputations.tsv"):
-        assert (tmp_path / "out" / name).read_text() == (KEPT / "arms" / name).read_text()
+        before, after = (
+            list(csv.DictReader(folder.joinpath(name).read_text().splitlines(), delimiter="\t"))
+            for folder in (KEPT / "arms", tmp_path / "out")
+        )
+        assert [{column: row[column] for column in old} for old, row in zip(before, after, strict=True)] == before
     before, after = (json.loads((folder / "summary.json").read_text()) for folder in (KEPT / "arms", tmp_path / "out"))
-    assert keys_of(after) == keys_of(before)
+    assert before.keys() <= after.keys()
     for one, other in zip(before["groups"] + before["ratios"], after["groups"] + after["ratios"], strict=True):
-        assert other == pytest.approx(one)
+        assert {key: other[key] for key in one} == pytest.approx(one)
 
 
 def test_an_event_is_the_line_that_it_was():

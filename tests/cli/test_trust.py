@@ -325,7 +325,7 @@ def test_calibration_makes_held_out_counts_better_and_says_so(cohort, tmp_path, 
         == 0
     )
     assert "the lesions of 60 scans" in capsys.readouterr().out
-    assert CalibrationFit.load(tmp_path / "l.json").calibration.slope == pytest.approx(1 / 3, abs=0.2)
+    assert CalibrationFit.load(tmp_path / "l.json").calibration.existence([0.9])[0] < 0.8
 
 
 def test_counts_with_a_calibration_stand_beside_those_without(cohort, tmp_path, capsys):

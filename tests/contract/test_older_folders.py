@@ -123,9 +123,14 @@ def test_what_was_asked_and_guaranteed_of_changes_is_read_back():
 @pytest.mark.parametrize("folder", COMMANDS)
 def test_a_run_that_is_resumed_keeps_every_record_and_table(at_home, folder):
     kept = [path for path in (at_home / folder).iterdir() if path.name != "run.json"]
-    before = {path: path.read_bytes() for path in kept}
+    # A scan that failed is tried again, and its record written as today; a table may have more columns than it had.
+    again = {f"{name}.json" for name in FAILED[folder]} | {path.name for path in kept if path.suffix == ".tsv"}
+    before = {path: path.read_bytes() for path in kept if path.name not in again}
+    tables = {path: read_table(path) for path in kept if path.suffix == ".tsv"}
     assert run(*COMMANDS[folder], "--resume", "--quiet") == (1 if FAILED[folder] else 0)
-    assert {path: path.read_bytes() for path in kept} == before
+    assert {path: path.read_bytes() for path in before} == before
+    for path, rows in tables.items():
+        check_table(rows, read_table(path))
 
 
 # Not "changes": a patient that failed has no fingerprints, by which maps that have moved could be known again.
@@ -147,11 +152,16 @@ def test_the_same_maps_give_the_same_tables_column_by_column(at_home, folder):
     tables = {path.name: path for path in (at_home / folder).glob("*.tsv")}
     assert {path.name for path in (at_home / "again").glob("*.tsv")} == tables.keys()
     for name, path in tables.items():
-        before, after = read_table(path), read_table(at_home / "again" / name)
-        assert after[0] == before[0]
-        assert len(after) == len(before)
-        for one, other in zip(before[1:], after[1:], strict=True):
-            assert all(map(is_same, one, other)), (one, other)
+        check_table(read_table(path), read_table(at_home / "again" / name))
+
+
+def check_table(before, after):
+    """Each column that there was, wherever it is now, says the same."""
+    assert set(before[0]) <= set(after[0])
+    assert len(after) == len(before)
+    places = [after[0].index(column) for column in before[0]]
+    for one, other in zip(before[1:], after[1:], strict=True):
+        assert all(map(is_same, one, (other[place] for place in places))), (one, other)
 
 
 def read_table(path):

@@ -50,7 +50,8 @@ def compared(maps, text, **options):
 
 
 def test_json_keeps_the_real_name_of_a_scan(maps):
-    assert "\n'=1\t3\t2\t4\t'=1.npy\tok" in (maps / "out" / "counts.tsv").read_text()
+    rows = [line.split("\t") for line in (maps / "out" / "counts.tsv").read_text().splitlines()]
+    assert {(row[0], row[rows[0].index("path")]) for row in rows} >= {("'=1", "'=1.npy")}
     assert json.loads((maps / "out" / "=1.json").read_text())["scan"] == "=1"
 
 
