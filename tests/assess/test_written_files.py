@@ -69,13 +69,6 @@ def test_an_event_of_an_older_or_a_later_version_is_read():
         assert event_of(json.dumps(content | {"mood": "good"}).encode()).peak == (1, 2, 3)
 
 
-def keys_of(value):
-    """All keys of a document, in their order."""
-    if isinstance(value, dict):
-        return [(key, keys_of(of)) for key, of in value.items()]
-    return [keys_of(of) for of in value] if isinstance(value, list) else None
-
-
 def test_a_summary_has_the_keys_columns_and_numbers_that_it_had(tmp_path):
     shutil.copytree(FIXTURES / "results_0_2" / "peaks", tmp_path / "peaks")
     rows = (f"sub-0{i}\t{'ab'[i % 2]}\t{i / 2}\n" for i in range(1, 5))
