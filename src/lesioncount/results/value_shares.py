@@ -1,6 +1,6 @@
 """Are these probabilities, or a picture? The spread of the values of a map, from a sample of its voxels.
 
-Two rules, both about background. They were set on 1,800 maps of four networks and 3,000 pictures (leaves, nuclei, MR),
+Two rules, both about background. They were set on some 800 maps of four networks and pictures of leaves, nuclei and MR,
 with the limits kept nearer to the pictures than to the maps. Weighted losses, label smoothing, a floor of 0.1 and noise
 in the logits leave all these maps on their side; logits divided by 2, which make a tenth of all voxels undecided, put a
 tenth of the folders of five on the other side. Heat maps of smooth bumps are there, too.
