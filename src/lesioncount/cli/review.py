@@ -40,7 +40,7 @@ _FOR: dict[str, Option] = {
     "--for {calibration}": (
         "draw scans at random, as many as a calibration needs, and show how many scans and lesions are missing (in "
         "place of --order)",
-        {"dest": "order"},
+        {"dest": "order", "default": argparse.SUPPRESS},
     ),
 }
 
