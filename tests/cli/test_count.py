@@ -71,7 +71,7 @@ def test_peaks_are_rows_with_their_saddles(cohort, tmp_path):
     assert main(["count", str(cohort), "-o", str(out), *options, "--report"]) == 0
     protocol = lc.CountingProtocol(candidates="peaks", min_persistence=0.05)
     lesions = rows(out / "lesions.tsv")
-    absent = ("member", "existence_calibrated", "region", "within", "within_mm")
+    absent = ("member", "existence_calibrated", "region", "within", "within_mm", "on_list")
     assert list(lesions[0]) == ["scan", *(name for name in LESION_COLUMNS if name not in absent)]
     for scan in (f"scan{i}" for i in range(6)):
         image = nibabel.load(cohort / f"{scan}.nii.gz")
