@@ -13,12 +13,13 @@ from lesioncount.runs.count import count_batch
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
+from lesioncount.cohort.names import shown_name
 from lesioncount.report import SectionWriter, write_report
 
 PEAKS = [0.95, 0.5, 0.85, 0.4, 0.3, 0.6]
 N_SCANS = 130
 NAME = "a-very-long-name-of-a-scan-that-somebody-has-called-after-everything-they-knew_50%25%23"
-SHOWN = NAME.replace("%25", "%").replace("%23", "#")  # as it was written
+SHOWN = shown_name(NAME)
 
 
 @pytest.fixture(scope="module")
