@@ -58,7 +58,8 @@ class Choice:
     @property
     def in_words(self) -> str:
         """What is counted."""
-        return _WORDS[self.kind]
+        protocol = self.fit.calibration.protocol
+        return "Detections" if protocol is not None and protocol.has_detections else _WORDS[self.kind]
 
     @property
     def verdict(self) -> str:
