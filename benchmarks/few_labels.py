@@ -1,7 +1,7 @@
 """Counts from few counted scans, on real data: `python benchmarks/few_labels.py DATA --draws 10`.
 
 DATA holds leaves, nuclei and LIDC, as for few_scans.py. Each draw takes n scans to calibrate on and 150 others to judge
-by: ranked probability score and coverage of 90 % intervals. Of LIDC, one reader of each scan, drawn by lot, is right.
+by: ranked probability score and coverage of 90 % intervals. For LIDC, one random reader of each scan is the truth.
 """
 
 from __future__ import annotations

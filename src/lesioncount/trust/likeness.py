@@ -19,7 +19,7 @@ from lesioncount.trust.candidate_table import TableLike, as_table
 # With fewer new scans, nothing can be told.
 FEWEST_SCANS = 10
 
-# Of scans that a calibration remembers: more are drawn by lot.
+# The most scans that a calibration remembers; of more, a random part.
 _MOST_REMEMBERED = 300
 
 _N_SHUFFLES = 199
