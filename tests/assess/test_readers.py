@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from nifti_files import save
 
 from lesioncount.assess.truth import read_truth_table
 from lesioncount.cli import main
@@ -155,3 +156,56 @@ def test_what_another_reader_would_count_is_written_beside_the_counts(cohort, tm
     assert float(found[1]["count_mean"]) < alone["s1"]
     assert _run(*arguments, "--overwrite") == 2
     assert "fitted to several readers" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Maps of four lesions, and masks by two readers: anna draws one more than ben, who has not read the last scan."""
+    folder = tmp_path_factory.mktemp("drawn")
+    for number in range(N):
+        values, by = np.zeros((4, 4, 17), np.float32), np.zeros((2, 4, 4, 17), np.uint8)
+        for place in range(4):
+            values[1:3, 1:3, 4 * place + 1 : 4 * place + 3] = 0.2 + 0.2 * place
+            by[0, 1:3, 1:3, 4 * place + 1] = place >= number % 3
+            by[1, 1:3, 1:3, 4 * place + 1] = place > number % 3
+        save(folder / "maps" / f"s{number}.nii.gz", values)
+        save(folder / "anna" / f"s{number}.nii.gz", by[0])
+        if number < N - 1:
+            save(folder / "ben" / f"s{number}.nii.gz", by[1])
+    assert _run("count", folder / "maps", "-o", folder / "out") == 0
+    return folder
+
+
+def test_each_reader_may_have_a_folder_of_masks(drawn, tmp_path):
+    both = tmp_path / "both"
+    assert _run("evaluate", drawn / "out", "--truth", drawn / "anna", drawn / "ben", "-o", both) == 0
+    found = json.loads((both / "evaluation.json").read_text())
+    counts = [(4 - number % 3, 3 - number % 3) for number in range(N - 1)]
+    readers = {scan["scan"]: scan["readers"] for scan in found["scans"]}
+    assert [readers[f"s{number}"] for number in range(N)] == [*(f"{a} {b}" for a, b in counts), ""]
+    assert (found["readers"]["n_readings"], found["readers"]["between"]["estimate"]) == (2 * (N - 1), 1.0)
+    lesions = found["lesions"]
+    assert lesions["readers"] == ["anna", "ben"]
+    assert lesions["n_lesions"] == lesions["n_hit"] == sum(map(sum, counts)) + 4 - (N - 1) % 3
+    header, *rows = (line.split("\t") for line in (both / "lesion_matches.tsv").read_text().splitlines())
+    assert header[:3] == ["scan", "reader", "lesion"]
+    assert sum(row[1] == "anna" for row in rows) - sum(row[1] == "ben" for row in rows) == N - 1 + 4 - (N - 1) % 3
+    assert "(anna, ben)" in (both / "evaluation.html").read_text()
+    assert _run("evaluate", drawn / "out", "--truth", drawn / "anna", "-o", tmp_path / "one") == 0
+    alone = json.loads((tmp_path / "one" / "evaluation.json").read_text())
+    assert "readers" not in alone
+    assert "readers" not in alone["lesions"]
+
+
+def test_a_calibration_takes_the_masks_of_several_readers(drawn, tmp_path, capsys):
+    both = ("--truth", drawn / "anna", "--truth", drawn / "ben")
+    assert _run("calibrate", drawn / "out", *both, "-o", tmp_path / "c.json") == 0
+    assert json.loads((tmp_path / "c.json").read_text())["pool"]["n_scans"] == N - 1
+    assert _run("calibrate", drawn / "out", *both, "--fit-from", "lesions", "-o", tmp_path / "l.json") == 2
+    assert "masks of one reader" in capsys.readouterr().err
+    known = ("--known", drawn / "anna", "--known", drawn / "ben")
+    assert _run("calibrate", drawn / "maps", *known, "-o", tmp_path / "k.json") == 0
+    assert json.loads((tmp_path / "k.json").read_text())["pool"]["n_scans"] == N - 1
+    table = ("--known", drawn / "anna", "--known", tmp_path / "c.json")
+    assert _run("calibrate", drawn / "maps", *table, "-o", tmp_path / "t.json") == 2
+    assert "a folder of masks for each reader" in capsys.readouterr().err

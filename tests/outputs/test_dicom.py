@@ -204,10 +204,11 @@ def test_counts_are_compared_with_segmentations_without_endings(tmp_path, probab
         segments = [lesion(number, tracking=True) for number in (1, 2)]
         save_segmentation(tmp_path / "truth" / name, slices, drawn, kind, segments)
     results = counted([tmp_path / "maps"], tmp_path / "out")
-    compared = compare(results.of(), TruthOptions(masks=tmp_path / "truth"), read_maps=True)
+    compared = compare(results.of(), TruthOptions(masks=(tmp_path / "truth",)), read_maps=True)
     assert [truth.count for truth in compared.truths] == [2, 2]
-    assert [truth.match.n_own for truth in compared.truths] == [2, 2]
-    assert [truth.match.touches.sum() for truth in compared.truths] == [2, 2]  # of three candidates
+    matches = [match for truth in compared.truths for match in truth.matches.values()]
+    assert [match.n_own for match in matches] == [2, 2]
+    assert [match.touches.sum() for match in matches] == [2, 2]  # of three candidates
 
 
 def test_a_scan_without_candidates_has_a_report_and_no_segmentation(tmp_path):

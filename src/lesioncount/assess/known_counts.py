@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lesioncount.assess.beside_truth import TruthOptions, groups_of
-from lesioncount.assess.truth import TruthTable, middle_of, true_lesions
+from lesioncount.assess.truth import TruthTable, middle_of
 from lesioncount.cohort.item import FileFacts, ScanFiles
-from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.scans import Selection
 from lesioncount.cohort.table_names import names_in_tables
 from lesioncount.errors import TruthError, listed
@@ -150,7 +149,7 @@ class _KnownScans:
     scans: list[ScanFiles]
     options: TruthOptions
     table: TruthTable | None
-    masks: Mapping[str, Path] | None
+    masks: Mapping[str, Mapping[str, Path]] | None
     notes: tuple[str, ...]
 
     @classmethod
@@ -158,10 +157,7 @@ class _KnownScans:
         """Those of some scans; an error if there are none."""
         names = {scan.name: names_of_scan(scan) for scan in scans}
         table = options.read_table(names.values())
-        masks = None
-        if options.masks is not None:
-            files = {scan.name: FileFacts.unread(scan) for scan in scans}
-            masks = pair(files, options.masks, role="truth", suffix=options.suffix, none_is_error=False)
+        masks = options.masks_of({scan.name: FileFacts.unread(scan) for scan in scans})
         known = [
             scan
             for scan in scans
@@ -179,10 +175,9 @@ class _KnownScans:
         """The known count of a scan, by each of its readers."""
         if self.table is not None:
             return self.table.counts_of(*table_names(scan))
-        drawn: dict[str, Any] = {"label": self.options.label, "instances": self.options.instances}
-        mask = (self.masks or {})[scan.name]
+        masks = (self.masks or {})[scan.name].values()
         protocol = replace(settings.protocol, candidates="regions", min_persistence=0.0)
-        return (len(true_lesions(mask, scan.grid, protocol, within=scan.within, **drawn)),)
+        return tuple(len(self.options.lesions_in(mask, scan, protocol)) for mask in masks)
 
 
 def names_of_scan(scan: ScanFiles) -> tuple[str, ...]:

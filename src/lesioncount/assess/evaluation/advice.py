@@ -52,11 +52,12 @@ def what_to_try(
     after = choice.held_out.after["mae"].value
     if after >= off["raw"]:
         return
+    known_by = " ".join(f"--known {shlex.quote(str(one))}" for one in ([truth.table] if truth.table else truth.masks))
     folder = common_folder([scan.grid.path.parent for scan in compared.scans])
     yield (
         f"Thresholding is off by {usual:.3g}, these counts by {off['raw']:.3g}. {choice.in_words}, calibrated on these "
-        f"counts, would be off by {after:.3g} (held out). Try: lesioncount count {shlex.quote(str(folder))} --known "
-        f"{shlex.quote(str(truth.table or truth.masks))} -o OUT"
+        f"counts, would be off by {after:.3g} (held out). Try: lesioncount count {shlex.quote(str(folder))} {known_by} "
+        "-o OUT"
     )
 
 

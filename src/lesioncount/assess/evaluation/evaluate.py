@@ -153,7 +153,9 @@ def known_truth(
     jobs: int = 1,
 ) -> tuple[KnownTruth, Compared]:
     """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
-    if from_lesions and truth.masks is None and truth.reviews is None:
+    if from_lesions and len(truth.masks) > 1:
+        raise CalibrationError("To calibrate from lesions, pass the masks of one reader: counts take those of several.")
+    if from_lesions and not truth.masks and truth.reviews is None:
         raise CalibrationError(
             "To calibrate from lesions, masks are needed (--truth), or reviews; a table of counts is not enough."
         )
@@ -170,7 +172,7 @@ def known_truth(
             f"{results} holds the counts of an ensemble, which is calibrated from counts: leave --fit-from lesions out."
         )
     compared = compare(counted, truth, read_maps=from_lesions and truth.reviews is None, jobs=jobs)
-    owns = [t.match.owns for t in compared.truths if t.match is not None]
+    owns = [match.owns for truth in compared.truths for match in truth.matches.values()]
     return (
         KnownTruth.of(
             [scan.tables if counted.has_members else scan.tables[0] for scan in compared.scans],
