@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 from nifti_files import save
+from review_cohort import SimulatedReader
 
+from lesioncount.assess.reviews.export import export_reviews
 from lesioncount.assess.truth import read_truth_table
 from lesioncount.cli import main
 from lesioncount.errors import TruthError
@@ -43,6 +45,11 @@ def cohort(tmp_path_factory):
         (folder / f"reader{reader}.csv").write_text("\n".join(["scan,count", *lines]))
     assert _run("count", folder / "d.csv", "-o", folder / "out") == 0
     return folder
+
+
+def _rows(path):
+    header, *rows = (line.split("\t") for line in path.read_text().splitlines())
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def _evaluated(cohort, out, table, *options):
@@ -139,23 +146,48 @@ def test_the_likelihood_of_readers_is_the_mean_of_theirs():
     assert truth.read_by(readings).counts.tolist() == [1, 0, 3, 5, 2, 1]
 
 
-def test_what_another_reader_would_count_is_written_beside_the_counts(cohort, tmp_path, capsys):
+def test_what_another_reader_would_count_stands_beside_the_counts(cohort, tmp_path, capsys):
     known = ("--truth-counts", cohort / "wide.csv")
     assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "c.json") == 0
     pool = json.loads((tmp_path / "c.json").read_text())["pool"]
     assert (len(pool["by_reads"]), pool["n_scans"]) == (2, N)
     (tmp_path / "reads.csv").write_text("scan,count\ns0,6\ns1,0\n")
     arguments = ("count", cohort / "d.csv", "-o", tmp_path / "out", "--reads", tmp_path / "reads.csv")
-    assert _run(*arguments, "--calibration", tmp_path / "c.json") == 0
-    rows = [line.split("\t") for line in (tmp_path / "out" / "another_reader.tsv").read_text().splitlines()]
-    found = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-    assert [(row["scan"], row["reads"]) for row in found] == [("s0", "6"), ("s1", "0")]
-    counts = read_results(tmp_path / "out").counted
-    alone = {scan.name: scan.counted.calibrated.count_mean for scan in counts}
-    assert float(found[0]["count_mean"]) > alone["s0"]
-    assert float(found[1]["count_mean"]) < alone["s1"]
+    calibrated = (*arguments, "--calibration", tmp_path / "c.json", "--report")
+    assert _run(*calibrated) == 0
+    found = {row["scan"]: row for row in _rows(tmp_path / "out" / "counts.tsv")}
+    assert [(name, row["reads"]) for name, row in found.items() if row["reads"] != "n/a"] == [("s0", "6"), ("s1", "0")]
+    means = {name: [row[f"count_mean_{of}"] for of in ("another_reader", "calibrated")] for name, row in found.items()}
+    assert float(means["s0"][0]) > float(means["s0"][1])
+    assert float(means["s1"][0]) < float(means["s1"][1])
+    record = read_results(tmp_path / "out").record("s0")
+    assert np.arange(len(record.pmf_another_reader)) @ record.pmf_another_reader == pytest.approx(float(means["s0"][0]))
+    assert (tmp_path / "out" / "report.html").read_text().count("another reader, after") == 2
+    (tmp_path / "reads.csv").write_text("scan,count\ns0,5\ns1,0\n")
+    assert _run(*calibrated, "--resume") == 2
     assert _run(*arguments, "--overwrite") == 2
     assert "fitted to several readers" in capsys.readouterr().err
+
+
+def test_a_review_ends_in_what_another_reader_would_count(cohort, tmp_path):
+    known = ("--truth-counts", cohort / "wide.csv")
+    assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "c.json") == 0
+    out = tmp_path / "out"
+    assert _run("count", cohort / "d.csv", "-o", out, "--calibration", tmp_path / "c.json") == 0
+    results = read_results(out)
+    for name, accepted in (("Anna", 6), ("Ben", 5)):
+        reader = SimulatedReader(results, name)
+        for label in range(1, len(results.record("s0").lesions) + 1):
+            reader.decide("s0", label, "lesion" if label <= accepted else "none")
+        reader.done("s0")
+        reader.decide("s1", 1, "lesion")  # and no more: it is not complete
+    export_reviews(results)
+    (row,) = _rows(out / "another_reader.tsv")
+    assert (row["scan"], row["readers"], row["reads"]) == ("s0", "Anna, Ben", "6 5")
+    assert (
+        float(row["count_mean_another_reader"])
+        > {one.name: one for one in results.counted}["s0"].counted.calibrated.count_mean
+    )
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +15,11 @@ from lesioncount.cohort.table_names import names_in_tables
 from lesioncount.errors import TruthError, listed
 from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
-from lesioncount.folder.plain import in_one_line
 from lesioncount.results.counts_of import table_names
 from lesioncount.results.earlier import earlier_run
 from lesioncount.results.record import Entry
 from lesioncount.results.results import Results
-from lesioncount.results.settings import KnownFolds, Settings
+from lesioncount.results.settings import KnownFolds, Settings, counts_fingerprint
 from lesioncount.runs.count import Counting, count_batch
 from lesioncount.runs.count_table import records_of
 from lesioncount.trust.fitting.choice import Choice, choose
@@ -136,7 +134,9 @@ def learn(  # noqa: PLR0913 - what a count is told, and what a fit is
     truth = truth.read_by([*readings.values()])
     reading = {"channel": how.channel, "scale": how.scale, "logits": how.logits}
     choice = choose(truth, protocol=peaks, kinds=kinds, seed=seed, reading=reading, intervals=intervals)
-    folds = KnownFolds(_fingerprint(readings), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True)))
+    folds = KnownFolds(
+        counts_fingerprint(readings), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True))
+    )
     protocol = choice.fit.calibration.protocol or how.protocol
     notes = (*found.notes, *([f"Not learned from: {listed(failed)}."] if failed else []))
     return Learned(choice, counts, replace(how, protocol=protocol, calibration=choice.fit, known=folds), notes)
@@ -193,12 +193,6 @@ def _groups(scans: Sequence[Entry], known: TruthOptions, table: TruthTable | Non
     if known.group_by is None and all(participant in scan.whose for scan in scans):
         return [scan.whose[participant] for scan in scans]
     return groups_of(scans, known.group_by, table)
-
-
-def _fingerprint(readings: Mapping[str, Sequence[int]]) -> str:
-    """A short name that changes with any known count."""
-    counts = {name: of[0] if len(of) == 1 else list(of) for name, of in sorted(readings.items())}
-    return hashlib.sha256(in_one_line(counts).encode()).hexdigest()[:12]
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from lesioncount.results.region_numbers import region_counts
 from lesioncount.results.scan_count import ScanCount
 from lesioncount.results.scan_numbers import (
     CONFIDENCE,
+    AnotherReader,
     CandidateNumbers,
     CountNumbers,
     EnsembleNumbers,
@@ -33,6 +34,8 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
     features = () if fit is None else fit.features
     tables = [CandidateTable.of_candidates(count.result.candidates, *features) for count in counts]
     corrected = None if calibration is None else combined([calibration.distribution(table) for table in tables])
+    reads, pool = settings.reads.get(name, ()), None if fit is None else fit.pool
+    another = pool.distribution(corrected, reads) if reads and pool is not None and corrected is not None else None
     numbers = ScanNumbers.of(
         CandidateNumbers.of(counts),
         CountNumbers.of(together),
@@ -40,6 +43,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         settings.recorded.fingerprint(),
         fit.guaranteed(tables[0], CONFIDENCE) if fit is not None and settings.conformal else None,
         EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
+        None if another is None else AnotherReader.of(reads, another),
     )
     return Record(
         FORMAT_VERSION,
@@ -54,6 +58,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         n_dropped=sum(count.result.candidates.n_dropped for count in counts),
         pmf=tuple(together.pmf().tolist()),
         pmf_calibrated=() if corrected is None else tuple(corrected.pmf().tolist()),
+        pmf_another_reader=() if another is None else tuple(another.pmf().tolist()),
         regions=region_counts(counts, calibration),
         answers=answers(settings.questions, counts, calibration),
         lesions=with_list(lesion_rows(counts, calibration), settings.list_threshold),
