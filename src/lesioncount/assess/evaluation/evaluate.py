@@ -13,6 +13,7 @@ from lesioncount.assess.evaluation.advice import what_to_try
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
 from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
 from lesioncount.assess.evaluation.lesion_level import LesionLevel, match_rows
+from lesioncount.assess.evaluation.lesion_sizes import SizeEdges
 from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.assess.evaluation.notes import notes_on
 from lesioncount.errors import CalibrationError, MapFileError
@@ -38,6 +39,7 @@ def evaluate(
     of: Counted | None = None,
     bins: int | None = None,
     counts_only: bool = False,
+    size_edges: SizeEdges | None = None,
     jobs: int = 1,
     seed: int = 0,
     overwrite: bool = False,
@@ -59,6 +61,8 @@ def evaluate(
     counts_only : bool, default False
         Compare counts only. Otherwise the maps are read again, to compare single lesions and to tune the threshold of
         the connected-component count.
+    size_edges : SizeEdges, optional
+        Ranges of lesion sizes for which sensitivity is given. Default: thirds.
     jobs : int, default 1
         Number of processes that read maps.
     seed : int, default 0
@@ -95,7 +99,7 @@ def evaluate(
         differences={" - ".join(pair): {**differences[pair]} for pair in _PAIRS if pair in differences},
         agreement=agreement_of(by_reader, ours, seed=seed),
         guaranteed=guaranteed_of(by_reader, ours, seed=seed),
-        lesions=LesionLevel.of(compared, seed=seed),
+        lesions=LesionLevel.of(compared, size_edges, seed=seed),
         threshold_curve=ThresholdCurve.of(by_reader, bins),
         readers=_between_readers(compared, ours, seed=seed),
         notes=(*notes_on(compared, methods["raw"]), *advice),

@@ -10,19 +10,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared
+from lesioncount.assess.evaluation.lesion_sizes import LesionSizes, SizeEdges, by_size
 from lesioncount.trust.scores.bootstrap import resampled_ratios
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE, LesionMatch
 from lesioncount.trust.scores.reliability import ReliabilityBins, reliability
-
-
-class LesionSizes(Struct, frozen=True):
-    """True lesions of a range of sizes, in voxels, and the share that has a candidate of its own."""
-
-    low: int = 0
-    high: int = 0
-    n_lesions: int = 0
-    sensitivity: Estimate = Estimate()
 
 
 class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
@@ -50,7 +42,7 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
         Lesion-wise F1 = 2 TP / (candidates + lesions), of candidates with an existence above 0.5; a true positive is a
         candidate that is a lesion by the rule: any overlap, one-to-one.
     by_size : tuple of LesionSizes
-        Sensitivity by thirds of the size of true lesions, where masks were compared; equal sizes stay together.
+        Sensitivity by the size of true lesions, where masks were compared.
     reliability : ReliabilityBins or None
         Existence probabilities, and how often such candidates are lesions.
     """
@@ -75,16 +67,17 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
     reliability: ReliabilityBins | None = None
 
     @classmethod
-    def of(cls, compared: Compared, *, seed: int) -> Self | None:
+    def of(cls, compared: Compared, size_edges: SizeEdges | None = None, *, seed: int) -> Self | None:
         """From scans and the masks of each; None unless every scan was matched with a mask."""
         if not all(truth.matches for truth in compared.truths):
             return None
         rows = [
-            (scan.tables[0].existence(), group, match)
+            (scan, group, match)
             for scan, truth, group in zip(compared.scans, compared.truths, compared.groups, strict=True)
             for match in truth.matches.values()
         ]
-        existence, groups, matches = map(list, zip(*rows, strict=True))
+        scans, groups, matches = (list(column) for column in zip(*rows, strict=True))
+        existence = [scan.tables[0].existence() for scan in scans]
         owns = np.concatenate([match.owns for match in matches])
         parts = _scan_by_scan(matches, [p > 0.5 for p in existence])
         part, whole = (np.stack(columns, axis=1).astype(np.float64) for columns in zip(*parts.values(), strict=True))
@@ -100,29 +93,9 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
             n_split=sum(match.n_split for match in matches),
             n_merged=sum(match.n_merged for match in matches),
             **scores,
-            by_size=_by_size(matches, groups, seed),
+            by_size=by_size(scans, matches, groups, size_edges, seed=seed),
             reliability=ReliabilityBins.of(reliability(np.concatenate(existence), owns)),
         )
-
-
-def _by_size(matches: Sequence[LesionMatch], groups: Sequence[str], seed: int) -> tuple[LesionSizes, ...]:
-    """Sensitivity by thirds of the size of lesions."""
-    sizes = [match.lesion_voxels for match in matches if match.lesion_voxels is not None]
-    together = np.sort(np.concatenate([np.empty(0, np.int64), *sizes]))
-    if len(sizes) < len(matches) or not len(together):
-        return ()
-    edges = np.unique(together[[len(together) // 3, 2 * len(together) // 3]])
-    third = [np.searchsorted(edges, one, side="right") for one in sizes]
-    found = range(len(edges) + 1)
-    parts = [[int(((of == k) & (m.owner_of >= 0)).sum()) for k in found] for of, m in zip(third, matches, strict=True)]
-    wholes = [[int((of == k).sum()) for k in found] for of in third]
-    shares = resampled_ratios(np.array(parts, np.float64), np.array(wholes, np.float64), groups, seed=seed)
-    at = np.searchsorted(edges, together, side="right")
-    return tuple(
-        LesionSizes(int(together[at == k][0]), int(together[at == k][-1]), int((at == k).sum()), shares[k])
-        for k in found
-        if (at == k).any()
-    )
 
 
 def _readers(compared: Compared) -> tuple[str, ...]:
