@@ -116,6 +116,8 @@ def test_disagreement_of_readers_stands_beside_the_error(cohort, tmp_path, capsy
         assert f"two readers differ by {found['between']['estimate']:.2f}; difference {difference:.2f} [" in text
         assert "interval excludes a margin above" in text
         assert "as good as" not in text
+        assert "scores above 0.5" in text  # of a detector, there are no components
+    assert '<th scope="col">Readings</th>' in page
 
 
 def test_readers_who_agree_have_no_disagreement():
@@ -151,8 +153,9 @@ def test_what_another_reader_would_count_stands_beside_the_counts(cohort, tmp_pa
     assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "c.json") == 0
     pool = json.loads((tmp_path / "c.json").read_text())["pool"]
     assert (len(pool["by_reads"]), pool["n_scans"]) == (2, N)
-    (tmp_path / "reads.csv").write_text("scan,count\ns0,6\ns1,0\n")
-    arguments = ("count", cohort / "d.csv", "-o", tmp_path / "out", "--reads", tmp_path / "reads.csv")
+    (tmp_path / "reads.csv").write_text("case,carl,slices\ns0,6,90\ns1,0,90\n")
+    reads = ("--reads", tmp_path / "reads.csv", "--count-column", "carl")
+    arguments = ("count", cohort / "d.csv", "-o", tmp_path / "out", *reads)
     calibrated = (*arguments, "--calibration", tmp_path / "c.json", "--report")
     assert _run(*calibrated) == 0
     found = {row["scan"]: row for row in _rows(tmp_path / "out" / "counts.tsv")}
@@ -163,7 +166,7 @@ def test_what_another_reader_would_count_stands_beside_the_counts(cohort, tmp_pa
     record = read_results(tmp_path / "out").record("s0")
     assert np.arange(len(record.pmf_another_reader)) @ record.pmf_another_reader == pytest.approx(float(means["s0"][0]))
     assert (tmp_path / "out" / "report.html").read_text().count("another reader, after") == 2
-    (tmp_path / "reads.csv").write_text("scan,count\ns0,5\ns1,0\n")
+    (tmp_path / "reads.csv").write_text("case,carl,slices\ns0,5,90\ns1,0,90\n")
     assert _run(*calibrated, "--resume") == 2
     assert _run(*arguments, "--overwrite") == 2
     assert "fitted to several readers" in capsys.readouterr().err

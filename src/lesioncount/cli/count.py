@@ -260,8 +260,9 @@ def _with_reads(options: argparse.Namespace, how: dict[str, Any]) -> Settings:
     """The settings with what readers have counted."""
     from lesioncount.assess.another_reader import with_reads
 
-    find = {name: how[name] for name in ("selection", "members")}
-    return with_reads(_settings(options), options.reads, options.inputs, options.output, **find)
+    told = {name: how[name] for name in ("selection", "members")} | given(options, "scan_column", "count_column")
+    told["suffix"] = options.truth_suffix
+    return with_reads(_settings(options), options.reads, options.inputs, options.output, **told)
 
 
 def _dicom(options: argparse.Namespace) -> DicomOutput | None:

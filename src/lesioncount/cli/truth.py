@@ -82,7 +82,7 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_known_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how known counts are read."""
-    known = add_group(parser, "known counts, for --known", {})
+    known = add_group(parser, "known counts, for --known, and columns for --reads", {})
     add_options(known.add_mutually_exclusive_group(), _LESIONS)
     names = ("--truth-suffix", "--scan-column", "--count-column", "--group-by")
     add_options(known, {written: of for written, of in _WHICH.items() if written.startswith(names)})

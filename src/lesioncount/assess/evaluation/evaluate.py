@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,7 @@ def evaluate(
     shares = [1 / len(truth.readings) for truth in compared.truths for _ in truth.readings]
     scores, differences = score_all(methods, groups=by_reader.groups, shares=shares, seed=seed)
     advice = () if counts_only else what_to_try(compared, methods, truth, jobs=jobs, seed=seed)
+    kind: dict[str, Any] = {"counted": compared.results.of, "has_detections": compared.results.protocol.has_detections}
     evaluation = Evaluation(
         results=str(results),
         truth=TruthSource(truth.kind, truth.where),
@@ -92,10 +94,7 @@ def evaluate(
         group_by=truth.group_by,
         protocol=compared.results.protocol,
         seed=seed,
-        methods={
-            key: EvaluatedMethod.of(key, of, scores[key], seed=seed, counted=compared.results.of)
-            for key, of in methods.items()
-        },
+        methods={key: EvaluatedMethod.of(key, of, scores[key], seed=seed, **kind) for key, of in methods.items()},
         differences={" - ".join(pair): {**differences[pair]} for pair in _PAIRS if pair in differences},
         agreement=agreement_of(by_reader, ours, seed=seed),
         guaranteed=guaranteed_of(by_reader, ours, seed=seed),
