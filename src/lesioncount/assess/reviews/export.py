@@ -158,7 +158,7 @@ def _write_accepted_maps(results: Results, scans: Iterable[ReviewedScan]) -> tup
     folder = OutputFolder(results.out)
     written: list[str] = []
     notes: list[str] = []
-    for scan in scans:
+    for scan in (one for one in scans if one.record.grid.shape):  # detections without images are a list
         name = _accepted_name(scan.reader, scan.record.name)
         try:
             labels = _accepted_labels(scan, results.run.settings)
