@@ -413,12 +413,15 @@ class Calibration:
         given = dict(values)
         if given.get("extra_shape", 0) is None:
             given["extra_shape"] = math.inf
+        for name in ("protocol", "of_regions"):
+            if not isinstance(given.get(name, {}), dict | None):
+                raise CalibrationError(f"Expected {name} of a calibration to be an object, but got {given[name]!r}.")
         protocol = given.get("protocol")
         if isinstance(given.get("draws"), Mapping):
             given["draws"] = {name: tuple(of) for name, of in given["draws"].items()}
-        given["protocol"] = CountingProtocol.from_dict(protocol) if isinstance(protocol, dict) else protocol
+        given["protocol"] = None if protocol is None else CountingProtocol.from_dict(protocol)
         other = given.get("of_regions")
-        given["of_regions"] = cls.from_dict(other) if isinstance(other, dict) else other
+        given["of_regions"] = None if other is None else cls.from_dict(other)
         return cls(**given)
 
     def __str__(self) -> str:
