@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import TruthError
 from lesioncount.results.record import Entry
-from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.sizes import VoxelSize
 from lesioncount.trust.scores.bootstrap import resampled_ratios
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.lesions import LesionMatch
