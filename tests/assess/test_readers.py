@@ -113,7 +113,10 @@ def test_disagreement_of_readers_stands_beside_the_error(cohort, tmp_path, capsy
     assert main(["evaluate", str(cohort / "out"), *known, "-o", str(tmp_path / "all")]) == 0
     printed, page = capsys.readouterr().out, (tmp_path / "all" / "evaluation.html").read_text()
     for text in (printed, page):
-        assert f"two readers differ by {found['between']['estimate']:.2f}; difference {difference:.2f} [" in text
+        assert (
+            f"two readers differ by {found['between']['estimate']:.2f}; difference {difference:.2f} [".replace("-", "−")
+            in text
+        )
         assert "interval excludes a margin above" in text
         assert "as good as" not in text
         assert "scores above 0.5" in text  # of a detector, there are no components

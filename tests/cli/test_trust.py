@@ -225,7 +225,7 @@ def test_sensitivity_is_given_for_the_sizes_that_are_asked_for(cohort, tmp_path,
         assert (same["low"], same["unit"]) == (3 * part["low"], "mm³")
     assert [part["high"] for part in voxels] == [2, None]
     assert sum(part["n_lesions"] for part in voxels) == found["2vox,8vox"]["n_lesions"]
-    assert "Sensitivity, lesions of below 6 mm³" in (tmp_path / "e" / "evaluation.html").read_text()
+    assert "Sensitivity, lesions of less than 6 mm³" in (tmp_path / "e" / "evaluation.html").read_text()
     for wrong in ("20vox,10vox", "3mm", "5vox,50mm3", "0vox", "many"):
         with pytest.raises(SystemExit):
             run("evaluate", cohort / "out", *known, "--size-edges", wrong)

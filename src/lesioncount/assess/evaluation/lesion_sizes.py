@@ -37,12 +37,12 @@ class LesionSizes(Struct, frozen=True):
 
     @property
     def in_words(self) -> str:
-        """Such as "3 to 40 voxels" or "50 to below 500 mm³"."""
+        """Such as "3 to 40 voxels" or "50 to less than 500 mm³"."""
         if self.high is None:
             return f"{self.low:g} {self.unit} or more"
         if self.is_third:
             return f"{self.low:g} to {self.high:g} {self.unit}"
-        return f"{f'{self.low:g} to ' if self.low else ''}below {self.high:g} {self.unit}"
+        return f"{f'{self.low:g} to ' if self.low else ''}less than {self.high:g} {self.unit}"
 
 
 @dataclass(frozen=True)

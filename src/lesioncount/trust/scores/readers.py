@@ -63,10 +63,10 @@ class BetweenReaders(Struct, frozen=True, kw_only=True):
     def in_words(self) -> str:
         """How far counts are off beside how far readers differ, and which margin the interval excludes."""
         apart = self.difference
+        signed = f"{apart.value:.2f} [{apart.low:.2f}, {apart.high:.2f}]".replace("-", "−")
         said = (
             f"Off by {self.error.value:.2f} from a reader; two readers differ by {self.between.value:.2f}; difference "
-            f"{apart.value:.2f} [{apart.low:.2f}, {apart.high:.2f}], from {self.n_readings} readings of {self.n_scans} "
-            "scans."
+            f"{signed}, from {self.n_readings} readings of {self.n_scans} scans."
         )
         excludes = f" The {100 * CONFIDENCE:g} % interval excludes a margin above {apart.high:.2f} lesions."
         return said + (excludes if apart.low < apart.high else "")
