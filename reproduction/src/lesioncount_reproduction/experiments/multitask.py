@@ -40,8 +40,6 @@ _BySamples = dict[str, dict[str, Samples]]
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained, predicted and attacked."""
     yield from comparison_needs(study)
-    for method in EVERY_METHOD:
-        yield from study.predictions(method, epoch="last")
     for method in ATTACKED:
         yield from study.attacks(method, TABLE_1_WEIGHT)
 
@@ -49,7 +47,7 @@ def needs(study: Study) -> Iterator[Job]:
 def comparison_needs(study: Study, *, share: float = 1.0) -> Iterator[Job]:
     """What the comparison of all methods needs."""
     for method in EVERY_METHOD:
-        yield from study.with_validation(method, share=share)
+        yield from study.trainings(method, share=share)
 
 
 def run(study: Study) -> Result:

@@ -14,21 +14,18 @@ A claim against a head that is not trained is not tested.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import ExperimentError
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.predictions import Predictions
 from lesioncount.trust.scores.proper import rps
 from lesioncount_reproduction.experiments.arms import HEADS
 from lesioncount_reproduction.experiments.estimates import Resampling, estimate_of
-from lesioncount_reproduction.experiments.jobs import Predicted, Trained
+from lesioncount_reproduction.experiments.jobs import Trained
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Column, Row, Table
 from lesioncount_reproduction.experiments.scored import Counted
@@ -133,8 +130,8 @@ def _learned(study: Study, head: str, share: float) -> Learned:
     heads, constants, curves, nothing = [], [], [], []
     for seed in study.seeds:
         arms = list(study.arms_of_seed(head, seed, share=share))
-        stats = ScanStats.joined([Predicted(arm, "val").load(study.cache) for arm in arms])
-        curves += [validation_scores(Trained(arm).folder(study.cache)) for arm in arms]
+        stats = ScanStats.joined([Trained(arm).stats(study.cache, "val") for arm in arms])
+        curves += [Trained(arm).curve(study.cache) for arm in arms]
         heads.append(Counted(counted_bins(study, stats), stats.patients))
         constants.append(_constant(study, stats))
         nothing.append(_score_of_frequencies(study, stats))
@@ -164,16 +161,3 @@ def _fall(curves: Sequence[NDArray[np.float64]]) -> float:
     quarters = [np.array_split(curve, 4) for curve in curves]
     before, last = (float(np.mean([quarter[i].mean() for quarter in quarters])) for i in (2, 3))
     return before - last
-
-
-def validation_scores(folder: Path) -> NDArray[np.float64]:
-    """The ranked probability score of the validation scans after each epoch of a training."""
-    path = folder / "logs" / "metrics.csv"
-    try:
-        with path.open(encoding="utf-8", newline="") as table:
-            found = [float(row["val_rps"]) for row in csv.DictReader(table) if row.get("val_rps")]
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"The log {path} of a training cannot be read: {error}.") from None
-    if len(found) < 4:
-        raise ExperimentError(f"Expected at least 4 validated epochs in {path}, but there are {len(found)}.")
-    return np.array(found)
