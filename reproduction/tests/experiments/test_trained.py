@@ -9,12 +9,11 @@ pytest.importorskip("torch", reason="needs the extra [train]")
 pytest.importorskip("lightning", reason="needs the extra [train]")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
-from experiments.made_up import some_maps, stats_of  # noqa: E402 - after the checks
+from experiments.made_up import COUNTS, FALLING, FLAT, keep, write  # noqa: E402 - after the checks
 
 from lesioncount.trust.scores.estimate import Estimate  # noqa: E402
 from lesioncount_reproduction.experiments.arms import HEADS  # noqa: E402
 from lesioncount_reproduction.experiments.jobs import Trained, validation_scores  # noqa: E402
-from lesioncount_reproduction.experiments.kept_files import save_arrays  # noqa: E402
 from lesioncount_reproduction.experiments.presets import recipe_of  # noqa: E402
 from lesioncount_reproduction.experiments.study import Study  # noqa: E402
 from lesioncount_reproduction.experiments.trained import (  # noqa: E402
@@ -25,29 +24,10 @@ from lesioncount_reproduction.experiments.trained import (  # noqa: E402
     untrained_in_words,
 )
 
-FLAT, FALLING = [0.9, 0.5, 0.4, 0.39, 0.385, 0.382, 0.381, 0.38], [0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35]
-COUNTS = np.array([0] * 24 + [1] * 10 + [2] * 6)
-
 
 @pytest.fixture
 def study(tmp_path):
     return Study("synthetic", "smoke", recipe_of("smoke", "synthetic"), (0, 1, 2), tmp_path)
-
-
-def keep(study, head, curve, n_wrong):
-    """Trainings whose score went like this, and which count so many of forty scans wrong."""
-    maps, masks = some_maps(len(COUNTS))
-    stats = stats_of(maps, masks, counts=COUNTS)
-    said = COUNTS.copy()
-    said[:n_wrong] = 3
-    log_probs = np.log(np.where(np.arange(5) == said[:, None], 0.96, 0.01))
-    for arm in study.arms(head):
-        write(Trained(arm), study.cache, curve, replace(stats, log_probs=log_probs))
-
-
-def write(job, cache, curve, stats):
-    arrays = {f"val_best_{name}": array for name, array in stats.arrays().items()}
-    save_arrays(job.path(cache), {"curve": np.array(curve)} | arrays)
 
 
 def test_a_head_is_trained_when_it_is_flat_and_beats_the_constant(study):
@@ -66,7 +46,7 @@ def test_a_head_is_trained_when_it_is_flat_and_beats_the_constant(study):
     assert "multi-head (its score was still falling, by 27.2 % of what there was to gain)" in said
     assert "downstream (it does not clearly beat always the most frequent count (0.0 points" in said
     assert "bottleneck" not in said
-    assert [row[-1][:3] for row in learned_table(study).rows] == ["yes", "no:", "no:"]
+    assert [row[-1][:3] for row in learned_table(found).rows] == ["yes", "no:", "no:"]
 
 
 def test_a_seed_that_never_learned_is_named_as_the_reason():

@@ -62,6 +62,12 @@ class Arm:
             words.append(f"{data.share:.0%} of the patients")
         return ", ".join(words)
 
+    @property
+    def segmentation_epochs(self) -> int:
+        """In how many epochs its UNet learned from masks, the network that it starts from included."""
+        run = self.config.run
+        return run.pretrain_epochs + run.epochs + (0 if self.before is None else self.before.segmentation_epochs)
+
     @cached_property
     def key(self) -> str:
         """A hash that changes with everything that the trained network depends on, but not with paths."""

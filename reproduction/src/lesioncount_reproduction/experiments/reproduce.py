@@ -89,7 +89,9 @@ def reproduce(
         if makes_sense(study, name)
         for file in names_of(study.data_set, name)
     )
-    run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, prepare=one_thread, report=report)
+    # What is needed may depend on what was found: a head whose score is still falling is trained for longer.
+    while wanted := [job for job in _jobs(studies, chosen) if not job.is_done(kept)]:
+        run_jobs(wanted, kept, n_processes=jobs, prepare=one_thread, report=report)
     results = []
     for study in studies:
         for name in (name for name in chosen if makes_sense(study, name)):

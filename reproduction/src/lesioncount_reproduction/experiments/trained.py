@@ -9,12 +9,13 @@ It was fixed before any test scan was predicted. A head is *trained* when, on th
    from the same scans and so favours the constant, is above 0 with its whole 95 % interval over patients and with
    every seed.
 
-A claim against a head that is not trained is not tested.
+A claim against a head that is not trained is not tested. Claim 8 is another matter: it says that heads do not learn
+(`lowdata`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,7 +92,7 @@ class Learned:
 
 def learned_heads(study: Study, *, share: float = 1.0) -> dict[str, Learned]:
     """What each head learned."""
-    return {head: _learned(study, head, share) for head in HEADS}
+    return {head: learned_by(study, head, share=share) for head in HEADS}
 
 
 def trained_heads(study: Study, *, share: float = 1.0) -> list[str]:
@@ -105,11 +106,11 @@ def untrained_in_words(learned: dict[str, Learned]) -> str:
     return f"Not trained by the rule: {'; '.join(words)}." if words else ""
 
 
-def learned_table(study: Study, *, share: float = 1.0) -> Table:
-    """Which heads are trained, and why not."""
+def learned_table(learned: Mapping[str, Learned]) -> Table:
+    """Which heads are trained, and why not, under names for each."""
     rows: list[Row] = [
-        (NAMES[head], of.n_epochs, of.fall, of.gain, "yes" if of.is_trained else f"no: {of.why_not}")
-        for head, of in learned_heads(study, share=share).items()
+        (name, of.n_epochs, of.fall, of.gain, "yes" if of.is_trained else f"no: {of.why_not}")
+        for name, of in learned.items()
     ]
     columns = (
         Column("head"),
@@ -126,14 +127,15 @@ def learned_table(study: Study, *, share: float = 1.0) -> Table:
     return Table("trained", "Which heads have learned to count", columns, tuple(rows), note)
 
 
-def _learned(study: Study, head: str, share: float) -> Learned:
+def learned_by(study: Study, head: str, *, share: float = 1.0) -> Learned:
+    """What a head learned."""
     heads, constants, curves, nothing = [], [], [], []
     for seed in study.seeds:
         arms = list(study.arms_of_seed(head, seed, share=share))
         stats = ScanStats.joined([Trained(arm).stats(study.cache, "val") for arm in arms])
         curves += [Trained(arm).curve(study.cache) for arm in arms]
         heads.append(Counted(counted_bins(study, stats), stats.patients))
-        constants.append(_constant(study, stats))
+        constants.append(most_frequent(study, stats))
         nothing.append(_score_of_frequencies(study, stats))
     resampling = Resampling.of(heads)
     ours, constant = (resampling.samples(of)["accuracy"] for of in (heads, constants))
@@ -141,7 +143,7 @@ def _learned(study: Study, head: str, share: float) -> Learned:
     return Learned(head, _fall(curves) / float(np.mean(nothing)), gain, arms[0].config.run.n_epochs)
 
 
-def _constant(study: Study, stats: ScanStats) -> Counted:
+def most_frequent(study: Study, stats: ScanStats) -> Counted:
     """Always the class that is most frequent among these very scans."""
     classes = study.classes.of(stats.counts)
     table = np.zeros((len(stats), study.classes.n))
