@@ -198,7 +198,7 @@ def test_a_result_that_names_a_file_of_others_is_refused(copied, tmp_path, capsy
             ["thresholds"],
             "'thresholds' is not an experiment. Choose from threshold, calibration, uncertainty, multitask",
         ),
-        (["--preset", "desktop"], "'desktop' is not a preset. Choose from smoke, laptop."),
+        (["--preset", "desktop"], "'desktop' is not a preset. Choose from smoke, laptop, evening."),
         (["--data", "leaf"], "Expected --data leaf=FOLDER."),
         (["--data", "leaf="], "Expected --data leaf=FOLDER."),
         (["--data", "synthetic=here"], "Expected --data synthetic, without a folder."),

@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="experiments to run (default: all)")
     parser.add_argument(
-        "--preset", default="laptop", help="size of the run: smoke (a minute) or laptop (hours; default)"
+        "--preset",
+        default="laptop",
+        help="size of the run: smoke (a minute), laptop (hours; default), evening (larger scans, longer trainings)",
     )
     parser.add_argument(
         "-o", "--output", type=named_path, metavar="FOLDER", help="folder for the results (default: reproduce-PRESET)"

@@ -56,7 +56,7 @@ def reproduce(
         Of "threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial" and "which". Default: all
         that make sense on a data set.
     preset : str, default "laptop"
-        How large: "smoke" or "laptop".
+        How large: "smoke", "laptop" or "evening".
     data : dict, optional
         Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs, "nuclei" that of
         the images. Default: the synthetic cohort.
