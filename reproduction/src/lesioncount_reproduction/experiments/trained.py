@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.on_support import rps
 from lesioncount.trust.scores.predictions import Predictions
-from lesioncount.trust.scores.proper import rps
 from lesioncount_reproduction.experiments.arms import HEADS
 from lesioncount_reproduction.experiments.estimates import Resampling, estimate_of
 from lesioncount_reproduction.experiments.jobs import Trained

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
-from lesioncount.assess.evaluation.advice import what_to_try
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
 from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
 from lesioncount.assess.evaluation.lesion_level import LesionLevel, match_rows
 from lesioncount.assess.evaluation.method import EvaluatedMethod
-from lesioncount.assess.evaluation.notes import notes_on
+from lesioncount.assess.evaluation.notes import notes_on, what_to_try
 from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.results.results import read_countable

@@ -24,7 +24,7 @@ from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.scores.agreement import Agreement, Tercile
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
 from lesioncount.trust.scores.estimate import Estimate, Number, Numbers
-from lesioncount.trust.scores.proper import NLL_FLOOR
+from lesioncount.trust.scores.on_support import NLL_FLOOR
 from lesioncount.trust.scores.readers import BetweenReaders
 from lesioncount.version import __version__
 
