@@ -193,7 +193,8 @@ class Calibration:
     def __post_init__(self) -> None:
         if not is_between(self.slope, 0, _FARTHEST) or self.slope == 0:
             raise CalibrationError(
-                f"Expected a slope above 0 (larger must stay larger), and at most {_FARTHEST:g}, but got {self.slope!r}."
+                f"Expected a slope above 0 (larger must stay larger), and at most {_FARTHEST:g}, but got "
+                f"{self.slope!r}."
             )
         if not is_between(self.offset, -_FARTHEST, _FARTHEST):
             raise CalibrationError(
