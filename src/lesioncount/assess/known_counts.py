@@ -22,6 +22,7 @@ from lesioncount.results.results import Results
 from lesioncount.results.settings import KnownFolds, Settings, counts_fingerprint
 from lesioncount.runs.count import Counting, count_batch
 from lesioncount.runs.count_table import records_of
+from lesioncount.runs.engine import check_maps
 from lesioncount.trust.fitting.choice import Choice, choose
 from lesioncount.trust.fitting.choice import Kind as Candidates
 from lesioncount.trust.fitting.known_truth import KnownTruth
@@ -122,6 +123,7 @@ def learn(  # noqa: PLR0913 - what a count is told, and what a fit is
         kinds = ("regions",)
     peaks = how.protocol if is_table else replace(how.protocol, candidates="peaks")
     plain = Settings(peaks, how.channel, how.scale, how.logits, level=how.level)
+    check_maps(Counting(plain), found.scans)
     records = [record for _, record in sorted(records_of(found.scans, Counting(plain), jobs=jobs).items())]
     counted = [record.summary for record in records if record.is_ok]
     failed = [f"{record.name}: {record.error}" for record in records if not record.is_ok]
