@@ -66,8 +66,8 @@ _TRUST: dict[str, Option] = KNOWN | {
     "--calibration FILE": "correct the counts with this calibration, made by lesioncount calibrate",
     "--interval {distribution,conformal}": (INTERVAL.format("scans"), {"default": "distribution"}),
     "--list PROMISE": (
-        "mark the candidates on a list that keeps a promise on average, missed<=10%% or false<=20%%, in lesions.tsv; "
-        "needs a calibration that was fitted from lesions",
+        "mark the candidates on a list that keeps a promise on average, missed<=10%% or false<=20%%, in lesions.tsv, "
+        "on pages and in DICOM; needs a calibration that was fitted from lesions",
         {"dest": "listed"},
     ),
     "--reviews FOLDER": "results that were reviewed (lesioncount review): candidates that were decided there count as "
@@ -330,15 +330,13 @@ def summary_of(result: Results, *, shown: int) -> Summary:
 
 def _list_note(result: Results) -> list[str]:
     """What a list promises, and how long it is."""
-    from lesioncount.trust.fitting.lists import ListRule
-
-    promise = result.run.settings.listed
-    if promise is None:
+    promise = result.run.settings.list_promise
+    if not promise:
         return []
     marks = [row.on_list for record in result.records() for row in record.lesions]
     length = marks.count("yes") / max(len(result.counted), 1)
-    where = " They are not like these." if result.run.unlike else ""
-    return [f"List: {length:.1f} candidates per scan (lesions.tsv). {ListRule.parse(promise).promise}{where}"]
+    said = "These scans are unlike those of the calibration, so it promises nothing." if result.run.unlike else promise
+    return [f"List: {length:.1f} candidates per scan (lesions.tsv). {said}"]
 
 
 def _row(scan: Entry) -> tuple[str, ...]:

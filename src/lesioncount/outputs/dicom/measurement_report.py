@@ -86,7 +86,7 @@ class _Writer:
         )
 
     def candidate(self, lesion: LesionRow) -> Any:
-        """The volume and the existence of a candidate, and which segment it is."""
+        """The volume and the existence of a candidate, whether it is on a list, and which segment it is."""
         assert self._seg is not None  # noqa: S101 - there is one wherever there are candidates
         return self.sr.VolumetricROIMeasurementsAndQualitativeEvaluations(
             tracking_identifier=self._tracking(lesion.label),
@@ -99,6 +99,7 @@ class _Writer:
             finding_category=self.codes.SCT.MorphologicallyAbnormalStructure,
             finding_type=self.codes.SCT.Lesion,
             measurements=list(self._measured(lesion)),
+            qualitative_evaluations=list(self._said(lesion)),
         )
 
     def _tracking(self, label: int) -> Any:
@@ -112,6 +113,11 @@ class _Writer:
         if lesion.existence_calibrated is not None:
             name = self._own("EXISTENCE_CALIBRATED", "Certainty of Finding, calibrated")
             yield self._measure(name, 100 * lesion.existence_calibrated, percent)
+
+    def _said(self, lesion: LesionRow) -> Iterator[Any]:
+        if lesion.on_list is not None:
+            answer = self.codes.SCT.Yes if lesion.on_list == "yes" else self.codes.SCT.No
+            yield self.sr.QualitativeEvaluation(self._own("ON_LIST", "On the list"), answer)
 
     def _counts(self, record: Record) -> Iterator[Any]:
         numbers, codes = record.counted, self.codes
@@ -145,6 +151,8 @@ def _parameters(record: Record) -> Iterator[str]:
     settings = record.settings
     if settings is not None:
         yield f"protocol: {plain_text(settings.protocol.to_dict())}"
+        if settings.listed is not None:
+            yield f"list: {settings.listed}. {settings.list_promise}"
     numbers = record.counted
     if numbers.calibration is not None:
         yield f"calibration: {numbers.calibration}"
