@@ -294,8 +294,8 @@ class Calibration:
             return (of_peaks + _spread_out(of_regions, regions)) / 2
         among = self.seeming_count(table) if among is None else among
         slopes, shifts, weights = self._nodes(FEWEST_NODES, among)
-        own, each = self._from_features(table), zip(slopes, shifts, weights, strict=True)
-        return np.asarray(sum(weight * self._at(table, slope, shift + own) for slope, shift, weight in each))
+        at = self._at(table, slopes[:, np.newaxis], shifts[:, np.newaxis] + self._from_features(table))
+        return np.asarray(weights @ at)
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one, in a typical scan: a threshold there is this one here."""
