@@ -2,6 +2,9 @@
 
 DATA holds leaves, nuclei and LIDC, as for few_scans.py. Each draw takes n scans to calibrate on and 150 others to judge
 by: ranked probability score and coverage of 90 % intervals. For LIDC, one random reader of each scan is the truth.
+
+`--stated` measures calibrations from a mean or prevalence instead, right or wrong by a third, in `--seeds` draws:
+judged by all readers of all scans.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import numpy as np
 from few_scans import N_JUDGED, SETS, scans_of
 from numpy.typing import NDArray
 
+from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.fitting.fit import best_calibration
+from lesioncount.trust.fitting.stated import Stated, calibration_from
 from lesioncount.trust.scores.predictions import Predictions
 
 
@@ -25,13 +30,41 @@ def scores(calibration: Calibration, truth: KnownTruth, rows: NDArray[np.intp]) 
     return float(judged.means["rps"].mean()), float(judged.means["coverage90"].mean())
 
 
+def of_stated(truth: KnownTruth, truths: NDArray[np.int64], n_seeds: int) -> None:
+    """Print a row for each number that may be stated: scores against all readers, and whether it is refused."""
+    mean, prevalence = float(truths.mean()), float((truths > 0).mean())
+    stated = {f"mean × {by:g}": Stated(mean=by * mean) for by in (1, 0.7, 1.4)}
+    for what, one in {**stated, "prevalence": Stated(prevalence=min(prevalence, 0.999))}.items():
+        found, refused = [], []
+        for seed in range(n_seeds):
+            try:
+                calibration = calibration_from(one, truth.candidates, seed=seed)
+            except CalibrationError as error:
+                refused.append(str(error))
+                continue
+            distributions = truth.distributions(calibration)
+            judged = [Predictions.of_distributions(distributions, of_reader).means for of_reader in truths.T]
+            found.append([np.mean([one[name] for one in judged]) for name in ("rps", "coverage90")])
+        (rps, covered), why = np.mean(found or [[np.nan, np.nan]], axis=0), refused[0] if refused else ""
+        print(
+            f"| {what} | {one.value:.3f} | {rps:.3f} | {covered:.3f} | {len(refused)} of {n_seeds} {why} |", flush=True
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--scans", type=int, nargs="+", default=[10, 20, 50])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--stated", action="store_true")
+    parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
+    for name in given.sets if given.stated else ():
+        print(f"| {name}: stated | value | RPS | 90 % intervals hold | refused |\n|---|---|---|---|---|")
+        of_stated(*scans_of(given.data, name), given.seeds)
+    if given.stated:
+        return
     print("| data | scans | RPS | 90 % intervals hold |")
     print("|---|---|---|---|")
     for name in given.sets:

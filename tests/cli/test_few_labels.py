@@ -32,6 +32,7 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     assert main(["calibrate", str(counted / "out"), "--mean", "1.7±0.3", "-o", c]) == 0
     assert "a stated mean of 1.7 ± 0.3, not checked against any counted scan" in capsys.readouterr().out
     assert main(["count", str(SAMPLES / "probs"), "--calibration", c, "-o", str(tmp_path / "out"), "--report"]) == 0
+    assert "not checked against any counted scan: count 10 scans and calibrate on them." in capsys.readouterr().out
     assert "not checked against any counted scan" in (tmp_path / "out" / "run.json").read_text()
     assert "not checked against any counted scan" in (tmp_path / "out" / "report.html").read_text()
 

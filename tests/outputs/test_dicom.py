@@ -141,9 +141,8 @@ def test_candidates_on_a_list_are_marked_and_its_promise_is_in_the_report(tmp_pa
     path = save_segmentation(tmp_path / "map.dcm", patient(), probabilities, "FRACTIONAL")
     lists = CandidateLists({"missed": (0.5,) * len(LEVELS), "false": (None,) * len(LEVELS)}, 0.0, 40)
     rule = ListRule("missed", 0.1)
-    settings = Settings(
-        dicom=DicomOutput("labelmap", None), calibration=CalibrationFit(Calibration(), lists=lists), listed=rule
-    )
+    fit = CalibrationFit(Calibration(origin="the counts of 40 scans"), lists=lists)
+    settings = Settings(dicom=DicomOutput("labelmap", None), calibration=fit, listed=rule)
     count_batch([path], tmp_path / "out", settings=settings)
     seg = highdicom.seg.segread(tmp_path / "out" / "map_seg.dcm")
     said = [", on the list" in seg.get_segment_description(number).SegmentDescription for number in (1, 2, 3)]
@@ -153,7 +152,9 @@ def test_candidates_on_a_list_are_marked_and_its_promise_is_in_the_report(tmp_pa
     ]
     answers = [one["On the list"] for one in named]
     assert list(zip(said, answers, strict=True)) == [(True, "Yes"), (False, "No"), (True, "Yes")]
-    assert any(rule.promise in str(item.value) for item in _text_items(whole))
+    texts = " ".join(str(item.value) for item in _text_items(whole))
+    assert rule.promise in texts
+    assert "from the counts of 40 scans" in texts
 
 
 def _text_items(group):

@@ -305,6 +305,8 @@ def _say_missing(result: Results, options: argparse.Namespace) -> None:
 
 def summary_of(result: Results, *, shown: int) -> Summary:
     """The counts, a row for each scan."""
+    from lesioncount.trust.calibration import NOT_CHECKED
+
     is_calibrated = result.calibration is not None
     interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
@@ -322,10 +324,16 @@ def summary_of(result: Results, *, shown: int) -> Summary:
         notes=[
             *(f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()),
             *(f"warning: {one}" for one in (result.run.unlike,) if one),
+            *(f"warning: The calibration is from {origin}." for origin in _origins(result) if NOT_CHECKED in origin),
             *(f"Guaranteed intervals. {promise}" for promise in promises),
             *_list_note(result),
         ],
     )
+
+
+def _origins(result: Results) -> list[str]:
+    """Where its calibration comes from, if there is one."""
+    return [one.origin for one in (result.calibration,) if one is not None]
 
 
 def _list_note(result: Results) -> list[str]:

@@ -50,6 +50,9 @@ _NODES_OF_DRAWS = 5
 _FARTHEST = 1e9
 
 
+# Part of the origin of a calibration that comes from no counted scan, and told in all that is made with it.
+NOT_CHECKED = "not checked against any counted scan"
+
 _RANGES = (
     ("extra_rate", 0.0, MOST_EXTRA),
     ("extra_share", 0.0, _LARGEST_SHARE),

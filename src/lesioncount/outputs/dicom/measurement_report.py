@@ -155,7 +155,8 @@ def _parameters(record: Record) -> Iterator[str]:
             yield f"list: {settings.listed}. {settings.list_promise}"
     numbers = record.counted
     if numbers.calibration is not None:
-        yield f"calibration: {numbers.calibration}"
+        origin = "" if settings is None or settings.calibration is None else f", from {settings.calibration.origin}"
+        yield f"calibration: {numbers.calibration}{origin}"
     if numbers.ensemble is not None:
         yield f"members of the ensemble: {numbers.ensemble.n_members}"
     yield from (f"warning: {text}" for text in record.warnings)
