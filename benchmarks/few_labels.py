@@ -2,6 +2,9 @@
 
 DATA holds leaves, nuclei and LIDC, as for few_scans.py. Each draw takes n scans to calibrate on and 150 others to judge
 by: ranked probability score and coverage of 90 % intervals. For LIDC, one random reader of each scan is the truth.
+
+`--stated` measures calibrations from a mean or prevalence instead, right or wrong by a third, on all scans: the mean of
+so many `--seeds`.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import numpy as np
 from few_scans import N_JUDGED, SETS, scans_of
 from numpy.typing import NDArray
 
+from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth
 from lesioncount.trust.fitting.fit import best_calibration
+from lesioncount.trust.fitting.stated import Stated, calibration_from
 from lesioncount.trust.scores.predictions import Predictions
 
 
@@ -25,13 +30,36 @@ def scores(calibration: Calibration, truth: KnownTruth, rows: NDArray[np.intp]) 
     return float(judged.means["rps"].mean()), float(judged.means["coverage90"].mean())
 
 
+def of_stated(truth: KnownTruth, n_seeds: int) -> None:
+    """Print a row for each number that may be stated: scores of all scans, and whether it is refused."""
+    mean, prevalence = float(truth.counts.mean()), float((truth.counts > 0).mean())
+    stated = {f"mean × {by:g}": Stated(mean=by * mean) for by in (1, 0.7, 1.4)}
+    for what, one in {**stated, "prevalence": Stated(prevalence=min(prevalence, 0.999))}.items():
+        found, refused = [], []
+        for seed in range(n_seeds):
+            try:
+                found.append(scores(calibration_from(one, truth.candidates, seed=seed), truth, np.arange(len(truth))))
+            except CalibrationError as error:
+                refused.append(str(error))
+        rps, covered = np.mean(found or [[np.nan, np.nan]], axis=0)
+        why = f"{len(refused)} of {n_seeds} {' '.join(refused[:1])}"
+        print(f"| {what} | {one.value:.3f} | {rps:.3f} | {covered:.3f} | {why} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--scans", type=int, nargs="+", default=[10, 20, 50])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--stated", action="store_true")
+    parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
+    for name in given.sets if given.stated else ():
+        print(f"| {name}: stated | value | RPS | 90 % intervals hold | refused |\n|---|---|---|---|---|")
+        of_stated(scans_of(given.data, name)[0], given.seeds)
+    if given.stated:
+        return
     print("| data | scans | RPS | 90 % intervals hold |")
     print("|---|---|---|---|")
     for name in given.sets:

@@ -29,11 +29,11 @@ CONFIDENCES = (0.9, 0.95)
 def lidc(folder: Path) -> tuple[KnownTruth, NDArray[np.int64]]:
     """Scores of candidates with one reader's counts, and the counts of all four."""
     scores = defaultdict(list)
-    for row in _rows(folder / "detector_candidates.tsv.gz"):
+    for row in rows_of(folder / "detector_candidates.tsv.gz"):
         scores[row["series_uid"]].append(float(row["score"]))
     counts = {
         row["series_uid"]: [int(row[f"nodules_3mm_reader{k}"]) for k in range(1, 5)]
-        for row in _rows(folder / "reader_counts.tsv.gz")
+        for row in rows_of(folder / "reader_counts.tsv.gz")
     }
     scans = [scan for scan in counts if scan in scores]
     all_four = np.array([counts[scan] for scan in scans])
@@ -42,7 +42,7 @@ def lidc(folder: Path) -> tuple[KnownTruth, NDArray[np.int64]]:
     return KnownTruth.of(tables, all_four[np.arange(len(scans)), reader]), all_four
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def rows_of(path: Path) -> list[dict[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 

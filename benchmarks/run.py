@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -454,6 +454,36 @@ def counts_by_region() -> list[Line]:
     ]
 
 
+def calibrations() -> list[Line]:
+    """A fit with its draws, tests and intervals, on one core; and counting with all draws, and with one calibration."""
+    rng, case = np.random.default_rng(0), "200 scans of 60 candidates"
+    tables = [np.clip(rng.beta(0.5, 1.5, 60), 1e-6, 1 - 1e-6) for _ in range(200)]
+    sure = lc.Calibration(slope=0.6, offset=-0.5)
+    truth = lc.fitting.KnownTruth.of(tables, [(rng.random(60) < sure.existence(one)).sum() for one in tables])
+    begin = time.process_time()
+    averaged = lc.fitting.CalibrationFit.fit(truth)
+    seconds = time.process_time() - begin
+    with tempfile.TemporaryDirectory() as folder:
+        cohort = Path(folder) / "cohort"
+        cohort.mkdir()
+        files.make_nifti(cohort / "scan00.nii.gz", (64, 192, 192), 60)
+        for i in range(1, 40):
+            shutil.copy(cohort / "scan00.nii.gz", cohort / f"scan{i:02}.nii.gz")
+        one = replace(averaged, calibration=replace(averaged.calibration, draws={}))
+        for name, fit in {"draws": averaged, "one": one}.items():
+            fit.save(f"{folder}/{name}.json")
+
+        def count(name: str) -> str:
+            with_it = ["--calibration", f"{folder}/{name}.json", "-o", f"{folder}/out", "--overwrite", "--quiet"]
+            return run_python(["-m", "lesioncount", "count", str(cohort), *with_it])
+
+        t = fastest({"draws": lambda: count("draws"), "one": lambda: count("one")}, 8)
+    return [
+        Line(case, "calibrate, seconds of CPU", seconds, "≤60"),
+        Line("40 .nii.gz of 64×192×192, 60 lesions", "count with 40 draws / with one", t["draws"] / t["one"], "≤1.3"),
+    ]
+
+
 def blocks(shape: tuple[int, int, int]) -> np.ndarray:
     """An atlas of 130 boxes, and nothing beyond."""
     i, j, k = np.indices(shape, dtype=np.uint8) // 37
@@ -557,6 +587,7 @@ def main() -> None:
         many_files,
         files_of_real_size,
         counts_by_region,
+        calibrations,
         bids_derivative,
         large_report,
         large_zarr,

@@ -1,7 +1,9 @@
 """A stated mean, a list with a promise, a check, and scans unlike those of a calibration: on the command line."""
 
 import csv
+import html
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
+from lesioncount.trust.fitting.lists import ListRule
 
 SAMPLES = Path(str(files("lesioncount") / "samples"))
 
@@ -29,6 +32,7 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     assert main(["calibrate", str(counted / "out"), "--mean", "1.7±0.3", "-o", c]) == 0
     assert "a stated mean of 1.7 ± 0.3, not checked against any counted scan" in capsys.readouterr().out
     assert main(["count", str(SAMPLES / "probs"), "--calibration", c, "-o", str(tmp_path / "out"), "--report"]) == 0
+    assert "not checked against any counted scan: count 10 scans and calibrate on them." in capsys.readouterr().out
     assert "not checked against any counted scan" in (tmp_path / "out" / "run.json").read_text()
     assert "not checked against any counted scan" in (tmp_path / "out" / "report.html").read_text()
 
@@ -49,14 +53,20 @@ def test_what_a_stated_number_cannot_do_is_said(counted, tmp_path, capsys, optio
 
 def test_a_list_is_marked_and_its_promise_said(counted, tmp_path, capsys):
     count = ["count", str(SAMPLES / "probs"), "--calibration", str(counted / "c.json"), "-o", str(tmp_path / "out")]
-    assert main([*count, "--list", "missed<=20%"]) == 0
-    assert "at most 20 % are missing from a scan's list" in capsys.readouterr().out
+    assert main([*count, "--list", "missed<=20%", "--report"]) == 0
+    promise = ListRule.parse("missed<=20%").promise
+    assert promise in capsys.readouterr().out
     with (tmp_path / "out" / "lesions.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     on, off = ([float(row["existence"]) for row in rows if row["on_list"] == mark] for mark in ("yes", "no"))
     assert on
     assert off
     assert min(on) > max(off)
+    pages = [tmp_path / "out" / "report.html", *(tmp_path / "out" / "report").rglob("*.js")]
+    shown = "".join(html.unescape(page.read_text(encoding="utf-8")) for page in pages)
+    assert promise in shown
+    assert sum(map(int, re.findall(r"(\d+) on the list", shown))) == len(on)
+    assert "On the list" in shown
     assert main([*count, "--resume", "--list", "missed<=30%"]) == 2
     assert "listed" in capsys.readouterr().err
     assert main([*count[:-1], str(tmp_path / "other"), "--list", "missed<=7%"]) == 2
@@ -77,6 +87,40 @@ def test_a_check_with_counted_scans(counted, tmp_path, capsys):
     (tmp_path / "more.tsv").write_text("".join(lines))
     assert main([*check, str(tmp_path / "more.tsv")]) == 1
     assert "there are more lesions than it says" in capsys.readouterr().out
+    of_maps = ["calibrate", str(SAMPLES / "probs"), "--check", str(counted / "c.json"), "--known"]
+    assert main([*of_maps, str(SAMPLES / "counts.tsv")]) == 0
+    assert "fit the calibration" in capsys.readouterr().out
+    assert main([*of_maps, str(tmp_path / "more.tsv")]) == 1
+    assert "there are more lesions than it says" in capsys.readouterr().out
+    assert main([*of_maps, str(SAMPLES / "counts.tsv"), "--protocol", "peaks"]) == 2
+    assert "The calibration was fitted for lesions defined as" in capsys.readouterr().err
+
+
+def test_a_calibration_with_features_or_of_known_counts_is_checked(counted, tmp_path, capsys):
+    c, truth = tmp_path / "c.json", ["--truth-counts", str(SAMPLES / "counts.tsv")]
+    assert main(["calibrate", str(counted / "out"), *truth, "--feature", "volume", "-o", str(c), "--quiet"]) == 0
+    for how in ([str(counted / "out"), *truth], [str(SAMPLES / "probs"), "--known", truth[1]]):
+        assert main(["calibrate", *how, "--check", str(c)]) == 0
+        assert "fit the calibration" in capsys.readouterr().out
+    known = ["calibrate", str(SAMPLES / "probs"), "--known", truth[1]]
+    assert main([*known, "-o", str(c), "--overwrite", "--quiet"]) == 0
+    assert main([*known, "--check", str(c)]) == 0
+    assert "fit the calibration" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("made", "check", "why"),
+    [
+        (["--mean", "1.7"], [], "does not remember counted scans"),
+        (["--truth-counts", str(SAMPLES / "counts.tsv")], ["-o", "d.json"], "writes nothing"),
+    ],
+)
+def test_what_cannot_be_checked_is_said(counted, tmp_path, capsys, made, check, why):
+    c = str(tmp_path / "c.json")
+    assert main(["calibrate", str(counted / "out"), *made, "-o", c, "--quiet"]) == 0
+    truth = ["--truth-counts", str(SAMPLES / "counts.tsv")]
+    assert main(["calibrate", str(counted / "out"), *truth, "--check", c, *check]) == 2
+    assert why in capsys.readouterr().err
 
 
 def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsys):
@@ -87,11 +131,15 @@ def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsy
         p[::5, ::5, ::5] = 0.4
         nibabel.save(nibabel.Nifti1Image(p.astype(np.float32), image.affine), tmp_path / "maps" / path.name)
     count = ["count", str(tmp_path / "maps"), "--calibration", str(counted / "c.json"), "--report"]
+    count += ["--list", "missed<=20%"]
     assert main([*count, "--interval", "conformal", "-o", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert "unlike those of the calibration" in shown
     assert "more candidates per scan" in shown
     assert "What guaranteed intervals promise does not hold for them" in shown
+    assert "so it promises nothing" in shown
+    assert "the list promises nothing" in (tmp_path / "out" / "report.html").read_text()
+    assert ListRule.parse("missed<=20%").promise not in shown
     assert "unlike" in json.loads((tmp_path / "out" / "run.json").read_text())
     assert "unlike those of the calibration" in (tmp_path / "out" / "report.html").read_text()
 

@@ -23,6 +23,7 @@ from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import DicomOutput, Settings, count_batch
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
+from lesioncount.trust.fitting.lists import LEVELS, CandidateLists, ListRule
 
 SHAPE = (7, 12, 10)
 ORIENTATIONS = {
@@ -134,6 +135,30 @@ def test_segments_say_how_probable_they_are_and_refer_to_the_images(tmp_path, pr
         source = frame.DerivationImageSequence[0].SourceImageSequence[0].ReferencedSOPInstanceUID
         here = frame.PlanePositionSequence[0].ImagePositionPatient
         np.testing.assert_allclose(by_uid[source].ImagePositionPatient, here, atol=1e-3)
+
+
+def test_candidates_on_a_list_are_marked_and_its_promise_is_in_the_report(tmp_path, probabilities):
+    path = save_segmentation(tmp_path / "map.dcm", patient(), probabilities, "FRACTIONAL")
+    lists = CandidateLists({"missed": (0.5,) * len(LEVELS), "false": (None,) * len(LEVELS)}, 0.0, 40)
+    rule = ListRule("missed", 0.1)
+    fit = CalibrationFit(Calibration(origin="the counts of 40 scans"), lists=lists)
+    settings = Settings(dicom=DicomOutput("labelmap", None), calibration=fit, listed=rule)
+    count_batch([path], tmp_path / "out", settings=settings)
+    seg = highdicom.seg.segread(tmp_path / "out" / "map_seg.dcm")
+    said = [", on the list" in seg.get_segment_description(number).SegmentDescription for number in (1, 2, 3)]
+    whole, candidates = groups_of(dcmread(tmp_path / "out" / "map_sr.dcm"))
+    named = [
+        {item.name.meaning: item.value.meaning for item in one.get_qualitative_evaluations()} for one in candidates
+    ]
+    answers = [one["On the list"] for one in named]
+    assert list(zip(said, answers, strict=True)) == [(True, "Yes"), (False, "No"), (True, "Yes")]
+    texts = " ".join(str(item.value) for item in _text_items(whole))
+    assert rule.promise in texts
+    assert "from the counts of 40 scans" in texts
+
+
+def _text_items(group):
+    return [item for item in group[0].ContentSequence if item.ValueType == "TEXT"]
 
 
 @pytest.mark.parametrize("kind", ["labelmap", "binary"])

@@ -63,8 +63,8 @@ def test_scans_without_candidates_have_numbers():
 def test_counts_tell_that_a_score_means_something_else():
     rng = np.random.default_rng(0)
     known = CalibrationScans.of(tables(60, 0), rng.random(60))
-    assert known.check(rng.random(12)) > 0.05
-    assert known.check(0.9 + 0.1 * rng.random(12)) < 0.02
+    assert known.check(rng.random(12)).p > 0.05
+    assert known.check(0.9 + 0.1 * rng.random(12)).p < 0.02
     with pytest.raises(CalibrationError, match="does not remember"):
         CalibrationScans.of(tables(20, 0)).check([0.5])
 

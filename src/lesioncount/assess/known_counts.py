@@ -22,6 +22,7 @@ from lesioncount.results.results import Results
 from lesioncount.results.settings import KnownFolds, Settings, counts_fingerprint
 from lesioncount.runs.count import Counting, count_batch
 from lesioncount.runs.count_table import records_of
+from lesioncount.runs.engine import check_maps
 from lesioncount.trust.fitting.choice import Choice, choose
 from lesioncount.trust.fitting.choice import Kind as Candidates
 from lesioncount.trust.fitting.known_truth import KnownTruth
@@ -114,32 +115,55 @@ def learn(  # noqa: PLR0913 - what a count is told, and what a fit is
     """
     how = settings or Settings()
     kinds = kinds or (("peaks",) if how.protocol.has_peaks else BOTH)
-    finding: dict[str, Any] = {"mask": None if mask is None else to_path(mask), "members": members}
-    scans = (selection or Selection()).find(inputs, out, **finding)
-    found = _KnownScans.of(scans, known)
     is_table = how.protocol.has_detections
     if is_table:  # what a detector gives is one candidate each
         kinds = ("regions",)
     peaks = how.protocol if is_table else replace(how.protocol, candidates="peaks")
-    plain = Settings(peaks, how.channel, how.scale, how.logits, level=how.level)
-    records = [record for _, record in sorted(records_of(found.scans, Counting(plain), jobs=jobs).items())]
-    counted = [record.summary for record in records if record.is_ok]
-    failed = [f"{record.name}: {record.error}" for record in records if not record.is_ok]
-    if not counted:
-        raise TruthError(f"None of the {len(records)} maps with a known count could be counted: {listed(failed)}.")
-    readings = {scan.name: found.counts_of(scan, plain) for scan in counted}
+    finding: dict[str, Any] = {"selection": selection, "mask": mask, "members": members, "jobs": jobs, "out": out}
+    truth, readings, notes = truth_of_maps(inputs, known, replace(how, protocol=peaks), **finding)
+    choice = choose(truth, protocol=peaks, kinds=kinds, seed=seed, reading=how.reading, intervals=intervals)
     counts = {name: middle_of(of) for name, of in readings.items()}
-    tables: list[Any] = [scan.tables if members else scan.tables[0] for scan in counted]
-    truth = KnownTruth.of(tables, [*counts.values()], groups=_groups(counted, known, found.table))
-    truth = truth.read_by([*readings.values()])
-    reading = {"channel": how.channel, "scale": how.scale, "logits": how.logits}
-    choice = choose(truth, protocol=peaks, kinds=kinds, seed=seed, reading=reading, intervals=intervals)
     folds = KnownFolds(
         counts_fingerprint(readings), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True))
     )
     protocol = choice.fit.calibration.protocol or how.protocol
-    notes = (*found.notes, *([f"Not learned from: {listed(failed)}."] if failed else []))
     return Learned(choice, counts, replace(how, protocol=protocol, calibration=choice.fit, known=folds), notes)
+
+
+def truth_of_maps(
+    inputs: Sequence[str | Path],
+    known: TruthOptions,
+    how: Settings,
+    /,
+    *,
+    selection: Selection | None = None,
+    mask: str | Path | None = None,
+    members: bool = False,
+    jobs: int = 1,
+    out: Path | None = None,
+) -> tuple[KnownTruth, dict[str, tuple[int, ...]], tuple[str, ...]]:
+    """Count the maps whose count is known: with their counts, what each reader counted by scan, and notes.
+
+    Parameters are those of `learn`. Candidates have the features that a calibration of the settings needs.
+    """
+    finding: dict[str, Any] = {"mask": None if mask is None else to_path(mask), "members": members}
+    found = _KnownScans.of((selection or Selection()).find(inputs, out, **finding), known)
+    plain = Settings(how.protocol, how.channel, how.scale, how.logits, level=how.level)
+    check_maps(Counting(plain), found.scans)
+    records = [record for _, record in sorted(records_of(found.scans, Counting(plain), jobs=jobs).items())]
+    good = [record for record in records if record.is_ok]
+    failed = [f"{record.name}: {record.error}" for record in records if not record.is_ok]
+    if not good:
+        raise TruthError(f"None of the {len(records)} maps with a known count could be counted: {listed(failed)}.")
+    counted = [record.summary for record in good]
+    readings = {scan.name: found.counts_of(scan, plain) for scan in counted}
+    features = () if how.calibration is None else how.calibration.features
+    of_maps = [record.candidate_tables(*features) for record in good]
+    tables: list[Any] = [one if members else one[0] for one in of_maps]
+    groups = _groups(counted, known, found.table)
+    truth = KnownTruth.of(tables, [*map(middle_of, readings.values())], groups=groups, features=features)
+    notes = (*found.notes, *([f"Left out: {listed(failed)}."] if failed else []))
+    return truth.read_by([*readings.values()]), readings, notes
 
 
 @dataclass(frozen=True)

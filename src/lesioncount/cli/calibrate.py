@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lesioncount.cli.map_arguments import add_definition, add_maps, protocol_of
 from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun, given
@@ -25,7 +26,8 @@ from lesioncount.trust.candidate_table import FEATURES
 
 if TYPE_CHECKING:
     from lesioncount.assess.known_counts import Learned
-    from lesioncount.trust.fitting import CalibrationFit
+    from lesioncount.runs import Settings
+    from lesioncount.trust.fitting import CalibrationFit, KnownTruth
 
 
 # What is printed of the scores on held-out scans, in lesions but for the shares.
@@ -36,9 +38,6 @@ _SHOWN = {
     "coverage90": "90 % coverage",
     "width90": "width of 90 %",
 }
-
-# More often than this, scans like those of a calibration would fit it as badly.
-_LIKELY = 0.05
 
 # A guaranteed interval of 90 % needs 1 / 0.1 - 1 scans.
 _SCANS_FOR_90 = 9
@@ -83,7 +82,7 @@ _FIT: dict[str, Option] = {
         {"type": _number_and_doubt},
     ),
     "--check FILE": (
-        "do not fit: say whether this calibration fits the truth of these results, of ten new scans or more",
+        "do not fit: say whether this calibration fits the truth of ten new scans or more, of results or with --known",
         {"type": Path},
     ),
     "--positive-weight W": ("undo the weight of lesion voxels in the loss, without a fit; needs no truth", NUMBER),
@@ -142,18 +141,33 @@ def run(options: argparse.Namespace) -> int:
 def _learn(options: argparse.Namespace) -> Learned:
     """What known counts of some maps teach."""
     from lesioncount.assess.known_counts import learn
-    from lesioncount.runs import Selection, Settings
+
+    kinds = None if options.candidates is None else (options.candidates,)
+    settings = _map_settings(options)
+    return learn(
+        options.results, known_options(options), settings=settings, kinds=kinds, seed=options.seed, **_finding(options)
+    )
+
+
+def _map_settings(options: argparse.Namespace, fit: CalibrationFit | None = None) -> Settings:
+    """How maps with known counts are read; what is not said is as a calibration has it."""
+    from lesioncount.runs import Settings
 
     others = given(options, "truth", "truth_counts", "reviews", "positive_weight", "of")
     if said := [name for name, value in others.items() if value is not None]:
         raise CalibrationError(f"--known is the truth by itself: leave --{said[0].replace('_', '-')} out.")
     if any((path / "run.json").is_file() for path in options.results):
         raise CalibrationError("--known takes maps. For results, pass --truth or --truth-counts instead.")
-    settings = Settings(protocol_of(options), options.channel, options.scale, options.logits)
+    protocol = protocol_of(options, None if fit is None else fit.known_protocol)
+    return Settings(protocol, options.channel, options.scale, options.logits or None, calibration=fit)  # type: ignore[arg-type]  # None: as it has it
+
+
+def _finding(options: argparse.Namespace) -> dict[str, Any]:
+    """Which maps there are."""
+    from lesioncount.runs import Selection
+
     selection = Selection(**given(options, "suffix", "root", "name_pattern", "mask_suffix"))
-    kinds = None if options.candidates is None else (options.candidates,)
-    how = given(options, "mask", "members", "jobs", "seed")
-    return learn(options.results, known_options(options), settings=settings, selection=selection, kinds=kinds, **how)
+    return {"selection": selection, **given(options, "mask", "members", "jobs")}
 
 
 def _check_no_maps(options: argparse.Namespace) -> None:
@@ -169,22 +183,18 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
     from lesioncount.trust.fitting import CalibrationFit
 
     _check_no_maps(options)
-    options.results, *more = options.results or [None]
-    if more:
-        raise CalibrationError(f"Expected one folder of results, but got {1 + len(more)}. Maps go with --known.")
     if options.positive_weight is not None:
-        others = (options.results, options.truth, options.truth_counts, options.reviews, *options.feature)
+        others = (options.truth, options.truth_counts, options.reviews, *options.results, *options.feature)
         if any(one is not None for one in others):
             raise CalibrationError("--positive-weight takes neither results nor truth nor features: nothing is fitted.")
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
-    if options.results is None:
-        raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
+    results = _only(options.results)
     if options.mean is not None or options.prevalence is not None:
-        return _from_stated(options)
+        return _from_stated(results, options)
     from lesioncount.assess.evaluation import known_truth
 
     truth, compared = known_truth(
-        options.results,
+        results,
         truth_options(options),
         of=options.of,
         from_lesions=options.fit_from == "lesions",
@@ -204,35 +214,48 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
 
 
 def _check(options: argparse.Namespace) -> int:
-    """Say where the true counts of new scans lie in what a calibration says, beside those it was fitted on."""
-    from lesioncount.assess.evaluation import known_truth
+    """Say whether the true counts of new scans lie in what a calibration says, as those it was fitted on do."""
     from lesioncount.trust.fitting import CalibrationFit
-    from lesioncount.trust.likeness import FEWEST_SCANS, places_of
 
+    if options.output is not None:
+        raise CalibrationError("--check fits nothing and writes nothing: leave -o out.")
     fit = CalibrationFit.load(options.check)
-    if options.output is not None or fit.scans is None or len(options.results) != 1:
-        raise CalibrationError(
-            "--check takes one folder of results and their truth, and writes nothing. The calibration must be one of "
-            "lesioncount calibrate or count --known, which remembers its scans."
-        )
-    truth, compared = known_truth(options.results[0], truth_options(options), jobs=options.jobs)
-    fit.calibration.check(compared.results.protocol)
-    if len(truth) < FEWEST_SCANS:
-        raise CalibrationError(f"--check needs {FEWEST_SCANS} counted scans, but there are {len(truth)}.")
-    places = places_of(truth.distributions(fit.calibration), truth.counts.tolist(), seed=options.seed + 1)
-    p, middle = fit.scans.check(places, seed=options.seed), sum(places) / len(places)
-    if p > _LIKELY:
-        print(f"The counts of {len(truth)} scans fit the calibration as its own do (p = {p:.2g}).")
-        return 0
-    way = "more" if middle > 0.5 else "fewer"
-    print(
-        f"The counts of {len(truth)} scans do not fit this calibration (p = {p:.2g}): there are {way} lesions than it "
-        "says. Calibrate again on scans like these."
-    )
-    return 1
+    found = fit.check(_truth_to_check(options, fit), seed=options.seed)
+    print(found)
+    return int(found.is_alarm)
 
 
-def _from_stated(options: argparse.Namespace) -> CalibrationFit:
+def _truth_to_check(options: argparse.Namespace, fit: CalibrationFit) -> KnownTruth:
+    """Results with their truth, or maps with --known: what a calibration is fitted on."""
+    from lesioncount.assess.evaluation import known_truth
+    from lesioncount.assess.known_counts import truth_of_maps
+
+    if options.known is not None:
+        settings = _map_settings(options, fit)
+        settings.check(members=options.members)
+        truth, _, notes = truth_of_maps(options.results, known_options(options), settings, **_finding(options))
+    else:
+        _check_no_maps(options)
+        how = {"of": options.of, "features": fit.features, "jobs": options.jobs}
+        truth, compared = known_truth(_only(options.results), truth_options(options), **how)
+        fit.calibration.check(compared.results.protocol, truth.counted)
+        fit.check_reading(compared.results.settings.reading)
+        notes = compared.notes
+    for note in () if options.quiet else notes:
+        print(f"note: {note}")
+    return truth
+
+
+def _only(results: Sequence[Path]) -> Path:
+    """The folder of results."""
+    if not results:
+        raise CalibrationError("Expected the folder of results to calibrate, or --positive-weight.")
+    if len(results) > 1:
+        raise CalibrationError(f"Expected one folder of results, but got {len(results)}. Maps go with --known.")
+    return results[0]
+
+
+def _from_stated(where: Path, options: argparse.Namespace) -> CalibrationFit:
     """From what is known of the scans without counting any."""
     from lesioncount.results.results import read_results
     from lesioncount.trust.fitting import CalibrationFit
@@ -243,7 +266,7 @@ def _from_stated(options: argparse.Namespace) -> CalibrationFit:
     if any(one is not None for one in others):
         raise CalibrationError("--mean and --prevalence are for scans without truth. With truth, leave them out.")
     (mean, of_mean), (prevalence, of_prevalence) = options.mean or (None, None), options.prevalence or (None, None)
-    results = read_results(options.results)
+    results = read_results(where)
     tables = [one.tables[0] for one in results.counted]
     stated = Stated(mean=mean, prevalence=prevalence, doubt=of_mean if mean is not None else of_prevalence)
     calibration = calibration_from(stated, tables, protocol=results.run.settings.protocol, seed=options.seed)

@@ -66,8 +66,8 @@ _TRUST: dict[str, Option] = KNOWN | {
     "--calibration FILE": "correct the counts with this calibration, made by lesioncount calibrate",
     "--interval {distribution,conformal}": (INTERVAL.format("scans"), {"default": "distribution"}),
     "--list PROMISE": (
-        "mark the candidates on a list that keeps a promise on average, missed<=10%% or false<=20%%, in lesions.tsv; "
-        "needs a calibration that was fitted from lesions",
+        "mark the candidates on a list that keeps a promise on average, missed<=10%% or false<=20%%, in lesions.tsv, "
+        "on pages and in DICOM; needs a calibration that was fitted from lesions",
         {"dest": "listed"},
     ),
     "--reviews FOLDER": "results that were reviewed (lesioncount review): candidates that were decided there count as "
@@ -295,6 +295,8 @@ def _say_missing(result: Results, options: argparse.Namespace) -> None:
 
 def summary_of(result: Results, *, shown: int) -> Summary:
     """The counts, a row for each scan."""
+    from lesioncount.trust.calibration import NOT_CHECKED
+
     is_calibrated = result.calibration is not None
     interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
@@ -312,6 +314,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
         notes=[
             *(f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()),
             *(f"warning: {one}" for one in (result.run.unlike,) if one),
+            *(f"warning: The calibration is from {origin}." for origin in _origins(result) if NOT_CHECKED in origin),
             *(f"Guaranteed intervals. {promise}" for promise in promises),
             *_list_note(result),
             *([f"What another reader would count, in {some(n_read, 'scan')}: counts.tsv."] if n_read else []),
@@ -319,17 +322,20 @@ def summary_of(result: Results, *, shown: int) -> Summary:
     )
 
 
+def _origins(result: Results) -> list[str]:
+    """Where its calibration comes from, if there is one."""
+    return [one.origin for one in (result.calibration,) if one is not None]
+
+
 def _list_note(result: Results) -> list[str]:
     """What a list promises, and how long it is."""
-    from lesioncount.trust.fitting.lists import ListRule
-
-    promise = result.run.settings.listed
-    if promise is None:
+    promise = result.run.settings.list_promise
+    if not promise:
         return []
     marks = [row.on_list for record in result.records() for row in record.lesions]
     length = marks.count("yes") / max(len(result.counted), 1)
-    where = " They are not like these." if result.run.unlike else ""
-    return [f"List: {length:.1f} candidates per scan (lesions.tsv). {ListRule.parse(promise).promise}{where}"]
+    said = "These scans are unlike those of the calibration, so it promises nothing." if result.run.unlike else promise
+    return [f"List: {length:.1f} candidates per scan (lesions.tsv). {said}"]
 
 
 def _row(scan: Entry) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ _SMALLEST_EXACT = 1e-290
 _MANY = 1000
 
 # Up to so many bins, the recursion that is cut off there is the faster one.
-_FEW_BINS = 32
+_FEW_BINS = 128
 
 # So many rows say how those of all are ordered.
 _FEW_ROWS = 2

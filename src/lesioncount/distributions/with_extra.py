@@ -156,16 +156,8 @@ def over_nodes(
     if not extra.any():
         return TabulatedCount(weights @ tables)
     more = np.exp(log_pmf_of_extra(extra, shape, enough_extra(float(extra.max()), shape)))
-    total = np.zeros(tables.shape[1] + more.shape[1] - 1)
-    for weight, found, beside in zip(weights, tables, more, strict=True):
-        (first, some), (second, further) = _where_it_matters(found), _where_it_matters(beside)
-        begin = first + second
-        total[begin : begin + len(some) + len(further) - 1] += weight * np.convolve(some, further)
+    matters = np.flatnonzero((more > _NOTHING).any(axis=0))
+    total = np.zeros(tables.shape[1] + matters[-1])
+    for n_extra in range(matters[0], matters[-1] + 1):  # few: all nodes at once is faster than a convolution for each
+        total[n_extra : n_extra + tables.shape[1]] += (weights * more[:, n_extra]) @ tables
     return TabulatedCount(total)
-
-
-def _where_it_matters(pmf: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    """The part of a table that is not next to nothing, and where it begins."""
-    matters = np.flatnonzero(pmf > _NOTHING)
-    first = int(matters[0])
-    return first, pmf[first : int(matters[-1]) + 1]

@@ -107,6 +107,7 @@ def _section(record: Record, images: Sequence[Image] = (), count: ScanCount | No
         regions=regions_of_scan(scan, how),
         calibration=how.calibration,
         protocol=how.protocol,
+        listed=how.listed,
         most=(MOST_DOUBTFUL, MOST_SURE),
         most_rows=ROWS_PER_SCAN,
     )

@@ -146,6 +146,13 @@ class Recorded(Struct, frozen=True, dict=True):
         words = {"what": "pairs" if self.is_of_changes else "scans", "those": "those of the calibration"}
         return {kind: promise_of(proven, CONFIDENCE, **words) for kind, proven in self.proven.items()}
 
+    @property
+    def list_promise(self) -> str:
+        """What a list of candidates promises, in a sentence; empty if none was asked for."""
+        from lesioncount.trust.fitting.lists import ListRule  # not at the top: fits are for some runs only
+
+        return "" if self.listed is None else ListRule.parse(self.listed).promise
+
     def as_it_is(self, counted: Counted = "lesions") -> Calibration:
         """What corrects nothing, and has the coupling of the run."""
         return Calibration(counted=counted, coupling=DEFAULT_COUPLING if self.coupling is None else self.coupling)

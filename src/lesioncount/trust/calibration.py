@@ -50,6 +50,9 @@ _NODES_OF_DRAWS = 5
 _FARTHEST = 1e9
 
 
+# Part of the origin of a calibration that comes from no counted scan, and told in all that is made with it.
+NOT_CHECKED = "not checked against any counted scan"
+
 _RANGES = (
     ("extra_rate", 0.0, MOST_EXTRA),
     ("extra_share", 0.0, _LARGEST_SHARE),
@@ -298,8 +301,8 @@ class Calibration:
             return (of_peaks + _spread_out(of_regions, regions)) / 2
         among = self.seeming_count(table) if among is None else among
         slopes, shifts, weights = self._nodes(FEWEST_NODES, among)
-        own, each = self._from_features(table), zip(slopes, shifts, weights, strict=True)
-        return np.asarray(sum(weight * self._at(table, slope, shift + own) for slope, shift, weight in each))
+        at = self._at(table, slopes[:, np.newaxis], shifts[:, np.newaxis] + self._from_features(table))
+        return np.asarray(weights @ at)
 
     def inverse(self, probability: float, /) -> float:
         """The uncorrected probability that becomes this one, in a typical scan: a threshold there is this one here."""

@@ -98,6 +98,40 @@ class Unlike:
         return words
 
 
+@dataclass(frozen=True)
+class CountCheck:
+    """Whether true counts of new scans lie in what a calibration says as those of its own scans do.
+
+    Attributes
+    ----------
+    p : float
+        How often scans like those of the calibration would fit it as badly.
+    n_scans : int
+        New scans.
+    middle : float
+        The mean place of their counts: above 0.5, there are more lesions than it says.
+    """
+
+    p: float
+    n_scans: int
+    middle: float
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether they do not, beyond chance."""
+        return self.p <= _ALARM
+
+    def __str__(self) -> str:
+        counts = f"The counts of {self.n_scans} scans"
+        if not self.is_alarm:
+            return f"{counts} fit the calibration as its own do (p = {self.p:.2g})."
+        way = "more" if self.middle > 0.5 else "fewer"
+        return (
+            f"{counts} do not fit this calibration (p = {self.p:.2g}): there are {way} lesions than it says. Calibrate "
+            "again on scans like these."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class CalibrationScans:
     """What a calibration remembers of the scans it was fitted on.
@@ -148,15 +182,21 @@ class CalibrationScans:
         p = _p_of(lambda which: _energy(apart, which), is_new, seed)
         return Unlike(p, len(candidates), self._n_outliers(apart, is_new), _differences(scores, is_new))
 
-    def check(self, pits: ArrayLike, *, seed: int = 0) -> float:
-        """How often true counts of scans like these would lie this differently in their distributions.
+    def check(self, pits: ArrayLike, *, seed: int = 0) -> CountCheck:
+        """Whether true counts of new scans lie elsewhere in their distributions than those of these.
 
         From where the counts of new scans lie in the distributions of the calibration: the largest difference between
         the two cumulative shares, among deals of all scans.
         """
         if not self.pits:
-            raise CalibrationError("The calibration does not remember its own scans. Calibrate again.")
-        values = np.concatenate([self.pits, np.asarray(pits, dtype=np.float64)])
+            raise CalibrationError(
+                "The calibration does not remember counted scans of its own, which these could be compared with. "
+                "Calibrate from counted scans: lesioncount calibrate, or count --known."
+            )
+        new = np.asarray(pits, dtype=np.float64)
+        if len(new) < FEWEST_SCANS:
+            raise CalibrationError(f"A check needs {FEWEST_SCANS} counted scans, but there are {len(new)}.")
+        values = np.concatenate([self.pits, new])
         grid = np.unique(values)
 
         def distance(which: NDArray[np.bool_]) -> float:
@@ -165,7 +205,8 @@ class CalibrationScans:
             )
             return float(np.abs(ours - theirs).max())
 
-        return _p_of(distance, np.arange(len(values)) >= len(self.pits), seed)
+        p = _p_of(distance, np.arange(len(values)) >= len(self.pits), seed)
+        return CountCheck(p, len(new), float(new.mean()))
 
     @staticmethod
     def _n_outliers(apart: NDArray[np.float64], is_new: NDArray[np.bool_]) -> int:

@@ -86,13 +86,14 @@ class _Writer:
         )
 
     def candidate(self, lesion: LesionRow) -> Any:
-        """The volume and the existence of a candidate, and which segment it is, or where it lies."""
+        """The volume and existence of a candidate, whether it is on a list, and which segment it is, or where it lies."""
         return self.sr.VolumetricROIMeasurementsAndQualitativeEvaluations(
             tracking_identifier=self._tracking(lesion.label),
             **self._place(lesion),
             finding_category=self.codes.SCT.MorphologicallyAbnormalStructure,
             finding_type=self.codes.SCT.Lesion,
             measurements=list(self._measured(lesion)),
+            qualitative_evaluations=list(self._said(lesion)),
         )
 
     def _place(self, lesion: LesionRow) -> dict[str, Any]:
@@ -120,6 +121,11 @@ class _Writer:
         if lesion.existence_calibrated is not None:
             name = self._own("EXISTENCE_CALIBRATED", "Certainty of Finding, calibrated")
             yield self._measure(name, 100 * lesion.existence_calibrated, percent)
+
+    def _said(self, lesion: LesionRow) -> Iterator[Any]:
+        if lesion.on_list is not None:
+            answer = self.codes.SCT.Yes if lesion.on_list == "yes" else self.codes.SCT.No
+            yield self.sr.QualitativeEvaluation(self._own("ON_LIST", "On the list"), answer)
 
     def _counts(self, record: Record) -> Iterator[Any]:
         numbers, codes = record.counted, self.codes
@@ -153,9 +159,12 @@ def _parameters(record: Record) -> Iterator[str]:
     settings = record.settings
     if settings is not None:
         yield f"protocol: {plain_text(settings.protocol.to_dict())}"
+        if settings.listed is not None:
+            yield f"list: {settings.listed}. {settings.list_promise}"
     numbers = record.counted
     if numbers.calibration is not None:
-        yield f"calibration: {numbers.calibration}"
+        origin = "" if settings is None or settings.calibration is None else f", from {settings.calibration.origin}"
+        yield f"calibration: {numbers.calibration}{origin}"
     if numbers.ensemble is not None:
         yield f"members of the ensemble: {numbers.ensemble.n_members}"
     yield from (f"warning: {text}" for text in record.warnings)

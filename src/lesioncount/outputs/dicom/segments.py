@@ -77,7 +77,7 @@ def segmentation_of(
 def words_of(lesion: LesionRow) -> str:
     """How probable a candidate is, in words."""
     corrected = "" if lesion.existence_calibrated is None else f", calibrated {lesion.existence_calibrated:.4f}"
-    return f"existence {lesion.existence:.4f}{corrected}"
+    return f"existence {lesion.existence:.4f}{corrected}{', on the list' if lesion.on_list == 'yes' else ''}"
 
 
 def _described(highdicom: Any, lesion: LesionRow, tracked: Tracked) -> Any:

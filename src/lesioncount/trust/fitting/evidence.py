@@ -25,7 +25,7 @@ from lesioncount.trust.fitting.known_truth import KnownTruth
 from lesioncount.trust.fitting.lists import CandidateLists
 from lesioncount.trust.fitting.reader_pool import ReaderPool
 from lesioncount.trust.jackknife import JackknifeCounts, score_of
-from lesioncount.trust.likeness import CalibrationScans, places_of
+from lesioncount.trust.likeness import CalibrationScans, CountCheck, places_of
 from lesioncount.trust.scores.bootstrap import score_all
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.predictions import Predictions
@@ -282,6 +282,11 @@ class CalibrationFit:
                     f"The calibration was fitted on maps read with {name} {known}, but these are read with {name} "
                     f"{reading[name]}. Leave {name} out: the calibration knows it. Or calibrate again."
                 )
+
+    def check(self, truth: KnownTruth, /, *, seed: int = 0) -> CountCheck:
+        """Whether the true counts of ten new scans or more fit it as those of its own scans do."""
+        places = places_of(truth.distributions(self.calibration), truth.counts.tolist(), seed=seed + 1)
+        return (self.scans or CalibrationScans.of(())).check(places, seed=seed)
 
     def guaranteed(self, candidates: TableLike, confidence: float) -> tuple[int, int] | None:
         """The guaranteed interval, which also holds the median of the calibrated count; None if there is none."""

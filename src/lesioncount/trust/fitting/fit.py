@@ -43,8 +43,11 @@ MIN_LESIONS = 10
 MOST_TO_AVERAGE = 200
 N_DRAWS = 40
 
-# That counts are right as they are, before any data: as likely as not.
-_ODDS_OF_AS_IT_IS = 1.0
+# That counts are right as they are, before any data: so it was for none of the eight data sets that the prior is learnt
+# from, which makes one in ten (rule of succession). With even odds, 16 to 43 % of the draws stayed as they are where
+# simulated networks were three times too sure, and intervals from 10 to 40 scans held 92 % (now 94 %). Of honest
+# networks, RPS is the same.
+_ODDS_OF_AS_IT_IS = 1 / 9
 
 # Of true lesions, so many must be able to have a candidate of their own. Below, most of a count would be guessed: of
 # nuclei that touch, 80 % have one as regions.

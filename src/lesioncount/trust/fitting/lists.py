@@ -56,12 +56,13 @@ class ListRule:
     @property
     def promise(self) -> str:
         """The exact sentence."""
+        begin = f"On average over scans like those of the calibration, at most {100 * self.level:g} % of"
         if self.promised == "missed":
             return (
-                f"Of the lesions that have a candidate at all, on average over scans like these that have one, at most "
-                f"{100 * self.level:g} % are missing from a scan's list."
+                f"{begin} the lesions that have a candidate are missing from a scan's list; scans without such a "
+                "lesion are left out."
             )
-        return f"On average over scans like these, at most {100 * self.level:g} % of a scan's list is no lesion."
+        return f"{begin} the candidates on a scan's list are not lesions (none, where a list is empty)."
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import CalibrationError
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import NOT_CHECKED, Calibration
 from lesioncount.trust.candidate_table import CandidateTable, TableLike
 from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Numbers
 from lesioncount.trust.fitting.fit import RIPPLE, as_calibration, some_of
@@ -22,7 +22,6 @@ from lesioncount.trust.fitting.prior import LEARNT, numbers_of
 # short where the number was wrong by a third.
 USUAL_DOUBT = 0.35
 
-NOT_CHECKED = "not checked against any counted scan"
 
 _N_TRIED, _N_KEPT = 100, 50
 _NODES = 9
@@ -137,7 +136,7 @@ def calibration_from(
         middle.averaged_over(members),
         ripple=RIPPLE if truth.touches else 0.0,
         protocol=protocol,
-        origin=f"{stated}, {NOT_CHECKED}",
+        origin=f"{stated}, {NOT_CHECKED}: count {_FEWEST_SCANS} scans and calibrate on them",
     )
 
 
