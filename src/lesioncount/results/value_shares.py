@@ -5,7 +5,10 @@ with the limits kept nearer to the pictures than to the maps. Weighted losses, l
 in the logits leave all these maps on their side; logits divided by 2, which make a tenth of all voxels undecided, put a
 tenth of the folders of five on the other side. Heat maps of smooth bumps are there, too.
 
-A single dark picture cannot be told from the map of a network that is unsure: both are mostly dark, with some grey.
+A single dark picture cannot be told from the map of a network that is unsure: both are mostly dark, with some grey. So
+it is with inverted pictures of leaves, of which a quarter are stopped. A limit of a quarter of all voxels between 0.3
+and 0.9, written down before it was tried, stops 97 % of them, and also 0.5 % of the maps of nuclei (28 % with a floor
+of 0.1, 25 % with logits divided by 2).
 """
 
 from __future__ import annotations
