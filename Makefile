@@ -23,6 +23,9 @@ BESIDE = $(if $(TORCH),,$(BIN)/python -m pip $(INSTALL) --no-deps --editable ./r
 # The viewer of the review page: built from the lock file, where it is older than what it is made from.
 VIEWER := src/lesioncount/review/page/niivue.js
 
+# Tests start hundreds of processes, each of which would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Folders that an older checkout has left, with nothing but bytecode in them, would pass for packages.
 TIDY := rm -f src/lesioncount/_kernels/norm.* ; find src reproduction -name __pycache__ -prune -exec rm -rf {} + ; \
   find src reproduction -type d -empty -delete

@@ -26,7 +26,7 @@ _NEEDS = {
         "reproduction/src/lesioncount_reproduction/samples.py",
         "reproduction/src/lesioncount_reproduction/experiments/*",
     ],
-    "starlette": ["src/lesioncount/review/server.py", "src/lesioncount/review/connections.py"],
+    "starlette": ["src/lesioncount/review/server.py", "src/lesioncount/review/guard.py"],
     "statsmodels": ["src/lesioncount/trust/groups/rate_ratios.py"],
     "lesioncount_reproduction": ["reproduction/*"],
     "nnunetv2": ["src/lesioncount/integrations/nnunet/*"],

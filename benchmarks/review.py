@@ -50,11 +50,11 @@ class Scan:
 
 
 def scans_in_results(results: Path, truth: Path, suffix: str) -> list[Scan]:
-    compared = compare(read_countable(results), TruthOptions(masks=truth, suffix=suffix), read_maps=True)
+    compared = compare(read_countable(results), TruthOptions(masks=(truth,), suffix=suffix), read_maps=True)
     return [
-        _scan(summary.name, summary.tables[0], truth.match)
+        _scan(summary.name, summary.tables[0], match)
         for summary, truth in zip(compared.scans, compared.truths, strict=True)
-        if truth.match is not None
+        for match in truth.matches.values()
     ]
 
 

@@ -21,7 +21,7 @@ from monai.transforms import Compose, RandAffined, RandFlipd, ToTensord
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from lesioncount.learning.augmentation import augmented
+from lesioncount.learning.batches import augmented
 from lesioncount.learning.networks import CountingNetwork, counting_network
 from lesioncount.learning.networks import layers as network_layers
 from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16

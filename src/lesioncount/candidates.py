@@ -27,10 +27,9 @@ from lesioncount.optional import optional
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.sweep.candidate import Candidate
 from lesioncount.sweep.peaks import Found, SlabSum, join_small_peaks
-from lesioncount.sweep.sizes import SmallestSize, equivalent_diameter
+from lesioncount.sweep.sizes import SmallestSize, VoxelSize, equivalent_diameter
 from lesioncount.sweep.slabs import SweepPlan, sweep_map
 from lesioncount.sweep.voxel_runs import VoxelRuns
-from lesioncount.sweep.voxel_size import VoxelSize
 from lesioncount.sweep.voxels import encoding_of
 
 if TYPE_CHECKING:

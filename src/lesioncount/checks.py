@@ -21,7 +21,7 @@ from lesioncount.errors import (
 )
 from lesioncount.images import image_of
 from lesioncount.protocol import CountingProtocol
-from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.sizes import VoxelSize
 from lesioncount.sweep.voxels import is_inside
 
 # Of a scan. Nobody counts further by eye, and scores of calibrated counts take memory in proportion: for 20 scans,

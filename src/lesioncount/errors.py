@@ -34,6 +34,7 @@ Each error is ours and also the built-in one it resembles, so that both ``except
     └── CutOffMapWarning                  no value between 0 and 0.5: weak candidates were removed before
 
     LowerBoundWarning (UserWarning)       a criterion asks for a region that is not there
+    NoGradientWarning (UserWarning)       no count of a batch can teach anything
 """
 
 from __future__ import annotations
@@ -158,6 +159,10 @@ class CutOffMapWarning(MapWarning):
 
 class LowerBoundWarning(UserWarning):
     """A known criterion asks for a region that was not counted: the answer is a lower bound."""
+
+
+class NoGradientWarning(UserWarning):
+    """No label of a batch is possible given its maps, so that the count loss has no gradient."""
 
 
 def reason_of(error: Exception) -> str:

@@ -4,7 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from nifti_files import save
+from review_cohort import SimulatedReader
 
+from lesioncount.assess.reviews.export import export_reviews
 from lesioncount.assess.truth import read_truth_table
 from lesioncount.cli import main
 from lesioncount.errors import TruthError
@@ -42,6 +45,11 @@ def cohort(tmp_path_factory):
         (folder / f"reader{reader}.csv").write_text("\n".join(["scan,count", *lines]))
     assert _run("count", folder / "d.csv", "-o", folder / "out") == 0
     return folder
+
+
+def _rows(path):
+    header, *rows = (line.split("\t") for line in path.read_text().splitlines())
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def _evaluated(cohort, out, table, *options):
@@ -108,6 +116,8 @@ def test_disagreement_of_readers_stands_beside_the_error(cohort, tmp_path, capsy
         assert f"two readers differ by {found['between']['estimate']:.2f}; difference {difference:.2f} [" in text
         assert "interval excludes a margin above" in text
         assert "as good as" not in text
+        assert "scores above 0.5" in text  # of a detector, there are no components
+    assert '<th scope="col">Readings</th>' in page
 
 
 def test_readers_who_agree_have_no_disagreement():
@@ -138,20 +148,99 @@ def test_the_likelihood_of_readers_is_the_mean_of_theirs():
     assert truth.read_by(readings).counts.tolist() == [1, 0, 3, 5, 2, 1]
 
 
-def test_what_another_reader_would_count_is_written_beside_the_counts(cohort, tmp_path, capsys):
+def test_what_another_reader_would_count_stands_beside_the_counts(cohort, tmp_path, capsys):
     known = ("--truth-counts", cohort / "wide.csv")
     assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "c.json") == 0
     pool = json.loads((tmp_path / "c.json").read_text())["pool"]
     assert (len(pool["by_reads"]), pool["n_scans"]) == (2, N)
-    (tmp_path / "reads.csv").write_text("scan,count\ns0,6\ns1,0\n")
-    arguments = ("count", cohort / "d.csv", "-o", tmp_path / "out", "--reads", tmp_path / "reads.csv")
-    assert _run(*arguments, "--calibration", tmp_path / "c.json") == 0
-    rows = [line.split("\t") for line in (tmp_path / "out" / "another_reader.tsv").read_text().splitlines()]
-    found = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-    assert [(row["scan"], row["reads"]) for row in found] == [("s0", "6"), ("s1", "0")]
-    counts = read_results(tmp_path / "out").counted
-    alone = {scan.name: scan.counted.calibrated.count_mean for scan in counts}
-    assert float(found[0]["count_mean"]) > alone["s0"]
-    assert float(found[1]["count_mean"]) < alone["s1"]
+    (tmp_path / "reads.csv").write_text("case,carl,slices\ns0,6,90\ns1,0,90\n")
+    reads = ("--reads", tmp_path / "reads.csv", "--count-column", "carl")
+    arguments = ("count", cohort / "d.csv", "-o", tmp_path / "out", *reads)
+    calibrated = (*arguments, "--calibration", tmp_path / "c.json", "--report")
+    assert _run(*calibrated) == 0
+    found = {row["scan"]: row for row in _rows(tmp_path / "out" / "counts.tsv")}
+    assert [(name, row["reads"]) for name, row in found.items() if row["reads"] != "n/a"] == [("s0", "6"), ("s1", "0")]
+    means = {name: [row[f"count_mean_{of}"] for of in ("another_reader", "calibrated")] for name, row in found.items()}
+    assert float(means["s0"][0]) > float(means["s0"][1])
+    assert float(means["s1"][0]) < float(means["s1"][1])
+    record = read_results(tmp_path / "out").record("s0")
+    assert np.arange(len(record.pmf_another_reader)) @ record.pmf_another_reader == pytest.approx(float(means["s0"][0]))
+    assert (tmp_path / "out" / "report.html").read_text().count("another reader, after") == 2
+    (tmp_path / "reads.csv").write_text("case,carl,slices\ns0,5,90\ns1,0,90\n")
+    assert _run(*calibrated, "--resume") == 2
     assert _run(*arguments, "--overwrite") == 2
     assert "fitted to several readers" in capsys.readouterr().err
+
+
+def test_a_review_ends_in_what_another_reader_would_count(cohort, tmp_path):
+    known = ("--truth-counts", cohort / "wide.csv")
+    assert _run("calibrate", cohort / "out", *known, "-o", tmp_path / "c.json") == 0
+    out = tmp_path / "out"
+    assert _run("count", cohort / "d.csv", "-o", out, "--calibration", tmp_path / "c.json") == 0
+    results = read_results(out)
+    for name, accepted in (("Anna", 6), ("Ben", 5)):
+        reader = SimulatedReader(results, name)
+        for label in range(1, len(results.record("s0").lesions) + 1):
+            reader.decide("s0", label, "lesion" if label <= accepted else "none")
+        reader.done("s0")
+        reader.decide("s1", 1, "lesion")  # and no more: it is not complete
+    export_reviews(results)
+    (row,) = _rows(out / "another_reader.tsv")
+    assert (row["scan"], row["readers"], row["reads"]) == ("s0", "Anna, Ben", "6 5")
+    assert (
+        float(row["count_mean_another_reader"])
+        > {one.name: one for one in results.counted}["s0"].counted.calibrated.count_mean
+    )
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Maps of four lesions, and masks by two readers: anna draws one more than ben, who has not read the last scan."""
+    folder = tmp_path_factory.mktemp("drawn")
+    for number in range(N):
+        values, by = np.zeros((4, 4, 17), np.float32), np.zeros((2, 4, 4, 17), np.uint8)
+        for place in range(4):
+            values[1:3, 1:3, 4 * place + 1 : 4 * place + 3] = 0.2 + 0.2 * place
+            by[0, 1:3, 1:3, 4 * place + 1] = place >= number % 3
+            by[1, 1:3, 1:3, 4 * place + 1] = place > number % 3
+        save(folder / "maps" / f"s{number}.nii.gz", values)
+        save(folder / "anna" / f"s{number}.nii.gz", by[0])
+        if number < N - 1:
+            save(folder / "ben" / f"s{number}.nii.gz", by[1])
+    assert _run("count", folder / "maps", "-o", folder / "out") == 0
+    return folder
+
+
+def test_each_reader_may_have_a_folder_of_masks(drawn, tmp_path):
+    both = tmp_path / "both"
+    assert _run("evaluate", drawn / "out", "--truth", drawn / "anna", drawn / "ben", "-o", both) == 0
+    found = json.loads((both / "evaluation.json").read_text())
+    counts = [(4 - number % 3, 3 - number % 3) for number in range(N - 1)]
+    readers = {scan["scan"]: scan["readers"] for scan in found["scans"]}
+    assert [readers[f"s{number}"] for number in range(N)] == [*(f"{a} {b}" for a, b in counts), ""]
+    assert (found["readers"]["n_readings"], found["readers"]["between"]["estimate"]) == (2 * (N - 1), 1.0)
+    lesions = found["lesions"]
+    assert lesions["readers"] == ["anna", "ben"]
+    assert lesions["n_lesions"] == lesions["n_hit"] == sum(map(sum, counts)) + 4 - (N - 1) % 3
+    header, *rows = (line.split("\t") for line in (both / "lesion_matches.tsv").read_text().splitlines())
+    assert header[:3] == ["scan", "reader", "lesion"]
+    assert sum(row[1] == "anna" for row in rows) - sum(row[1] == "ben" for row in rows) == N - 1 + 4 - (N - 1) % 3
+    assert "(anna, ben)" in (both / "evaluation.html").read_text()
+    assert _run("evaluate", drawn / "out", "--truth", drawn / "anna", "-o", tmp_path / "one") == 0
+    alone = json.loads((tmp_path / "one" / "evaluation.json").read_text())
+    assert "readers" not in alone
+    assert "readers" not in alone["lesions"]
+
+
+def test_a_calibration_takes_the_masks_of_several_readers(drawn, tmp_path, capsys):
+    both = ("--truth", drawn / "anna", "--truth", drawn / "ben")
+    assert _run("calibrate", drawn / "out", *both, "-o", tmp_path / "c.json") == 0
+    assert json.loads((tmp_path / "c.json").read_text())["pool"]["n_scans"] == N - 1
+    assert _run("calibrate", drawn / "out", *both, "--fit-from", "lesions", "-o", tmp_path / "l.json") == 2
+    assert "masks of one reader" in capsys.readouterr().err
+    known = ("--known", drawn / "anna", "--known", drawn / "ben")
+    assert _run("calibrate", drawn / "maps", *known, "-o", tmp_path / "k.json") == 0
+    assert json.loads((tmp_path / "k.json").read_text())["pool"]["n_scans"] == N - 1
+    table = ("--known", drawn / "anna", "--known", tmp_path / "c.json")
+    assert _run("calibrate", drawn / "maps", *table, "-o", tmp_path / "t.json") == 2
+    assert "a folder of masks for each reader" in capsys.readouterr().err

@@ -313,8 +313,9 @@ def test_complete_reviews_are_the_truth_and_others_are_left_out(results):
     assert [scan.name for scan in compared.scans] == ["a"]
     (truth,) = compared.truths
     assert truth.count == 5
-    assert truth.match.owns.tolist() == [True, True, False]
-    assert (truth.match.n_missed, truth.match.n_merged, truth.match.n_found_by(truth.match.owns)) == (1, 1, 4)
+    match = truth.matches[""]
+    assert match.owns.tolist() == [True, True, False]
+    assert (match.n_missed, match.n_merged, match.n_found_by(match.owns)) == (1, 1, 4)
     assert "1 of the 2 scans that ann has begun" in compared.notes[0]
 
 
@@ -334,7 +335,7 @@ def test_of_an_ensemble_the_first_member_is_reviewed(tmp_path):
     assert _review(results, "a").count(None).mean() == pytest.approx(0.9, abs=1e-6)
     ann.done("a", rest="none")
     (truth,) = compare(results.of(), TruthOptions(reviews=results.out), read_maps=True).truths
-    assert (truth.count, truth.match) == (0, None)
+    assert (truth.count, truth.matches) == (0, {})
     assert export_reviews(results)[1] == []
 
 

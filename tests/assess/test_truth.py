@@ -76,7 +76,7 @@ def test_only_what_is_inside_the_mask_counts(tmp_path):
 
 def test_instances_and_a_label_exclude_each_other(tmp_path):
     with pytest.raises(TruthError, match="no --truth-label"):
-        TruthOptions(masks=tmp_path, label=1, instances=True)
+        TruthOptions(masks=(tmp_path,), label=1, instances=True)
 
 
 def test_touching_instances_are_the_truth_of_an_evaluation(tmp_path, capsys):

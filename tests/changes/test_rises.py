@@ -7,9 +7,8 @@ from scipy import ndimage
 from strategies import maps
 
 from lesioncount.changes.counted_map import CountedMap
-from lesioncount.changes.coupling import above_floors, raised
+from lesioncount.changes.coupling import Rises, above_floors, raised
 from lesioncount.changes.lesion_changes import compare
-from lesioncount.changes.rises import Rises
 from lesioncount.protocol import CountingProtocol
 from lesioncount.regions.nearby import Ball, voxel_size_of
 

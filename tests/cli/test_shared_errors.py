@@ -27,6 +27,19 @@ def test_the_same_error_of_all_maps_is_one_error_and_nothing_is_written(tmp_path
     assert main(["count", maps, "-o", str(out), "--channel", "1"]) == 0
 
 
+def test_the_same_error_of_all_maps_with_a_known_count_is_one_error(tmp_path, capsys):
+    maps = save(tmp_path / "maps", **{"a b": np.zeros((2, 4, 4)), "c d": np.zeros((2, 4, 4))})
+    (tmp_path / "counts.csv").write_text("well,cells\na b,1\nc d,2\n")
+    assert (
+        main(["count", maps, "--known", str(tmp_path / "counts.csv"), "--channel", "7", "-o", str(tmp_path / "out")])
+        == 2
+    )
+    told = capsys.readouterr().err
+    assert "all 2: nothing was written" in told
+    assert told.count("a b.npy") == 1
+    assert "%20" not in told
+
+
 def test_errors_that_differ_are_rows(tmp_path):
     maps, out = save(tmp_path / "maps", a=np.zeros((2, 4, 4, 4)), b=np.zeros((3, 4, 4, 4))), tmp_path / "out"
     assert main(["count", maps, "-o", str(out)]) == 1

@@ -51,12 +51,14 @@ def binary(tmp_path):
         ("protocols --xyzzy", "lesioncount protocols", "there is no option --xyzzy.\n"),
     ],
 )
-def test_typing_errors_show_the_usage_of_the_command_and_what_was_meant(line, usage, message, capsys):
+def test_typing_errors_say_what_was_meant_in_two_lines(line, usage, message, capsys):
     with pytest.raises(SystemExit) as left:
         run(*line.split())
     assert left.value.code == 2
     shown = capsys.readouterr().err
-    assert re.match(rf"usage: {usage} \[-h\]", shown)
+    assert shown.startswith(f"{usage}: error: ")
+    assert shown.endswith(f"\nFor help: {usage} --help\n")
+    assert len(shown.splitlines()) == 2
     assert message in shown
 
 

@@ -207,6 +207,31 @@ def test_lesions_are_listed_by_size_with_their_candidates(cohort, tmp_path):
     assert found["f1_above_half"]["estimate"] == pytest.approx(2 * strong / (strong + false + found["n_lesions"]))
 
 
+def test_sensitivity_is_given_for_the_sizes_that_are_asked_for(cohort, tmp_path, capsys):
+    known = ("--truth", cohort / "masks", "--quiet", "--overwrite", "-o", tmp_path / "e")
+    found = {}
+    for sizes in ("2vox,8vox", "6mm3,24mm3"):  # a voxel has 3 mm³; none has 2 to 7
+        assert run("evaluate", cohort / "out", *known, "--size-edges", sizes) == 0
+        found[sizes] = json.loads((tmp_path / "e" / "evaluation.json").read_text())["lesions"]
+    voxels, mm3 = (one["by_size"] for one in found.values())
+    lesions = {(row["scan"], row["lesion"]): row for row in rows(tmp_path / "e" / "lesion_matches.tsv")}
+    owned = {key for key, row in lesions.items() if row["is_own"] == "yes"}
+    for part, same in zip(voxels, mm3, strict=True):
+        inside = [
+            key for key, row in lesions.items() if part["low"] <= int(row["lesion_voxels"]) < (part["high"] or 1e9)
+        ]
+        assert part["n_lesions"] == same["n_lesions"] == len(inside) > 0
+        assert part["sensitivity"]["estimate"] == pytest.approx(len(owned.intersection(inside)) / len(inside))
+        assert (same["low"], same["unit"]) == (3 * part["low"], "mm³")
+    assert [part["high"] for part in voxels] == [2, None]
+    assert sum(part["n_lesions"] for part in voxels) == found["2vox,8vox"]["n_lesions"]
+    assert "Sensitivity, lesions of below 6 mm³" in (tmp_path / "e" / "evaluation.html").read_text()
+    for wrong in ("20vox,10vox", "3mm", "5vox,50mm3", "0vox", "many"):
+        with pytest.raises(SystemExit):
+            run("evaluate", cohort / "out", *known, "--size-edges", wrong)
+        assert "size" in capsys.readouterr().err
+
+
 def test_groups_from_a_column_or_from_names(cohort, tmp_path):
     for out, options in (
         ("a", ["--truth-counts", cohort / "counts.tsv", "--group-by", "patient"]),

@@ -28,10 +28,10 @@ def _commands():
 def _review_as_is_true(out, n_scans, rng):
     """Review scans at random: accept what is a lesion, say how many, and add what has no candidate."""
     results = read_counted(out)
-    compared = compare(results.of(), TruthOptions(masks=Path("masks")), read_maps=True)
+    compared = compare(results.of(), TruthOptions(masks=(Path("masks"),)), read_maps=True)
     reader, counts = SimulatedReader(results, "Anna"), {}
     for place in rng.permutation(len(compared.scans))[:n_scans]:
-        scan, match = compared.scans[place].name, compared.truths[place].match
+        scan, match = compared.scans[place].name, compared.truths[place].matches[""]
         lesions = np.zeros(len(match.owns), int)
         _, first = np.unique(match.pairs[:, 1], return_index=True)
         np.add.at(lesions, match.pairs[first, 0], 1)

@@ -10,6 +10,7 @@ import nibabel
 import numpy as np
 import pytest
 
+from lesioncount.cli import main
 from lesioncount.errors import ChannelError, MapFileError
 from lesioncount.files import open_map
 from lesioncount.runs import count_file
@@ -46,6 +47,18 @@ def test_the_only_label_is_counted_and_named():
 def test_one_of_several_labels_must_be_chosen_by_its_name():
     with pytest.raises(ChannelError, match=r"holds 2 channels, 0 to 1 \(0 is whole, 1 is core\)"):
         open_map(FIXTURES / "regions" / "test_001.npz")
+
+
+def test_the_label_of_the_maps_of_a_fold_is_named_in_the_folder_of_the_model(tmp_path, monkeypatch):
+    fold = tmp_path / "nnUNetTrainer__nnUNetPlans__3d_fullres" / "fold_0"
+    shutil.copytree(FIXTURES / "normal", fold / "validation")
+    for name in ("dataset.json", "plans.json"):
+        (fold / "validation" / name).rename(fold.parent / name)
+    monkeypatch.chdir(fold)
+    source = open_map(Path("validation/test_001.npz"))
+    assert source.format == "nnU-Net, channel 1: lesion"
+    assert fold.parent / "dataset.json" in source.files
+    assert main(["count", "validation", "-o", "../counts", "--quiet"]) == 0
 
 
 @pytest.mark.parametrize("labels", [None, {"background": 0}, {"background": 0, "a": 1, "b": 2}, ["background", "a"]])

@@ -6,7 +6,7 @@ from scipy import ndimage
 
 torch = pytest.importorskip("torch", reason="needs the extra [train]")
 
-from lesioncount.learning.augmentation import _drawn_matrix, _moved, augmented  # noqa: E402 - after the check
+from lesioncount.learning.batches import _drawn_matrix, _moved, augmented  # noqa: E402 - after the check
 
 
 def blob(shape, at, radius=3.0):

@@ -106,6 +106,21 @@ def test_a_whole_number_may_stand_for_another():
     assert TrainingConfig.from_toml("[optimizer]\nlearning_rate = 1\n").optimizer.learning_rate == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "alone", "with_counts"),
+    [
+        ('preset = "laptop"\n[run]\nepochs = 20\n', 10, 10),
+        ('preset = "paper"\n[run]\nepochs = 30\n', 5, 25),
+        ("[run]\nepochs = 12\n", 2, 10),
+        ('preset = "laptop"\n[run]\nepochs = 20\npretrain_epochs = 5\n', 5, 20),
+        ('preset = "laptop"\n[run]\npretrain_epochs = 5\n', 5, 12),
+    ],
+)
+def test_epochs_alone_are_all_epochs_in_the_proportions_of_the_preset(text, alone, with_counts):
+    run = TrainingConfig.from_toml(text).run
+    assert (run.pretrain_epochs, run.epochs) == (alone, with_counts)
+
+
 def test_all_epochs_are_those_of_the_three_stages():
     config = TrainingConfig.from_toml(
         "[network]\nmethod = 'downstream'\n[run]\npretrain_epochs = 2\nwarmup_epochs = 3\nepochs = 4\n"

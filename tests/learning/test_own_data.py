@@ -43,7 +43,7 @@ def test_counts_alone(folder):
     data = own(folder)
     completed = data.completed(config_of(folder))
     assert (completed.data.shape, completed.loss.max_count, completed.loss.rescue) == ((32, 32), 3, True)
-    assert (completed.run.pretrain_epochs, completed.run.epochs) == (0, 100)
+    assert (completed.run.pretrain_epochs, completed.run.epochs) == (0, 120)
     parts = data.sources()
     assert [len(parts[part]) for part in ("train", "val", "test")] == [6, 2, 2]
     for scan in every(parts["train"]):

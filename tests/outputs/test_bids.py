@@ -225,3 +225,24 @@ def test_nifti_files_are_read_back(tmp_path, rng, shape, dtype):
             np.testing.assert_array_equal(image.affine, affine)
         assert lc.files.open_map(path).spacing_mm == (grid.spacing_mm or (1.0,) * len(shape))
         assert (lc.files.open_map(path).affine is None) == (grid.affine is None)
+
+
+def test_detections_are_a_table_without_images(tmp_path):
+    table_of = tmp_path / "d.csv"
+    table_of.write_text("scan,x_mm,y_mm,z_mm,score\ncase_1,10,20,30,0.75\ncase_2,1,2,3,0.5\ncase_2,9,20,3,0.25\n")
+    out = tmp_path / "out"
+    run = ["count", str(table_of), "-o", str(out), "--write", "bids", "--quiet"]
+    assert main(run) == 2  # nothing says whose scans they are
+    assert main([*run, "--name-pattern", "(?P<participant>case_[0-9]+)"]) == 0
+    assert {name for name in files_in(out) if name.startswith("sub-")} == {
+        f"sub-case{n}/anat/sub-case{n}_seg-lesions_dseg.{ending}" for n in (1, 2) for ending in ("tsv", "json")
+    }
+    rows = table(out / "sub-case2" / "anat" / "sub-case2_seg-lesions_dseg.tsv")
+    assert [(row["index"], row["existence"], row["peak_x_mm"]) for row in rows] == [
+        ("1", "0.5", "1"),
+        ("2", "0.25", "9"),
+    ]
+    described = json.loads((out / "sub-case2" / "anat" / "sub-case2_seg-lesions_dseg.json").read_text())
+    assert described["LesionCount"]["Candidates"] == 2
+    assert "DatasetLinks" not in json.loads((out / "dataset_description.json").read_text())
+    assert [one for one in issues_of(out) if one["severity"] == "error"] == []

@@ -229,10 +229,11 @@ def test_counts_are_compared_with_segmentations_without_endings(tmp_path, probab
         segments = [lesion(number, tracking=True) for number in (1, 2)]
         save_segmentation(tmp_path / "truth" / name, slices, drawn, kind, segments)
     results = counted([tmp_path / "maps"], tmp_path / "out")
-    compared = compare(results.of(), TruthOptions(masks=tmp_path / "truth"), read_maps=True)
+    compared = compare(results.of(), TruthOptions(masks=(tmp_path / "truth",)), read_maps=True)
     assert [truth.count for truth in compared.truths] == [2, 2]
-    assert [truth.match.n_own for truth in compared.truths] == [2, 2]
-    assert [truth.match.touches.sum() for truth in compared.truths] == [2, 2]  # of three candidates
+    matches = [match for truth in compared.truths for match in truth.matches.values()]
+    assert [match.n_own for match in matches] == [2, 2]
+    assert [match.touches.sum() for match in matches] == [2, 2]  # of three candidates
 
 
 def test_a_scan_without_candidates_has_a_report_and_no_segmentation(tmp_path):
@@ -434,3 +435,36 @@ def test_without_highdicom_it_is_said_before_counting(tmp_path, probabilities, m
     assert main(["count", str(path), "-o", str(tmp_path / "out"), "--write=dicom"]) == 2
     assert "pip install '.[dicom]' in the clone" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_detections_are_reported_where_they_lie(tmp_path, capsys):
+    slices = patient(orientation=ORIENTATIONS["oblique"])
+    series = save_series(tmp_path / "series", slices)
+    inside = (affine_of(slices) @ [3, 4, 5, 1])[:3] * (-1, -1, 1)  # as ITK and DICOM have it
+    table = tmp_path / "d.csv"
+    table.write_text("seriesuid,coordX,coordY,coordZ,probability\ns1,{},{},{},0.75\n".format(*inside))
+    out = tmp_path / "out"
+    run = ("count", str(table), "-o", str(out), "--quiet")
+    assert main([*run, "--write", "dicom"]) == 2
+    assert "--dicom-series" in capsys.readouterr().err
+    assert main([*run, "--dicom-series", str(series)]) == 0, capsys.readouterr()
+    assert sorted(path.name for path in out.glob("*.dcm")) == ["s1_sr.dcm"]
+    report = dcmread(out / "s1_sr.dcm")
+    assert report.PatientID == "P-17"
+    whole, (candidate,) = groups_of(report)
+    assert numbers(candidate) == {("Certainty of Finding", None): 75}
+    assert numbers(whole)["Number of lesions (observable entity)", "Mean"] == 0.75
+    np.testing.assert_allclose(candidate.roi.graphic_data[0], inside, atol=1e-3)
+    assert errors_of(out / "s1_sr.dcm") == []
+    assert main([*run, "--dicom-series", str(series), "--resume"]) == 0
+
+
+def test_detections_without_a_place_in_the_images_are_not_reported(tmp_path, capsys):
+    series = save_series(tmp_path / "series", patient())
+    wrong = (("x_px,y_px,z_px", "1,2,3", "give the image"), ("x_mm,y_mm,z_mm", "0,0,900", "outside"))
+    for columns, where, why in wrong:
+        table = tmp_path / "d.csv"
+        table.write_text(f"scan,{columns},score\ns1,{where},0.75\n")
+        out = tmp_path / columns
+        assert main(["count", str(table), "-o", str(out), "--dicom-series", str(series)]) == 1
+        assert why in capsys.readouterr().err

@@ -13,7 +13,7 @@ from strategies import maps
 from lesioncount.candidates import find_candidates
 from lesioncount.errors import MapError
 from lesioncount.regions.nearby import Ball, highest_near, voxel_size_of
-from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.sizes import VoxelSize
 
 SIZES = st.sampled_from([0.5, 0.7, 1.0, 1.2, 3.0])
 

@@ -43,3 +43,13 @@ def test_with_images_they_are_shown_on_these(table, tmp_path):
     assert page.count('<article class="card"') == 3
     assert "its box" in page
     assert "No pictures" not in page
+
+
+def test_columns_that_detections_do_not_fill_are_left_out(tmp_path):
+    (tmp_path / "d.csv").write_text("scan,x_mm,y_mm,z_mm,score\na,6,6,6,0.9\n")
+    (tmp_path / "e.csv").write_text(TABLE)
+    for name, has_volumes in (("d", False), ("e", True)):
+        assert main(["count", str(tmp_path / f"{name}.csv"), "-o", str(tmp_path / name), "--report"]) == 0
+        page = (tmp_path / name / "report.html").read_text()
+        assert '<th scope="col">Voxels</th>' not in page
+        assert ('<th scope="col">Volume</th>' in page) == has_volumes

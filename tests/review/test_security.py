@@ -191,7 +191,7 @@ def test_a_reader_who_is_connected_stays_when_many_strangers_come(client):
 
 
 def test_connections_that_say_nothing_end(server, monkeypatch):
-    monkeypatch.setattr("lesioncount.review.connections.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("lesioncount.review.guard.IDLE_SECONDS", 0.3)
     for sent in (b"", HALF_A_REQUEST):
         with socket.create_connection(("127.0.0.1", server.guard.port), timeout=20) as silent:
             silent.sendall(sent)
@@ -200,7 +200,7 @@ def test_connections_that_say_nothing_end(server, monkeypatch):
 
 
 def test_a_reader_who_begins_another_request_and_stops_ends_too(client, monkeypatch):
-    monkeypatch.setattr("lesioncount.review.connections.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("lesioncount.review.guard.IDLE_SECONDS", 0.3)
     whole = f"GET /api/session HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nCookie: {client.cookie}\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", client.port), timeout=20) as reader:
         reader.sendall(whole)

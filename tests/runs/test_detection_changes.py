@@ -48,3 +48,13 @@ def test_places_must_be_known(tmp_path):
 def test_label_maps_need_maps(tables, tmp_path):
     with pytest.raises(MapFileError, match="needs a map"):
         compare_batch(tables, tmp_path / "out", mask=tables[0])
+
+
+def test_the_page_of_changes_speaks_of_detections(tables, tmp_path):
+    pytest.importorskip("jinja2")
+    out = tmp_path / "out"
+    assert main(["compare", *map(str, tables), "-o", str(out), "--report", "--quiet"]) == 0
+    page = (out / "changes.html").read_text()
+    assert "Detections at both times are one lesion within 5" in page
+    assert "could not be shown" not in page
+    assert "can no longer be read" not in page

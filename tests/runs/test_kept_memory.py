@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from lesioncount.runs import kept_memory as module
-from lesioncount.runs.kept_memory import kept_memory
+from lesioncount.runs import volume_sweep as module
+from lesioncount.runs.volume_sweep import kept_memory
 
 
 def page_faults():

@@ -198,6 +198,7 @@ class TestLossOfLogProbabilities:
 
 
 @pytest.mark.parametrize("options", [{}, {"logits": False}])
+@pytest.mark.filterwarnings("ignore:The count loss has no gradient")
 def test_rescue_at_threshold_0(options):
     logits = logits_with(1.0, 2.0)[None].requires_grad_()
     loss = CountLoss(protocol=CountingProtocol(threshold=0.0), spatial_dims=3, rescue=True, **options)

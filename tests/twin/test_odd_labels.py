@@ -1,10 +1,11 @@
 """Labels and limits that do not fit: a sentence instead of an allocation, or of torch's own words."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 
-from lesioncount.errors import DistributionError, ShapeError  # noqa: E402 - after the check
+from lesioncount.errors import DistributionError, NoGradientWarning, ShapeError  # noqa: E402 - after the check
 from lesioncount.torch import CountLoss, PoissonBinomial, count_log_probs  # noqa: E402
 
 
@@ -15,6 +16,7 @@ def logits():
     return maps.requires_grad_()
 
 
+@pytest.mark.filterwarnings("ignore:The count loss has no gradient")
 @pytest.mark.parametrize("labels", [[2, 0], [0, 1], [3, 700], [10**9, 1]])
 def test_a_limit_beyond_all_candidates_is_no_limit_and_costs_nothing(logits, labels):
     counts = torch.tensor(labels)
@@ -65,3 +67,36 @@ def test_metrics_say_what_does_not_fit():
         torchmetrics.CountNLL().update(torch.zeros(2, 5), torch.tensor([1, 2, 3]))
     with pytest.raises(ValueError, match="at most 10000"):
         torchmetrics.CountF1(10**9)
+
+
+def test_maps_without_a_known_count_are_left_out_of_loss_mean_and_gradient(logits):
+    alone = CountLoss(reduction="sum")(logits[:1], torch.tensor([1]))
+    for labels in ({"counts": [1, -100]}, {"at_least": [1, -100], "at_most": [1, 7]}):
+        found = CountLoss()(logits, **{name: torch.tensor(of) for name, of in labels.items()})
+        torch.testing.assert_close(found, alone)
+    [gradient] = torch.autograd.grad(found, logits)
+    assert gradient[0].any()
+    assert not gradient[1].any()
+    every = CountLoss(reduction="none")(logits, torch.tensor([-100, 0]))
+    assert every[0] == 0
+    assert every[1] > 0
+    ours = CountLoss(ignore_index=-1, rescue=True)
+    assert ours(logits, torch.tensor([-1, -1])) == 0
+    log_probs = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
+    assert CountLoss().of_log_probs(log_probs, torch.tensor([0, -100])) == pytest.approx(np.log(2))
+    with pytest.raises(ValueError, match="at least 0, or -100 where nothing is known"):
+        CountLoss()(logits, torch.tensor([1, -1]))
+
+
+def test_a_batch_of_impossible_labels_is_warned_about_once(logits):
+    loss = CountLoss()
+    loss(logits, torch.tensor([3, 1]))
+    with torch.no_grad():
+        loss(logits, torch.tensor([3, 3]))
+    with pytest.warns(NoGradientWarning, match=r"no label of this batch \(1 known\) is possible"):
+        loss(logits, torch.tensor([3, -100])).backward()
+    loss(logits, torch.tensor([3, 3]))  # warnings are errors here: it is said once
+    nothing = torch.full((2, 16, 16), -6.0, requires_grad=True)
+    with pytest.warns(NoGradientWarning, match="pass rescue=True"):
+        CountLoss()(nothing, torch.tensor([1, 2]))
+    CountLoss(rescue=True)(nothing, torch.tensor([0, 0]))

@@ -168,6 +168,7 @@ def test_a_bridge_outside_the_mask_is_none():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("label", [0, 1, 2, 3])
+@pytest.mark.filterwarnings("ignore:The count loss has no gradient")
 def test_saturated_logits_give_finite_losses_and_gradients(dtype, label):
     for values in ([50, 48, 49], [50, -2, 50], [50, 50, 50], [60000, 100, 60000], [3, 3, 3], [0.0, -0.0, 0.0]):
         logits = ridge(*values, dtype=dtype).requires_grad_()
@@ -179,6 +180,7 @@ def test_saturated_logits_give_finite_losses_and_gradients(dtype, label):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("label", [0, 1, 2])
+@pytest.mark.filterwarnings("ignore:The count loss has no gradient")
 def test_saturated_probabilities_give_finite_losses_and_gradients(dtype, label):
     for values in ([1, 1, 1], [1, 0.5, 1], [1, 0.25, 0.5], [1, 0.99951, 1], [1.0009, 1, 1.0009]):
         maps = torch.zeros((1, 5, 5), dtype=dtype)
@@ -273,6 +275,7 @@ def test_a_count_of_two_takes_the_bridge_down():
     assert saddles[-1] < saddles[0] - 0.05
 
 
+@pytest.mark.filterwarnings("ignore:The count loss has no gradient")
 def test_for_regions_a_count_of_two_is_impossible_and_the_bridge_stays():
     losses, saddles = trained("paper")
     assert losses == [100.0] * 10

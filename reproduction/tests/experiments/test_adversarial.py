@@ -18,9 +18,9 @@ from lesioncount_reproduction.experiments.adversarial import (  # noqa: E402 - a
     withstood,
 )
 from lesioncount_reproduction.experiments.attack import AttackOutcome  # noqa: E402
+from lesioncount_reproduction.experiments.kept_files import save_arrays  # noqa: E402
 from lesioncount_reproduction.experiments.multitask import _paper_table  # noqa: E402
 from lesioncount_reproduction.experiments.presets import AttackSettings, recipe_of  # noqa: E402
-from lesioncount_reproduction.experiments.stats import save_arrays  # noqa: E402
 from lesioncount_reproduction.experiments.study import Study  # noqa: E402
 
 WEIGHTS = AttackSettings(1).weights

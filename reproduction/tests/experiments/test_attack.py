@@ -14,8 +14,8 @@ from lesioncount.learning.networks import UNetOutput, counting_network  # noqa: 
 from lesioncount.learning.scans import LearningScan  # noqa: E402
 from lesioncount_reproduction.experiments.attack import AttackOutcome, attack  # noqa: E402 - after the checks
 from lesioncount_reproduction.experiments.jobs import attackable  # noqa: E402
+from lesioncount_reproduction.experiments.kept_files import save_arrays  # noqa: E402
 from lesioncount_reproduction.experiments.presets import AttackSettings  # noqa: E402
-from lesioncount_reproduction.experiments.stats import save_arrays  # noqa: E402
 
 SIDE = 12
 BACKGROUND = -4.0  # below the threshold of candidates, and above that of the adaptive attack

@@ -1,5 +1,6 @@
 """Trainings, predictions and dropout as jobs: what is kept is what the network says."""
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -17,8 +18,14 @@ from lesioncount.errors import ConfigError  # noqa: E402
 from lesioncount.learning.prediction import load_checkpoint  # noqa: E402
 from lesioncount.learning.scans import LearningScan  # noqa: E402
 from lesioncount_reproduction.experiments.arms import Arm  # noqa: E402
-from lesioncount_reproduction.experiments.attack import AttackOutcome  # noqa: E402
-from lesioncount_reproduction.experiments.jobs import Attacked, DropoutCounted, Predicted, Trained, _mask, parts_of  # noqa: E402
+from lesioncount_reproduction.experiments.jobs import (  # noqa: E402
+    Attacked,
+    DropoutCounted,
+    Trained,
+    _mask,
+    _predicted,
+    parts_of,
+)
 from lesioncount_reproduction.experiments.presets import AttackSettings  # noqa: E402
 
 BEFORE = Arm("pretrained", tiny(run={"epochs": 0}, data={"patients": (6, 2, 6)}))
@@ -30,15 +37,15 @@ def cache(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     for one in (BEFORE, OURS):
         assert not Trained(one).is_done(folder)
+        assert not Trained(one).is_at_hand(folder)
         Trained(one).run(folder)
         assert Trained(one).is_done(folder)
+        assert Trained(one).is_at_hand(folder)
     return folder
 
 
 def test_scans_are_predicted_as_by_the_network_itself(cache):
-    job = Predicted(OURS, "test")
-    job.run(cache)
-    stats = job.load(cache)
+    stats = Trained(OURS).stats(cache, "test")
     network = load_checkpoint(Trained(OURS).folder(cache) / "best.ckpt").network
     scans = parts_of(OURS.config)["test"]
     assert len(stats) == len(scans) > 8  # more than go through the network together
@@ -54,8 +61,7 @@ def test_scans_are_predicted_as_by_the_network_itself(cache):
 
 
 def test_what_is_predicted_has_a_name_of_its_own():
-    jobs = [Predicted(OURS, part, epoch) for part in ("test", "val") for epoch in ("best", "last")]
-    jobs += [DropoutCounted(OURS, 3), DropoutCounted(OURS, 4), Predicted(BEFORE)]
+    jobs = [DropoutCounted(OURS, 3), DropoutCounted(OURS, 4), DropoutCounted(BEFORE, 3)]
     few, many = (AttackSettings(n_scans=2, max_steps=steps) for steps in (1, 2))
     jobs += [
         Attacked(OURS, few, 0.1),
@@ -72,7 +78,7 @@ def test_what_is_predicted_has_a_name_of_its_own():
 
 def test_dropout_samples_can_be_drawn_again(cache, tmp_path):
     job = DropoutCounted(OURS, 5)
-    shutil.copytree(cache / "trained", tmp_path / "trained")
+    shutil.copytree(cache / "networks", tmp_path / "networks")
     for folder in (cache, tmp_path):
         job.run(folder)
     counts = job.load(cache)
@@ -83,7 +89,7 @@ def test_dropout_samples_can_be_drawn_again(cache, tmp_path):
 def test_attacks_are_kept(cache):
     job = Attacked(OURS, AttackSettings(n_scans=3, max_steps=2), 0.5)
     job.run(cache)
-    found = AttackOutcome.load(job.path(cache))
+    found = job.load(cache)
     assert len(found.labels) == len(set(found.patients)) == 3
     assert (found.labels <= 4).all()
 
@@ -92,12 +98,29 @@ def test_a_training_goes_on_in_a_folder_that_was_moved(cache, tmp_path):
     """Half-way, with what it begins with at another place: it begins again, and comes out the same."""
     moved = shutil.copytree(cache, tmp_path / "moved")
     job = Trained(OURS)
-    job.path(moved).unlink()
+    before = job.path(moved).read_bytes()
     (job.folder(moved) / "best.ckpt").unlink()
+    assert not job.is_at_hand(moved)
     job.run(moved)
-    assert job.is_done(moved)
+    assert job.is_at_hand(moved)
+    assert job.path(moved).read_bytes() == before
     for name in ("best.ckpt", "last.ckpt"):
         assert_same(weights(job.folder(moved) / name), weights(job.folder(cache) / name))
+
+
+def test_a_training_leaves_one_small_file_that_says_how_it_went(cache):
+    with np.load(Trained(OURS).path(cache)) as found:
+        about = json.loads(str(found["about"]))
+    assert about["title"] == "train synthetic, ours, seed 0"
+    assert about["seconds"] > 0
+    assert about["settings"]["run"]["epochs"] == 1
+    assert str(cache) not in json.dumps(about)
+    assert Trained(OURS).minutes(cache) == about["seconds"] / 60
+    assert Trained(OURS).curve(cache).shape == (1,)
+    assert (cache / "networks" / ".gitignore").read_text() == "*\n"
+    last = Trained(OURS).stats(cache, "test", "last")
+    expected = _predicted(Trained(OURS).network(cache, "last"), parts_of(OURS.config)["test"])
+    np.testing.assert_array_equal(last.log_probs, expected.log_probs)
 
 
 def test_trainings_on_the_same_data_share_their_scans():

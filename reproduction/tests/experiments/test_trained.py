@@ -9,12 +9,11 @@ pytest.importorskip("torch", reason="needs the extra [train]")
 pytest.importorskip("lightning", reason="needs the extra [train]")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
-from experiments.made_up import some_maps, stats_of  # noqa: E402 - after the checks
+from experiments.made_up import COUNTS, FALLING, FLAT, keep, write  # noqa: E402 - after the checks
 
-from lesioncount.errors import ExperimentError  # noqa: E402
 from lesioncount.trust.scores.estimate import Estimate  # noqa: E402
 from lesioncount_reproduction.experiments.arms import HEADS  # noqa: E402
-from lesioncount_reproduction.experiments.jobs import Predicted, Trained  # noqa: E402
+from lesioncount_reproduction.experiments.jobs import Trained, validation_scores  # noqa: E402
 from lesioncount_reproduction.experiments.presets import recipe_of  # noqa: E402
 from lesioncount_reproduction.experiments.study import Study  # noqa: E402
 from lesioncount_reproduction.experiments.trained import (  # noqa: E402
@@ -23,32 +22,12 @@ from lesioncount_reproduction.experiments.trained import (  # noqa: E402
     learned_table,
     trained_heads,
     untrained_in_words,
-    validation_scores,
 )
-
-FLAT, FALLING = [0.9, 0.5, 0.4, 0.39, 0.385, 0.382, 0.381, 0.38], [0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35]
-COUNTS = np.array([0] * 24 + [1] * 10 + [2] * 6)
 
 
 @pytest.fixture
 def study(tmp_path):
     return Study("synthetic", "smoke", recipe_of("smoke", "synthetic"), (0, 1, 2), tmp_path)
-
-
-def keep(study, head, curve, n_wrong):
-    """Trainings whose score went like this, and which count so many of forty scans wrong."""
-    maps, masks = some_maps(len(COUNTS))
-    stats = stats_of(maps, masks, counts=COUNTS)
-    said = COUNTS.copy()
-    said[:n_wrong] = 3
-    log_probs = np.log(np.where(np.arange(5) == said[:, None], 0.96, 0.01))
-    for arm in study.arms(head):
-        logs = Trained(arm).folder(study.cache) / "logs"
-        logs.mkdir(parents=True)
-        rows = [f"{score},," for score in curve]
-        lines = ["val_rps,loss,epoch", *(line for row in rows for line in (row, ",0.5,1"))]
-        (logs / "metrics.csv").write_text("\n".join(lines) + "\n")
-        replace(stats, log_probs=log_probs).save(Predicted(arm, "val").path(study.cache))
 
 
 def test_a_head_is_trained_when_it_is_flat_and_beats_the_constant(study):
@@ -67,7 +46,7 @@ def test_a_head_is_trained_when_it_is_flat_and_beats_the_constant(study):
     assert "multi-head (its score was still falling, by 27.2 % of what there was to gain)" in said
     assert "downstream (it does not clearly beat always the most frequent count (0.0 points" in said
     assert "bottleneck" not in said
-    assert [row[-1][:3] for row in learned_table(study).rows] == ["yes", "no:", "no:"]
+    assert [row[-1][:3] for row in learned_table(found).rows] == ["yes", "no:", "no:"]
 
 
 def test_a_seed_that_never_learned_is_named_as_the_reason():
@@ -81,16 +60,12 @@ def test_one_seed_that_does_not_beat_the_constant_is_enough(study):
     for head in HEADS:
         keep(study, head, FLAT, n_wrong=0)
     [_, _, last] = study.arms("downstream")
-    stats = Predicted(last, "val").load(study.cache)
+    stats = Trained(last).stats(study.cache, "val")
     said_zero = np.log(np.tile([0.96, 0.01, 0.01, 0.01, 0.01], (len(COUNTS), 1)))
-    replace(stats, log_probs=said_zero).save(Predicted(last, "val").path(study.cache))
+    write(Trained(last), study.cache, FLAT, replace(stats, log_probs=said_zero))
     assert trained_heads(study) == ["bottleneck", "multihead"]
 
 
-def test_a_log_that_says_too_little_is_named(tmp_path):
-    with pytest.raises(ExperimentError, match=r"metrics.csv of a training cannot be read"):
-        validation_scores(tmp_path)
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "metrics.csv").write_text("val_rps\n0.5\n0.4\n")
-    with pytest.raises(ExperimentError, match="at least 4 validated epochs"):
-        validation_scores(tmp_path)
+def test_scores_of_validations_are_read_from_the_log(tmp_path):
+    (tmp_path / "metrics.csv").write_text("val_rps,loss\n0.5,\n,0.1\n0.4,\n")
+    assert validation_scores(tmp_path / "metrics.csv").tolist() == [0.5, 0.4]

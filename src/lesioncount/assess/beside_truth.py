@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -22,10 +22,12 @@ from lesioncount.assess.truth import (
 )
 from lesioncount.candidates import Candidates
 from lesioncount.cohort.inputs import maps_in
+from lesioncount.cohort.item import FileFacts
 from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.patterns import is_pattern
 from lesioncount.errors import MapFileError, TruthError
 from lesioncount.files.formats import scan_name
+from lesioncount.protocol import CountingProtocol
 from lesioncount.results.counts_of import CountsOf, table_names
 from lesioncount.results.record import Entry
 from lesioncount.results.recorded import Recorded
@@ -41,9 +43,9 @@ class TruthOptions:
 
     Attributes
     ----------
-    masks : Path, optional
+    masks : tuple of Path
         Folder with a mask for each map, of the same name or the same BIDS entities; or a pattern such as
-        ``masks/{participant}_{session}.nii.gz``.
+        ``masks/{participant}_{session}.nii.gz``. Of several readers, one each; not each must have drawn all scans.
     table : Path, optional
         Table with a count per scan. With masks as well, counts are those of the table, and lesions those of the masks.
     label : int, optional
@@ -67,7 +69,7 @@ class TruthOptions:
         Whose reviews. Default: the only reader there is.
     """
 
-    masks: Path | None = None
+    masks: tuple[Path, ...] = ()
     table: Path | None = None
     label: int | None = None
     instances: bool = False
@@ -80,35 +82,42 @@ class TruthOptions:
     reader: str | None = None
 
     def __post_init__(self) -> None:
-        if self.masks is None and self.table is None and self.reviews is None:
+        if not self.masks and self.table is None and self.reviews is None:
             raise TruthError(
                 "Expected the truth: masks (--truth), a table of counts (--truth-counts), or both; or --reviews."
             )
-        if self.reviews is not None and (self.masks is not None or self.table is not None):
+        if self.reviews is not None and (self.masks or self.table is not None):
             raise TruthError("Reviews are the truth by themselves: leave --truth and --truth-counts out.")
         if self.reader is not None and self.reviews is None:
             raise TruthError("A reader (--reader) goes with reviews: --reviews.")
-        if self.instances and (self.masks is None or self.label is not None):
+        if self.instances and (not self.masks or self.label is not None):
             raise TruthError(
                 "With --truth-instances each value of the masks is a lesion of its own: it takes masks (--truth), and "
                 "no --truth-label."
             )
-        for path in (self.masks, self.table):
-            if path is not None and not path.exists() and not (path == self.masks and is_pattern(path)):
+        if len(set(self.masks)) < len(self.masks):
+            raise TruthError("Expected another folder of masks for each reader, but one is given twice.")
+        for path in (*self.masks, *(() if self.table is None else (self.table,))):
+            if not path.exists() and not (path in self.masks and is_pattern(path)):
                 raise MapFileError(f"{path} does not exist.")
 
     @classmethod
-    def known(cls, where: Path, **options: Any) -> Self:
-        """Counts that are known for some scans: a folder or pattern of masks, or a table."""
-        masks, table = (where, None) if where.is_dir() or is_pattern(where) else (None, where)
-        return cls(masks=masks, table=table, skip_missing=True, **options)
+    def known(cls, *where: Path, **options: Any) -> Self:
+        """Counts that are known for some scans: a folder or pattern of masks, one for each reader; or a table."""
+        tables = [path for path in where if not (path.is_dir() or is_pattern(path))]
+        if tables and len(where) > 1:
+            raise TruthError(
+                f"Expected one table of counts, with a column for each reader, or a folder of masks for each reader, "
+                f"but got {tables[0]} and others."
+            )
+        return cls(masks=() if tables else where, table=next(iter(tables), None), skip_missing=True, **options)
 
     @property
     def kind(self) -> str:
         """Of the truth: "masks", "instances", "counts", or one of the first two "and counts"; or "reviews"."""
         if self.reviews is not None:
             return "reviews"
-        drawn = [] if self.masks is None else ["instances" if self.instances else "masks"]
+        drawn = ["instances" if self.instances else "masks"] if self.masks else []
         return " and ".join([*drawn, *(() if self.table is None else ("counts",))])
 
     def read_table(self, scans: Iterable[Sequence[str]], of: str = "lesions") -> TruthTable | None:
@@ -121,8 +130,28 @@ class TruthOptions:
     @property
     def where(self) -> str:
         """The paths of the truth."""
-        paths = (self.masks, self.table, self.reviews)
+        paths = (*self.masks, self.table, self.reviews)
         return " and ".join(str(path) for path in paths if path is not None)
+
+    def masks_of(self, scans: Mapping[str, FileFacts | None]) -> dict[str, dict[str, Path]] | None:
+        """The masks of each scan that has any, by its name and by who drew them; None without masks.
+
+        A reader is called as the folder is, or by its whole path where folders have the same name.
+        """
+        if not self.masks:
+            return None
+        names = [path.name for path in self.masks]
+        found: dict[str, dict[str, Path]] = {}
+        for path in self.masks:
+            reader = path.name if names.count(path.name) == 1 else str(path)
+            for scan, mask in pair(scans, path, role="truth", suffix=self.suffix, none_is_error=False).items():
+                found.setdefault(scan, {})[reader] = mask
+        return found
+
+    def lesions_in(self, mask: Path, scan: Entry, protocol: CountingProtocol) -> Candidates | Instances:
+        """The lesions of a mask of a scan."""
+        drawn: dict[str, Any] = {"label": self.label, "instances": self.instances, "within": scan.within}
+        return true_lesions(mask, scan.grid, protocol, **drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +163,10 @@ class ScanTruth:
     count : int
         With several readers, their median.
     n_drawn : int or None
-        Lesions in the mask, where there is one. The count is another where a table says so.
-    match : LesionMatch or None
-        Where there is a mask, and maps were read.
+        Lesions in the mask, where there is one; with several readers, their median. The count is another where a table
+        says so.
+    matches : dict of str to LesionMatch
+        By who drew the mask; empty unless there are masks and maps were read.
     cc_counts : tuple of int or None
         Connected components at `THRESHOLDS`, where maps were read.
     readers : tuple of int
@@ -145,7 +175,7 @@ class ScanTruth:
 
     count: int
     n_drawn: int | None = None
-    match: LesionMatch | None = None
+    matches: Mapping[str, LesionMatch] = field(default_factory=dict)
     cc_counts: tuple[int, ...] | None = None
     readers: tuple[int, ...] = ()
 
@@ -195,11 +225,12 @@ def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: 
     jobs : int, default 1
         Number of processes.
     """
-    if options.masks is not None and options.masks.is_file() and len(results.counted) > 1:
+    one_file = next((path for path in options.masks if path.is_file()), None)
+    if one_file is not None and len(results.counted) > 1:
         raise TruthError(
-            f"Expected a folder with a mask for each of {len(results.counted)} scans, but {options.masks} is one file."
+            f"Expected a folder with a mask for each of {len(results.counted)} scans, but {one_file} is one file."
         )
-    masks = _masks(options, results.counted)
+    masks = options.masks_of({scan.name: scan.files for scan in results.counted})
     table = options.read_table(map(table_names, results.counted), results.of)
     known = _with_truth(results.counted, options, table, masks)
     reviews = None if options.reviews is None else ReviewedTruth(results.results, options.reviews, options.reader)
@@ -246,7 +277,7 @@ def _truth_of(
     *,
     options: TruthOptions,
     table: TruthTable | None,
-    masks: Mapping[str, Path] | None,
+    masks: Mapping[str, Mapping[str, Path]] | None,
     matches: Mapping[str, LesionMatch],
     counted_with: Recorded,
     component_counts: Mapping[str, tuple[int, ...]],
@@ -257,19 +288,20 @@ def _truth_of(
         at = component_counts.get(scan.name)
         if at is None and read_maps:
             at = _at_thresholds(scan, counted_with, keep_runs=False).counts_at
-        match = reviewed if len(scan.tables) == 1 else None  # of an ensemble, one member was reviewed
+        match = {"": reviewed} if len(scan.tables) == 1 else {}  # of an ensemble, one member was reviewed
         return ScanTruth(reviewed.n_lesions, None, match, at)
-    drawn: dict[str, Any] = {"label": options.label, "instances": options.instances, "within": scan.within}
-    lesions = None if masks is None else true_lesions(masks[scan.name], scan.grid, counted_with.protocol, **drawn)
-    n_drawn = None if lesions is None else len(lesions)
-    counts = table.counts_of(*table_names(scan)) if table is not None else (n_drawn or 0,)
+    paths = {} if masks is None else masks[scan.name]
+    lesions = {reader: options.lesions_in(path, scan, counted_with.protocol) for reader, path in paths.items()}
+    drawn = tuple(map(len, lesions.values()))
+    counts = drawn if table is None else table.counts_of(*table_names(scan))
     count, readers = middle_of(counts), counts if len(counts) > 1 else ()
+    n_drawn = middle_of(drawn) if drawn else None
     usual = component_counts.get(scan.name)
     if usual or not read_maps:  # changes have been counted the usual way already
-        return ScanTruth(count, n_drawn, None, usual or None, readers)
-    again = _at_thresholds(scan, counted_with, keep_runs=lesions is not None)
-    match = None if lesions is None else _matched(again.result.candidates, lesions)
-    return ScanTruth(count, n_drawn, match, again.counts_at, readers)
+        return ScanTruth(count, n_drawn, {}, usual or None, readers)
+    again = _at_thresholds(scan, counted_with, keep_runs=bool(lesions))
+    found = {reader: _matched(again.result.candidates, one) for reader, one in lesions.items()}
+    return ScanTruth(count, n_drawn, found, again.counts_at, readers)
 
 
 def _at_thresholds(scan: Entry, counted_with: Recorded, *, keep_runs: bool) -> ScanCount:
@@ -293,29 +325,22 @@ def _notes(truths: Sequence[ScanTruth], options: TruthOptions) -> Iterator[str]:
         yield "No mask holds more than one value. If its regions are the lesions, leave --truth-instances out."
 
 
-def _masks(options: TruthOptions, scans: Sequence[Entry]) -> dict[str, Path] | None:
-    """The mask of each scan that has one, by its name; None without masks."""
-    if options.masks is None:
-        return None
-    files = {scan.name: scan.files for scan in scans}
-    return pair(files, options.masks, role="truth", suffix=options.suffix, none_is_error=False)
-
-
-def _names_in(folder: Path) -> Iterator[str]:
-    if folder.is_dir():
-        yield from map(scan_name, maps_in(folder))
+def _names_in(folders: Iterable[Path]) -> Iterator[str]:
+    for folder in folders:
+        if folder.is_dir():
+            yield from map(scan_name, maps_in(folder))
 
 
 def _with_truth(
-    scans: Sequence[Entry], options: TruthOptions, table: TruthTable | None, masks: Mapping[str, Path] | None
+    scans: Sequence[Entry], options: TruthOptions, table: TruthTable | None, masks: Container[str] | None
 ) -> tuple[Entry, ...]:
     """The scans that table and masks know; an error if there are others, unless these are to be left out."""
-    sources: list[tuple[Container[str], Iterable[str], Path]] = []
+    sources: list[tuple[Container[str], Iterable[str], str]] = []
     if table is not None:
         in_table = {scan.name for scan in scans if table.knows(*table_names(scan))}
-        sources.append((in_table, table.rows, table.path))
-    if masks is not None and options.masks is not None:
-        sources.append((masks, _names_in(options.masks), options.masks))
+        sources.append((in_table, table.rows, str(table.path)))
+    if masks is not None:
+        sources.append((masks, set(_names_in(options.masks)), " and ".join(map(str, options.masks))))
     known = tuple(scan for scan in scans if all(scan.name in there for there, _, _ in sources))
     if not options.skip_missing or not known:
         for there, held, where in sources:

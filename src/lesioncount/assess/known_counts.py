@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lesioncount.assess.beside_truth import TruthOptions, groups_of
-from lesioncount.assess.truth import TruthTable, middle_of, true_lesions
+from lesioncount.assess.truth import TruthTable, middle_of
 from lesioncount.cohort.item import FileFacts, ScanFiles
-from lesioncount.cohort.pairing import pair
 from lesioncount.cohort.scans import Selection
 from lesioncount.cohort.table_names import names_in_tables
 from lesioncount.errors import TruthError, listed
 from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
-from lesioncount.folder.plain import in_one_line
 from lesioncount.results.counts_of import table_names
 from lesioncount.results.earlier import earlier_run
 from lesioncount.results.record import Entry
 from lesioncount.results.results import Results
-from lesioncount.results.settings import KnownFolds, Settings
+from lesioncount.results.settings import KnownFolds, Settings, counts_fingerprint
 from lesioncount.runs.count import Counting, count_batch
 from lesioncount.runs.count_table import records_of
+from lesioncount.runs.engine import check_maps
 from lesioncount.trust.fitting.choice import Choice, choose
 from lesioncount.trust.fitting.choice import Kind as Candidates
 from lesioncount.trust.fitting.known_truth import KnownTruth
@@ -125,7 +123,9 @@ def learn(  # noqa: PLR0913 - what a count is told, and what a fit is
     truth, readings, notes = truth_of_maps(inputs, known, replace(how, protocol=peaks), **finding)
     choice = choose(truth, protocol=peaks, kinds=kinds, seed=seed, reading=how.reading, intervals=intervals)
     counts = {name: middle_of(of) for name, of in readings.items()}
-    folds = KnownFolds(_fingerprint(readings), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True)))
+    folds = KnownFolds(
+        counts_fingerprint(readings), choice.fit, choice.folds, dict(zip(counts, choice.fold_of, strict=True))
+    )
     protocol = choice.fit.calibration.protocol or how.protocol
     return Learned(choice, counts, replace(how, protocol=protocol, calibration=choice.fit, known=folds), notes)
 
@@ -149,6 +149,7 @@ def truth_of_maps(
     finding: dict[str, Any] = {"mask": None if mask is None else to_path(mask), "members": members}
     found = _KnownScans.of((selection or Selection()).find(inputs, out, **finding), known)
     plain = Settings(how.protocol, how.channel, how.scale, how.logits, level=how.level)
+    check_maps(Counting(plain), found.scans)
     records = [record for _, record in sorted(records_of(found.scans, Counting(plain), jobs=jobs).items())]
     good = [record for record in records if record.is_ok]
     failed = [f"{record.name}: {record.error}" for record in records if not record.is_ok]
@@ -172,7 +173,7 @@ class _KnownScans:
     scans: list[ScanFiles]
     options: TruthOptions
     table: TruthTable | None
-    masks: Mapping[str, Path] | None
+    masks: Mapping[str, Mapping[str, Path]] | None
     notes: tuple[str, ...]
 
     @classmethod
@@ -180,10 +181,7 @@ class _KnownScans:
         """Those of some scans; an error if there are none."""
         names = {scan.name: names_of_scan(scan) for scan in scans}
         table = options.read_table(names.values())
-        masks = None
-        if options.masks is not None:
-            files = {scan.name: FileFacts.unread(scan) for scan in scans}
-            masks = pair(files, options.masks, role="truth", suffix=options.suffix, none_is_error=False)
+        masks = options.masks_of({scan.name: FileFacts.unread(scan) for scan in scans})
         known = [
             scan
             for scan in scans
@@ -201,10 +199,9 @@ class _KnownScans:
         """The known count of a scan, by each of its readers."""
         if self.table is not None:
             return self.table.counts_of(*table_names(scan))
-        drawn: dict[str, Any] = {"label": self.options.label, "instances": self.options.instances}
-        mask = (self.masks or {})[scan.name]
+        masks = (self.masks or {})[scan.name].values()
         protocol = replace(settings.protocol, candidates="regions", min_persistence=0.0)
-        return (len(true_lesions(mask, scan.grid, protocol, within=scan.within, **drawn)),)
+        return tuple(len(self.options.lesions_in(mask, scan, protocol)) for mask in masks)
 
 
 def names_of_scan(scan: ScanFiles) -> tuple[str, ...]:
@@ -220,12 +217,6 @@ def _groups(scans: Sequence[Entry], known: TruthOptions, table: TruthTable | Non
     if known.group_by is None and all(participant in scan.whose for scan in scans):
         return [scan.whose[participant] for scan in scans]
     return groups_of(scans, known.group_by, table)
-
-
-def _fingerprint(readings: Mapping[str, Sequence[int]]) -> str:
-    """A short name that changes with any known count."""
-    counts = {name: of[0] if len(of) == 1 else list(of) for name, of in sorted(readings.items())}
-    return hashlib.sha256(in_one_line(counts).encode()).hexdigest()[:12]
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

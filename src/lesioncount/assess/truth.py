@@ -120,7 +120,7 @@ def read_truth_table(
     return replace(found, count_columns=counts, keys=named.keys, note=note)
 
 
-def check_none_missing(missing: Sequence[str], known: Iterable[str], where: Path) -> None:
+def check_none_missing(missing: Sequence[str], known: Iterable[str], where: str) -> None:
     """Raise when some scans have no truth."""
     if not missing:
         return

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.changes.counted_map import CountedMap
-from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, only_now
+from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING, Rises, only_now
 from lesioncount.changes.lineages import Lineages
 from lesioncount.changes.resampling import resampled, same_place
-from lesioncount.changes.rises import Rises
 from lesioncount.checks import checked_map, checked_mask, defined
 from lesioncount.counting import LesionCount
 from lesioncount.distributions.count_distribution import is_between

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 _NOT_INSTALLED = (
     "lesioncount: the command {} comes with the package lesioncount-reproduction, which is not installed. In a clone "
-    "of https://github.com/lesioncount/lesioncount: pip install ./reproduction"
+    "of the repository: pip install ./reproduction"
 )
 
 
@@ -108,8 +108,8 @@ class _Parser(argparse.ArgumentParser):
         return not action.option_strings or action.dest in (*self.first, "help", "help_all")
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end."""
-        super().error(_shown(message))
+        """Say what is wrong, and end; without a list of all options, which would push it off the screen."""
+        self.exit(2, f"{self.prog}: error: {_shown(message)}\nFor help: {self.prog} --help\n")
 
 
 class _HelpAll(argparse.Action):

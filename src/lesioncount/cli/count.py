@@ -74,7 +74,7 @@ _TRUST: dict[str, Option] = KNOWN | {
     "decided, in reviewed_counts.tsv",
     "--reader NAME": "whose reviews (default: the only reader there is)",
     "--reads TABLE": "what readers have counted in these scans, as a table for --truth-counts: what another reader "
-    "would count goes to another_reader.tsv. Needs a calibration that was fitted to several readers",
+    "would count is then in counts.tsv and the report. Needs a calibration that was fitted to several readers",
     "--members": "treat each input folder as one member of an ensemble (folds, MC dropout, test-time augmentation) and "
     "combine the counts of maps in the same place, or with the same BIDS entities",
 }
@@ -144,17 +144,16 @@ def run(options: argparse.Namespace) -> int:
 
     with run_arguments(options, doing="counting", what="scans") as told:
         _check_reviews(options)
-        _check_reads(options)
         how = told | given(options, "regions", "members") | {"selection": selection_of(options, "regions_suffix")}
+        settings = _settings(options) if options.reads is None else _with_reads(options, how)
         if options.known is None:
-            result, learned = count_batch(options.inputs, options.output, settings=_settings(options), **how), None
+            result, learned = count_batch(options.inputs, options.output, settings=settings, **how), None
         else:
-            result, learned = _count_known(options, how)
+            result, learned = _count_known(options, settings, how)
     if not options.quiet:
         summary_of(result, shown=n_shown(options)).print()
         print_learned(learned, options.output / "calibration.json")
     _apply_reviews(result, options)
-    _apply_reads(result, options)
     write_page(result, options)
     if not options.quiet:
         _say_missing(result, options)
@@ -200,15 +199,14 @@ def _only_print(options: argparse.Namespace) -> int:
     return 1 if table.failed else 0
 
 
-def _count_known(options: argparse.Namespace, how: dict[str, Any]) -> tuple[Results, Learned]:
+def _count_known(options: argparse.Namespace, settings: Settings, how: dict[str, Any]) -> tuple[Results, Learned]:
     """Learn from known counts, and count."""
     from lesioncount.assess.known_counts import count_known
 
     if options.calibration is not None:
         raise CalibrationError("--known learns a calibration, and --calibration has one. Leave one of them out.")
     kinds = None if options.candidates is None else (options.candidates,)
-    known, settings = known_options(options), _settings(options)
-    return count_known(options.inputs, options.output, known, settings=settings, kinds=kinds, **how)
+    return count_known(options.inputs, options.output, known_options(options), settings=settings, kinds=kinds, **how)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -258,21 +256,13 @@ def _apply_reviews(result: Results, options: argparse.Namespace) -> None:
             print(reviewed)
 
 
-def _check_reads(options: argparse.Namespace) -> None:
-    """Raise if no calibration knows what reads are worth, before anything is counted."""
-    if options.reads is not None:
-        from lesioncount.assess.another_reader import pool_of
+def _with_reads(options: argparse.Namespace, how: dict[str, Any]) -> Settings:
+    """The settings with what readers have counted."""
+    from lesioncount.assess.another_reader import with_reads
 
-        pool_of(options.calibration)
-
-
-def _apply_reads(result: Results, options: argparse.Namespace) -> None:
-    if options.reads is not None:
-        from lesioncount.assess.another_reader import write_another_reader
-
-        written = write_another_reader(result, options.calibration, options.reads)
-        if not options.quiet:
-            print(written)
+    told = {name: how[name] for name in ("selection", "members")} | given(options, "scan_column", "count_column")
+    told["suffix"] = options.truth_suffix
+    return with_reads(_settings(options), options.reads, options.inputs, options.output, **told)
 
 
 def _dicom(options: argparse.Namespace) -> DicomOutput | None:
@@ -311,7 +301,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
     interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
     total = f"{expected:.1f} lesions expected in total{' (calibrated)' if is_calibrated else ''}"
-    n = len(result.counted)
+    n, n_read = len(result.counted), sum(scan.counted.another is not None for scan in result.counted)
     promises = () if result.run.unlike else result.run.settings.promises.values()
     return Summary(
         ("scan", "candidates", "CC > 0.5", "mode", "median", "mean", interval),
@@ -327,6 +317,7 @@ def summary_of(result: Results, *, shown: int) -> Summary:
             *(f"warning: The calibration is from {origin}." for origin in _origins(result) if NOT_CHECKED in origin),
             *(f"Guaranteed intervals. {promise}" for promise in promises),
             *_list_note(result),
+            *([f"What another reader would count, in {some(n_read, 'scan')}: counts.tsv."] if n_read else []),
         ],
     )
 

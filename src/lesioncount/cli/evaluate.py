@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lesioncount.cli.map_arguments import smallest_sizes
 from lesioncount.cli.options import add_group, add_output, add_rerun, given
 from lesioncount.cli.printing import aligned
 from lesioncount.cli.truth import FIRST_OF_TRUTH, add_results, add_truth_arguments, truth_options, why_no_page
 
 if TYPE_CHECKING:
     from lesioncount.assess.evaluation import Evaluation
+    from lesioncount.assess.evaluation.lesion_sizes import SizeEdges
     from lesioncount.trust.scores.estimate import Estimate
 
 # What is printed, in 80 columns; all scores are in scores.tsv.
@@ -37,7 +39,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_truth_arguments(parser)
     classes = "score classes instead of counts, such as 0,1,2,3,4+ as the paper does (default: counts as they are)"
     only = "compare counts only; do not read the maps again"
-    work = add_group(parser, "the run", {"--bins CLASSES": (classes, {"type": last_class}), "--counts-only": only})
+    sizes = "with masks: sensitivity by these sizes of lesions, such as 50mm3,500mm3 or 5vox,50vox (default: thirds)"
+    work = add_group(
+        parser,
+        "the run",
+        {
+            "--bins CLASSES": (classes, {"type": last_class}),
+            "--size-edges SIZE,SIZE": (sizes, {"type": size_edges}),
+            "--counts-only": only,
+        },
+    )
     add_rerun(work, seed_of="resamples and folds", overwrite="replace an evaluation that is there", jobs=True)
 
 
@@ -51,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         options.results,
         options.output,
         truth_options(options),
-        **given(options, "of", "bins", "counts_only", "jobs", "seed", "overwrite"),
+        **given(options, "of", "bins", "counts_only", "size_edges", "jobs", "seed", "overwrite"),
     )
     page = f"No report: {no_page}" if no_page else f"Report: {write_evaluation_page(options.output, evaluation)}"
     if not options.quiet:
@@ -72,6 +83,19 @@ def last_class(text: str) -> int:
     if before != [str(count) for count in range(int(number))]:
         raise argparse.ArgumentTypeError(_NOT_CLASSES.format(text[:60]))
     return int(number)
+
+
+def size_edges(text: str) -> SizeEdges:
+    """Ascending sizes of one unit, as ``--min-size`` has them: voxels or mm³."""
+    from lesioncount.assess.evaluation.lesion_sizes import SizeEdges
+
+    sizes = [next(iter(smallest_sizes(one).items())) for one in text.split(",")]
+    fields, edges = {field for field, _ in sizes}, [edge for _, edge in sizes]
+    if len(fields) > 1 or fields == {"min_length_mm"} or edges != sorted({*edges} - {0}):
+        raise argparse.ArgumentTypeError(
+            f"expected ascending sizes above 0 of one unit, such as 50mm3,500mm3 or 5vox,50vox, but got {text[:60]!r}"
+        )
+    return SizeEdges(tuple(edges), "voxels" if fields == {"min_voxels"} else "mm³")
 
 
 def _print(evaluation: Evaluation, page: str, out: Path) -> None:

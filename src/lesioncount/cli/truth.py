@@ -19,15 +19,22 @@ if TYPE_CHECKING:
 IN_RESULTS = Path()
 
 _WHERE: dict[str, Option] = {
-    "--truth FOLDER|PATTERN": "masks by experts: a folder, in which they have the names or BIDS entities of the maps, "
-    "or a pattern such as 'masks/{participant}_{session}_mask.nii.gz'",
+    "--truth FOLDER|PATTERN": (
+        "masks by experts: a folder, in which they have the names or BIDS entities of the maps, or a pattern such as "
+        "'masks/{participant}_{session}_mask.nii.gz'; of several readers, one each",
+        {"nargs": "+", "action": "extend"},
+    ),
     "--truth-counts FILE": "table (.tsv, .csv) with a count per scan, or with those of several readers (columns scan, "
     "reader1, reader2, or rows of scan, reader, count); with --truth, masks are for lesions and the table for counts",
 }
 
 KNOWN: dict[str, Option] = {
-    "--known TABLE|FOLDER|PATTERN": "learn from counts that are known for some of the maps: a table of counts, or "
-    "masks by experts. Regions and peaks are tried and calibrated; what counts held-out scans better corrects all",
+    "--known TABLE|FOLDER|PATTERN": (
+        "learn from counts that are known for some of the maps: a table of counts, or masks by experts. Regions and "
+        "peaks are tried and calibrated; what counts held-out scans better corrects all. May be repeated: a folder of "
+        "masks per reader",
+        {"action": "append"},
+    ),
 }
 
 _LESIONS: dict[str, Option] = {
@@ -75,7 +82,7 @@ def add_truth_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_known_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how known counts are read."""
-    known = add_group(parser, "known counts, for --known", {})
+    known = add_group(parser, "known counts, for --known, and columns for --reads", {})
     add_options(known.add_mutually_exclusive_group(), _LESIONS)
     names = ("--truth-suffix", "--scan-column", "--count-column", "--group-by")
     add_options(known, {written: of for written, of in _WHICH.items() if written.startswith(names)})
@@ -86,7 +93,7 @@ def known_options(options: argparse.Namespace) -> TruthOptions:
     from lesioncount.assess.beside_truth import TruthOptions
 
     drawn = {"label": options.truth_label, "instances": options.truth_instances, "suffix": options.truth_suffix}
-    return TruthOptions.known(options.known, **drawn, **given(options, "scan_column", "count_column", "group_by"))
+    return TruthOptions.known(*options.known, **drawn, **given(options, "scan_column", "count_column", "group_by"))
 
 
 def print_learned(learned: Learned | None, path: Path) -> None:
@@ -106,7 +113,7 @@ def truth_options(options: argparse.Namespace) -> TruthOptions:
     from lesioncount.assess.beside_truth import TruthOptions
 
     return TruthOptions(
-        masks=options.truth,
+        masks=tuple(options.truth or ()),
         table=options.truth_counts,
         label=options.truth_label,
         instances=options.truth_instances,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from lesioncount.cohort.inputs import below, files_in, maps_in, root_of
 from lesioncount.cohort.item import ScanFiles
 from lesioncount.cohort.names import check_apart, name_of
 from lesioncount.cohort.tables import Table
-from lesioncount.cohort.whose import Whose
+from lesioncount.cohort.whose import Whose, check_found
 from lesioncount.errors import MapFileError, listed
 from lesioncount.files.detections import Reading, is_table, refuse_pickles, table_name, tables_in
 from lesioncount.files.formats import file_ending, scan_name
@@ -68,6 +69,7 @@ def scans_in_tables(
     how: Reading,
     *,
     members: bool = False,
+    pattern: re.Pattern[str] | None = None,
     scans: str | Path | None = None,
     images: Path | None = None,
     images_suffix: str = "",
@@ -80,6 +82,8 @@ def scans_in_tables(
         Tables, folders of them, or patterns. With ``members``, each is what one detector has found.
     how : Reading
     members : bool, default False
+    pattern : re.Pattern, optional
+        Finds participant and session in the names of scans.
     scans : path, optional
         A list of all scans: one that is not in a table then has no candidate.
     images : Path, optional
@@ -97,12 +101,16 @@ def scans_in_tables(
             "--scans TABLE, with the column scan."
         )
     is_listed = scans is not None or (images is not None and images.is_dir())
-    made = [_scan(name, found, is_listed=is_listed) for name in names]
+    if pattern is not None:
+        check_found(pattern, [_relative(name) for name in names])
+    made = [_scan(name, found, pattern, is_listed=is_listed) for name in names]
     check_apart((scan.name, scan.path) for scan in made)
     return made
 
 
-def _scan(name: str, found: Sequence[Mapping[str, FoundScan]], *, is_listed: bool) -> ScanFiles:
+def _scan(
+    name: str, found: Sequence[Mapping[str, FoundScan]], pattern: re.Pattern[str] | None, *, is_listed: bool
+) -> ScanFiles:
     given = [one.get(name) for one in found]
     path = next((one.path for one in given if one is not None), None) or next(iter(found[0].values())).path
     # A scan lies where no file is: below its table. So each has a path of its own, as maps have.
@@ -112,7 +120,7 @@ def _scan(name: str, found: Sequence[Mapping[str, FoundScan]], *, is_listed: boo
     members = tuple((path if one is None else one.path).joinpath(relative) for one in given) if len(given) > 1 else ()
     whose, problem = Whose(), None
     try:
-        whose = Whose.of(relative)
+        whose = Whose.of(relative, pattern)
     except MapFileError as error:
         problem = str(error)
     return ScanFiles(

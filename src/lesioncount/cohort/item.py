@@ -260,7 +260,7 @@ def _fingerprint_of(files: Iterable[Path], path: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
-            if file.parent != path.parent:  # of a zarr array or a series, whose files are known by their names
+            if path in file.parents:  # of a zarr array or a series, whose files are known by their names
                 size = os.fstat(stream.fileno()).st_size
                 digest.update(f"{file.relative_to(path)}\t{size}\n".encode("utf-8", "surrogateescape"))
             hashlib.file_digest(stream, lambda: digest)

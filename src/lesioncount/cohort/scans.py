@@ -115,14 +115,17 @@ class Selection:
 
     def _in_tables(self, inputs: Sequence[str | Path], *, members: bool) -> list[ScanFiles]:
         images = None if self.images is None else to_path(self.images)
-        return scans_in_tables(
-            inputs, self.reading, members=members, scans=self.scans, images=images, images_suffix=self.images_suffix
-        )
+        listed: dict[str, Any] = {"scans": self.scans, "images": images, "images_suffix": self.images_suffix}
+        return scans_in_tables(inputs, self.reading, members=members, pattern=self._pattern, **listed)
+
+    @property
+    def _pattern(self) -> re.Pattern[str] | None:
+        return None if self.name_pattern is None else checked_pattern(self.name_pattern)
 
     def _maps(self, inputs: Sequence[str | Path], out: Path | None, *, members: bool) -> list[ScanFiles]:
         if self.scans is not None:
             raise MapFileError("A list of scans (--scans) is for tables of detections; maps are counted as they are.")
-        pattern = None if self.name_pattern is None else checked_pattern(self.name_pattern)
+        pattern = self._pattern
         found = match_members(inputs, leave_out=out, suffix=self.suffix) if members else self._found(inputs, out)
         if pattern is not None:
             check_found(pattern, [maps[0].relative for maps in found])

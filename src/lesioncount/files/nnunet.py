@@ -126,8 +126,8 @@ def _labels_of(path: Path, probabilities: NDArray[Any]) -> NDArray[Any]:
 
 
 def _beside(path: Path, name: str) -> dict[str, Any]:
-    """A JSON file that nnU-Net leaves in the folder of its predictions; empty where there is none."""
-    file = path.parent / name
+    """A JSON file that nnU-Net leaves with its predictions; empty where there is none."""
+    file = _place_of(path, name)
     if not file.is_file():
         return {}
     if file.stat().st_size > _LONGEST_JSON:
@@ -141,13 +141,22 @@ def _beside(path: Path, name: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def _place_of(path: Path, name: str) -> Path:
+    """In the folder of predictions; of a fold, which are in ``fold_0/validation``, in that of the model."""
+    beside = path.parent / name
+    if path.parent.name != "validation" or beside.is_file():
+        return beside
+    below = path if len(path.parents) > 2 else path.absolute()
+    return below.parent.parent.parent / name
+
+
 def _is_label(value: object) -> bool:
     return isinstance(value, int) and 0 <= value < 2**31
 
 
 def files_read(path: Path) -> tuple[Path, ...]:
     """The probabilities, and the files that say where they are and what they mean."""
-    beside = [path.parent / name for name in ("dataset.json", "plans.json")]
+    beside = [_place_of(path, name) for name in ("dataset.json", "plans.json")]
     return (path, *(file for file in (_segmentation_beside(path), *beside) if file is not None and file.is_file()))
 
 

@@ -63,6 +63,8 @@ class TrainingConfig:
         base = asdict(cls.load(preset)) if preset else {}
         if _table("data", content.get("data", {})).get("images"):
             _of_own_files(base, content)
+        if "run" in content:
+            content["run"] = _epochs_as_written(base.get("run", {}), _table("run", content["run"]))
         return cls.from_dict(
             {name: base.get(name, {}) | _table(name, content.get(name, {})) for name in (*base, *content)}
         )
@@ -89,6 +91,16 @@ def _of_own_files(base: dict[str, dict[str, Any]], content: dict[str, Any]) -> N
         )
     base["data"] = base.get("data", {}) | {"source": "files", "shape": ()}
     base["loss"] = base.get("loss", {}) | {"max_count": 0}
+
+
+def _epochs_as_written(base: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """``epochs`` without ``pretrain_epochs`` is the number of all epochs: both stages share it as in the preset."""
+    epochs = run.get("epochs")
+    if type(epochs) is not int or epochs < 1 or "pretrain_epochs" in run:
+        return run
+    usual = RunConfig(**base)
+    alone = round(epochs * usual.pretrain_epochs / (usual.pretrain_epochs + usual.epochs))
+    return run | {"pretrain_epochs": alone, "epochs": epochs - alone}
 
 
 def _table(name: str, values: Any) -> dict[str, Any]:

@@ -179,7 +179,8 @@ class RunConfig:
         A checkpoint whose UNet to start from, instead of random weights.
     pretrain_epochs, warmup_epochs, epochs : int
         Epochs that train the segmentation alone; then the counting head alone, on a UNet that is frozen; then
-        segmentation and count.
+        segmentation and count. In a file, ``epochs`` without ``pretrain_epochs`` is the number of both together, which
+        are shared as in the preset.
     validate_every : int
         Epochs from one validation to the next. With few training scans, validation takes longer than training.
     batch_size : int

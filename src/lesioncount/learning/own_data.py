@@ -80,7 +80,7 @@ class OwnData(TrainingData):
             # There is nothing to learn from but counts: from the first epoch on, at full weight, and with candidates
             # made of what is below the threshold, where an untrained network has everything.
             loss = replace(loss, rescue=True, count_weight=1.0, count_growth=0.0)
-            run = replace(run, pretrain_epochs=0, epochs=run.epochs or run.pretrain_epochs)
+            run = replace(run, pretrain_epochs=0, epochs=run.pretrain_epochs + run.epochs)
         return replace(config, data=replace(config.data, shape=self.shape), loss=loss, run=run)
 
     def lists(self, parts: Mapping[str, ScanSource]) -> dict[str, list[Path]]:

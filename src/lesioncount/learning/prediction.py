@@ -20,12 +20,15 @@ from lesioncount.errors import ConfigError, MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.expected import Expected, prepared
-from lesioncount.learning.images_to_predict import images_to_predict, write_map
 from lesioncount.learning.networks import CountingNetwork, counting_network
 from lesioncount.learning.pictures import Picture, resized
 
 if TYPE_CHECKING:
     from monai.inferers import SlidingWindowInferer
+from lesioncount.files import nifti
+from lesioncount.files.geometry import VoxelGrid
+from lesioncount.learning.picture_files import find_pictures
+from lesioncount.learning.pictures import open_picture, picture_ending
 
 # Windows overlap by half. Their middle counts more than their border, where a network sees less context.
 _OVERLAP = 0.5
@@ -242,3 +245,44 @@ def _flips(n_axes: int) -> Iterator[tuple[int, ...]]:
     """All ways to flip an image, as axes of a batch, beginning with none."""
     for chosen in range(1 << n_axes):
         yield tuple(axis + 2 for axis in range(n_axes) if chosen >> axis & 1)
+
+
+def images_to_predict(
+    inputs: Sequence[str | Path], expected: Expected, network: Path, *, leave_out: Path
+) -> dict[str, Picture]:
+    """All images that are meant, by the names of their maps; raises unless each has the channels and axes expected.
+
+    Parameters
+    ----------
+    inputs : sequence of path
+        As in `find_pictures`.
+    expected : Expected
+    network : Path
+        Of the checkpoint, for messages.
+    leave_out : Path
+        A folder that is not searched: that of the maps.
+    """
+    images = {}
+    for files in find_pictures(inputs, channels=expected.suffixes, leave_out=[leave_out]):
+        picture = open_picture(files.paths)
+        if not expected.allows(picture):
+            raise ConfigError(
+                f"The network of {network} was trained on images with {expected}, but {files.paths[0]} has {picture}."
+            )
+        ending = ".nii.gz" if picture_ending(files.paths[0]) in nifti.ENDINGS else ".npy"
+        images[f"{files.name}{ending}"] = picture
+    return images
+
+
+def write_map(path: Path, probabilities: NDArray[np.float32], grid: VoxelGrid) -> None:
+    """Write a map on the grid of its image: as ``.nii.gz`` where that is NIfTI, as ``.npy`` where not."""
+    import nibabel
+
+    if path.name.endswith(".npy"):
+        with path.open("wb") as file:
+            np.save(file, probabilities)
+        return
+    map_image = nibabel.Nifti1Image(probabilities.T, grid.affine)  # files are in the order x, y, z
+    if grid.affine is None and grid.spacing_mm is not None:
+        map_image.header.set_zooms(grid.spacing_mm)
+    nibabel.save(map_image, path)

@@ -6,8 +6,7 @@ from importlib import import_module
 
 from lesioncount.outputs.output import Output
 from lesioncount.outputs.page import Page, Show
-from lesioncount.outputs.parquet import Parquet
-from lesioncount.outputs.table_copies import ExcelTables
+from lesioncount.outputs.table_copies import ExcelTables, Parquet
 from lesioncount.results.settings import ChangeSettings, Settings
 from lesioncount.results.tables import RunTable
 

@@ -77,7 +77,8 @@ _README = """Lesion counts
 
 Made by lesioncount from probability maps. For each map, `*_seg-lesions_dseg.nii.gz` holds the candidates, each with
 a number of its own, `*_dseg.tsv` says what is known of them, and `*_desc-existence_probseg.nii.gz` has in the voxels
-of each candidate the probability that it is a lesion. `counts.tsv` has the counts of all scans, `lesions.tsv` their
+of each candidate the probability that it is a lesion. Where candidates are from a table of detections, there are no
+images, and `*_dseg.tsv` has them alone. `counts.tsv` has the counts of all scans, `lesions.tsv` their
 candidates, and `run.json` how they were counted.
 """
 
@@ -159,25 +160,26 @@ class Bids(Output):
 
     def names(self, item: ScanFiles) -> tuple[str, ...]:
         """All files of a scan whose participant is known."""
-        return BidsPlace.of(item.whose).files if bids_id("sub", item.whose.participant) else ()
+        files = BidsPlace.of(item.whose).files if bids_id("sub", item.whose.participant) else ()
+        return tuple(name for name in files if not (item.tables and name.endswith(".nii.gz")))
 
     def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
-        """Write label map, look-up table, and a map of existence."""
+        """Write label map, look-up table, and a map of existence; of detections, the table alone."""
         check_not_large(found.source, "--write bids")
         place, candidates, grid = BidsPlace.of(item.whose), found.result.candidates, found.source.grid
         rows = [cells(lesion) for lesion in lesions_of(record)]
         columns = filled_columns(_COLUMNS, rows, optional=OPTIONAL_LESION_COLUMNS)
         named = ({"index": row["label"], "name": f"candidate {row['label']}", **row} for row in rows)
-        labels = candidates.label_map(_smallest(len(candidates)))
-        existence = candidates.existence_map([lesion.best_existence for lesion in lesions_of(record)])
-        folder.write_together(
-            {
-                f"{place.labels}.nii.gz": nifti_bytes(labels, grid, intent="label"),
-                f"{place.existence}.nii.gz": nifti_bytes(existence, grid),
-                f"{place.labels}.tsv": to_tsv(("index", "name", *columns), named).encode(),
-                f"{place.labels}.json": to_json(_sidecar(item, record, columns)).encode("utf-8", "backslashreplace"),
-            }
-        )
+        files = {
+            f"{place.labels}.tsv": to_tsv(("index", "name", *columns), named).encode(),
+            f"{place.labels}.json": to_json(_sidecar(item, record, columns)).encode("utf-8", "backslashreplace"),
+        }
+        if not item.tables:
+            labels = candidates.label_map(_smallest(len(candidates)))
+            existence = candidates.existence_map([lesion.best_existence for lesion in lesions_of(record)])
+            files[f"{place.labels}.nii.gz"] = nifti_bytes(labels, grid, intent="label")
+            files[f"{place.existence}.nii.gz"] = nifti_bytes(existence, grid)
+        folder.write_together(files)
 
     def finish(self, folder: OutputFolder, results: Results, written: Collection[str]) -> None:
         """Write what describes the dataset, and its tables."""
@@ -195,6 +197,9 @@ class Bids(Output):
             "participants.json": to_json(_PARTICIPANTS),
             "probseg.json": to_json(_EXISTENCE),
         }
+        if all(scan.files is not None and scan.files.is_table for scan in results.scans):
+            folder.remove("probseg.json")  # of another time
+            del texts["probseg.json"]
         for name, text in texts.items():
             folder.write_text(name, text)
 
@@ -233,7 +238,7 @@ def _sidecar(scan: ScanFiles, record: Record, columns: Iterable[str]) -> dict[st
     numbers = record.counted.best
     return {
         "Description": f"Candidates for lesions in {scan.relative}, each with a number of its own.",
-        "Sources": [f"bids:{SOURCE}:{scan.relative}"],
+        **({} if scan.tables else {"Sources": [f"bids:{SOURCE}:{scan.relative}"]}),
         "SpatialReference": "orig",
         "LesionCount": {
             "Mode": numbers.count_mode,
@@ -282,7 +287,9 @@ def _description(results: Results) -> dict[str, Any]:
 def _root(results: Results) -> str | None:
     """The folder that the paths of maps begin at, seen from that of the results, so that both may be moved together."""
     for scan in results.scans:
-        if scan.files is not None and scan.files.relative is not None and not is_elsewhere(Path(scan.files.path)):
+        if scan.files is None or scan.files.is_table:
+            continue
+        if scan.files.relative is not None and not is_elsewhere(Path(scan.files.path)):
             depth = len(PurePosixPath(scan.files.relative).parts)
             root = os.path.relpath(Path(scan.files.path).parents[depth - 1], results.out.absolute())
             return quote(Path(root).as_posix())

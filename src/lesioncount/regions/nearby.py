@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
 from lesioncount.errors import MapError
-from lesioncount.sweep.voxel_size import VoxelSize
+from lesioncount.sweep.sizes import VoxelSize
 
 # As many look-ups at once as memory has room for beside maps: some 30 MB.
 _AT_ONCE = 1 << 20

@@ -13,7 +13,7 @@ from lesioncount.outputs.page import PAGES
 from lesioncount.report.calibration_box import further_numbers
 from lesioncount.report.figures import distribution
 from lesioncount.report.lineages import LineageChange, Pictured, changes_of, courses_of, pictured
-from lesioncount.report.page_kind import Image, PageKind, SectionText
+from lesioncount.report.section_folder import Image, PageKind, SectionText
 from lesioncount.report.slices import cut_changes
 from lesioncount.results.count_warnings import in_general
 from lesioncount.results.record import Record

@@ -11,9 +11,8 @@ from lesioncount.errors import MapFileError
 from lesioncount.outputs.page import PAGES
 from lesioncount.report.calibration_box import numbers_of
 from lesioncount.report.figures import distribution, histogram, overview
-from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.regions import questions_of_cohort, regions_of_cohort, regions_of_scan
-from lesioncount.report.section_folder import ROWS_AT_ONCE, n_parts
+from lesioncount.report.section_folder import ROWS_AT_ONCE, Image, PageKind, SectionText, n_parts
 from lesioncount.report.slices import cut_slices
 from lesioncount.results.lesion_rows import LesionRow
 from lesioncount.results.record import Entry, Record

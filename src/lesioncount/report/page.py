@@ -17,10 +17,12 @@ from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
 from lesioncount.report.change_page import CHANGES
 from lesioncount.report.count_page import COUNTS
-from lesioncount.report.page_kind import Image, PageKind, SectionText
 from lesioncount.report.section_folder import (
     ROWS_AT_ONCE,
+    Image,
+    PageKind,
     SectionFolder,
+    SectionText,
     fingerprint_of,
     has_rows,
     is_written,

@@ -209,6 +209,9 @@ def cut_changes(
     """
     if not lesions:
         return Slices()
+    if record.settings is not None and record.settings.protocol.has_detections:
+        no_pictures = "Changes between tables of detections are listed without pictures."
+        return Slices(notes=(no_pictures,) if any(images) else ())
     if math.prod(record.sessions[-1].map.shape) > MOST_SHADES:
         return Slices(notes=(f"No pictures, because the maps have more than {MOST_SHADES:,} voxels.",))
     cut = partial(_cut_course, record, lesions, images, maps)

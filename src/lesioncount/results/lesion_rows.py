@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
+from lesioncount.changes.coupling import Rises
 from lesioncount.changes.lesion_changes import LesionChanges
-from lesioncount.changes.rises import Rises
 from lesioncount.detections import DetectedCandidates
 from lesioncount.folder.plain import UNKNOWN, columns, optional_columns
 from lesioncount.results.scan_count import ScanCount

@@ -91,7 +91,7 @@ class Record(Struct, frozen=True):
         The row of ``counts.tsv``; None when counting failed.
     n_dropped : int
         Candidates below the smallest size of the protocol.
-    pmf, pmf_calibrated : tuple of float
+    pmf, pmf_calibrated, pmf_another_reader : tuple of float
         Probabilities of the counts 0, 1, …
     regions : tuple of RegionRow
         The count in each region, where it was counted with regions.
@@ -130,6 +130,7 @@ class Record(Struct, frozen=True):
     n_dropped: int = 0
     pmf: tuple[float, ...] = ()
     pmf_calibrated: tuple[float, ...] = ()
+    pmf_another_reader: tuple[float, ...] = ()
     regions: tuple[RegionRow, ...] = ()
     answers: tuple[Answer, ...] = ()
     lesions: tuple[LesionRow, ...] = ()
@@ -330,7 +331,8 @@ class Entry(Record, frozen=True, eq=False):
         values = {name: getattr(record, name) for name in Record.__struct_fields__}
         values |= {"settings": None, "lesions": (), "sessions": tuple(one.brief for one in record.sessions)}
         if not record.is_of_changes:
-            values |= {"pmf": (), "pmf_calibrated": (), "regions": tuple(one.numbers for one in record.regions)}
+            values |= {"pmf": (), "pmf_calibrated": (), "pmf_another_reader": ()}
+            values |= {"regions": tuple(one.numbers for one in record.regions)}
         return cls(**values, tables=record.candidate_tables(*features), own_calibration=_own(record))
 
     def distribution(self, calibration: Calibration) -> CountDistribution:

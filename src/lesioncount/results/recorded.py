@@ -29,19 +29,19 @@ KINDS: tuple[Counted, ...] = tuple(kind for kind in get_args(Counted) if kind !=
 OUTPUTS = frozenset({"save_labels", "save_existence", "save_colours", "bids", "dicom"})
 
 # What decides nothing by itself: outputs, and what follows from a calibration.
-FREE = OUTPUTS | {"proven"}
+FREE = OUTPUTS | {"proven", "pool"}
 
 # What files have of the settings of counts and of comparisons, in their order; and what is left out if there is none.
 _OF_COUNTS = (
     "protocol", "channel", "scale", "logits", "level", "save_labels", "calibration", "conformal", "proven", "bids",
     "save_existence", "save_colours", "dicom", "regions", "questions", "known", "spacing_mm",
-    "listed",
+    "listed", "reads", "pool",
 )  # fmt: skip
 _OF_CHANGES = (
     "protocol", "channel", "scale", "logits", "level", "tolerance_mm", "coupling", "calibrations", "fingerprints",
     "conformal", "proven", "save_labels", "questions",
 )  # fmt: skip
-_IF_ANY = frozenset({"level", "regions", "questions", "known", "proven", "spacing_mm", "listed"})
+_IF_ANY = frozenset({"level", "regions", "questions", "known", "proven", "spacing_mm", "listed", "reads", "pool"})
 
 
 class Recorded(Struct, frozen=True, dict=True):
@@ -66,6 +66,10 @@ class Recorded(Struct, frozen=True, dict=True):
         Of tables of detections in pixels: the size that pixels were said to have.
     listed : str or None
         The promise of a list of candidates, such as ``missed<=10%``.
+    reads : str or None
+        Fingerprint of what readers have counted, where it was asked what another one would count.
+    pool : dict or None
+        A `ReaderPool`, where the calibration has one.
     tolerance_mm : float or None
         Of comparisons. None: 2 mm, or the size of a voxel if that is larger.
     coupling : float or None
@@ -94,6 +98,8 @@ class Recorded(Struct, frozen=True, dict=True):
     known: str | None = None
     spacing_mm: tuple[float, ...] | None = None
     listed: str | None = None
+    reads: str | None = None
+    pool: dict[str, Any] | None = None
     tolerance_mm: float | None = None
     coupling: float | None = None
     plain_calibrations: dict[Counted, dict[str, Any]] | None = msgspec.field(default=None, name="calibrations")

@@ -98,6 +98,22 @@ class _Correction(Struct, frozen=True, gc=False):
     interval90_high_conformal: int | None = None
 
 
+class AnotherReader(Struct, frozen=True, gc=False):
+    """What readers have counted, such as "1 2", and what another one would count."""
+
+    reads: str = ""
+    count_median_another_reader: int = UNKNOWN
+    count_mean_another_reader: float = UNKNOWN
+    interval90_low_another_reader: int = UNKNOWN
+    interval90_high_another_reader: int = UNKNOWN
+
+    @classmethod
+    def of(cls, reads: Sequence[int], distribution: CountDistribution) -> Self:
+        """Of the distribution of the next reader's count."""
+        interval = distribution.interval(CONFIDENCE)
+        return cls(" ".join(map(str, reads)), distribution.median(), distribution.mean(), *interval)
+
+
 class _Member(Struct, frozen=True, gc=False):
     """The number of a member of an ensemble, and its map."""
 
@@ -126,7 +142,14 @@ class MemberNumbers(flat(_Member, CandidateNumbers, CountNumbers)):  # type: ign
 
 
 class ScanNumbers(
-    flat(CandidateNumbers, CountNumbers, (CountNumbers, CALIBRATED), (_Correction, ""), (EnsembleNumbers, ""))  # type: ignore[misc]  # has their fields
+    flat(  # type: ignore[misc]  # has their fields
+        CandidateNumbers,
+        CountNumbers,
+        (CountNumbers, CALIBRATED),
+        (_Correction, ""),
+        (EnsembleNumbers, ""),
+        (AnotherReader, ""),
+    )
 ):
     """The row of a scan in ``counts.tsv``; only those cells have a value that there is something to say in."""
 
@@ -139,6 +162,7 @@ class ScanNumbers(
         calibration: str | None = None,
         guaranteed: tuple[int, int] | None = None,
         ensemble: EnsembleNumbers | None = None,
+        another: AnotherReader | None = None,
     ) -> Self:
         """Put together from its parts.
 
@@ -152,9 +176,12 @@ class ScanNumbers(
         guaranteed : tuple of int, optional
             Ends of the conformal interval, where it was asked for.
         ensemble : EnsembleNumbers, optional
+        another : AnotherReader, optional
+            Where readers have counted the scan.
         """
         given = cells(candidates) | cells(raw) | cells(_Correction(calibration, *(guaranteed or ())))
         given |= {} if calibrated is None else cells(calibrated, suffix=CALIBRATED)
+        given |= {} if another is None else cells(another)
         return cls(**given | ({} if ensemble is None else cells(ensemble)))
 
     @property
@@ -192,6 +219,11 @@ class ScanNumbers(
     def ensemble(self) -> EnsembleNumbers | None:
         """How far members agree; None unless it is an ensemble."""
         return part_if_there(self, EnsembleNumbers)
+
+    @property
+    def another(self) -> AnotherReader | None:
+        """What another reader would count; None unless readers have counted it."""
+        return part_if_there(self, AnotherReader)
 
 
 # Whose scan it is, where that is known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from msgspec import structs
 from lesioncount.changes.coupling import DEFAULT_COUPLING, STRONGEST_COUPLING
 from lesioncount.distributions.count_distribution import is_between
 from lesioncount.errors import CalibrationError, MapError
+from lesioncount.folder.plain import in_one_line
 from lesioncount.protocol import CountingProtocol
 from lesioncount.questions import Question
 from lesioncount.questions.over_time import asked_over_time
@@ -112,6 +114,12 @@ class MapSettings:
             raise CalibrationError(no_intervals)
 
 
+def counts_fingerprint(readings: Mapping[str, Sequence[int]]) -> str:
+    """A short name that changes with any count of any reader."""
+    counts = {name: of[0] if len(of) == 1 else list(of) for name, of in sorted(readings.items())}
+    return hashlib.sha256(in_one_line(counts).encode()).hexdigest()[:12]
+
+
 @dataclass(frozen=True, eq=False)
 class KnownFolds:
     """What corrects scans whose count is known: calibrations that do not know it.
@@ -166,6 +174,8 @@ class Settings(MapSettings):
         Where the calibration was learned from known counts of some of the scans: what corrects these.
     listed : ListRule, optional
         The promise of a list of candidates, which the calibration must be able to give.
+    reads : mapping of str to tuple of int, optional
+        What readers have counted, by the names of scans: then it is also given what another one would count.
     spacing_mm : tuple of float, optional
         Of tables of detections in pixels: the size of a pixel along each axis.
     """
@@ -180,6 +190,7 @@ class Settings(MapSettings):
     spacing_mm: tuple[float, ...] | None = None
     known: KnownFolds | None = field(default=None, kw_only=True)
     listed: ListRule | None = field(default=None, kw_only=True)
+    reads: Mapping[str, tuple[int, ...]] = field(default_factory=dict, kw_only=True)
 
     # For each setting of an optional output, what in `outputs/` writes it. Those that only write a map as a whole come
     # first: of a large volume they fail before anything is written.
@@ -214,6 +225,8 @@ class Settings(MapSettings):
             known=None if self.known is None else self.known.fingerprint,
             spacing_mm=self.spacing_mm,
             listed=None if self.listed is None else str(self.listed),
+            reads=counts_fingerprint(self.reads) if self.reads else None,
+            pool=None if fit is None or fit.pool is None else fit.pool.to_dict(),
         )
 
     @cached_property
@@ -254,6 +267,12 @@ class Settings(MapSettings):
             "Guaranteed intervals need a calibration that was fitted on scans with known truth (lesioncount "
             "calibrate, not with --positive-weight), and --calibration FILE.",
         )
+        if self.reads and (self.calibration is None or self.calibration.pool is None):
+            raise CalibrationError(
+                "What another reader would count (--reads) needs a calibration that was fitted to several readers of "
+                "20 scans or more: lesioncount calibrate with a table of columns scan, reader1, reader2, then count "
+                "--calibration FILE."
+            )
         if self.list_threshold is not None and members:
             raise CalibrationError("A list with a promise is of one network, as it was calibrated, not of an ensemble.")
         if self.conformal and members:

@@ -92,6 +92,7 @@ class Reader:
             "id": number,
             "name": record.shown,
             "shape": list(grid.shape or LIST),
+            "is_list": not grid.shape,
             "is_placed": grid.affine is not None,
             "spacing_mm": None if grid.spacing_mm is None else list(grid.spacing_mm),
             "has_image": self.cohort.has_image(number),

@@ -23,8 +23,7 @@ from lesioncount.assess.reviews.progress import Order
 from lesioncount.errors import LesionCountError, MapFileError, ReviewError
 from lesioncount.review import page_files
 from lesioncount.review.cohort import ReviewCohort
-from lesioncount.review.connections import IDLE_SECONDS, Connections
-from lesioncount.review.guard import HEADERS, BrowserSession, Guard
+from lesioncount.review.guard import HEADERS, IDLE_SECONDS, BrowserSession, Connections, Guard
 from lesioncount.review.reader import Reader
 from lesioncount.review.requests import MOST_BYTES, Addition, Decision, Ending, ReaderName, Undoing, body_of
 from lesioncount.version import __version__

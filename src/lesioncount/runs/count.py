@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Literal
 from lesioncount.cohort.item import FileFacts, ScanFiles
 from lesioncount.cohort.names import check_case
 from lesioncount.cohort.scans import Selection
+from lesioncount.distributions.mixture import MixtureOfCounts, combined
 from lesioncount.files.formats import is_large_volume, map_ending
 from lesioncount.files.remote_path import to_path, without_secrets
 from lesioncount.folder.output import OutputFolder
@@ -19,20 +20,33 @@ from lesioncount.outputs.calibration_file import CalibrationFile
 from lesioncount.outputs.output import Keep
 from lesioncount.outputs.page import Show
 from lesioncount.protocol import CountingProtocol
-from lesioncount.results.answers import check_questions
-from lesioncount.results.record import Entry, Record
+from lesioncount.results.answers import answers, check_questions
+from lesioncount.results.count_warnings import in_general
+from lesioncount.results.lesion_rows import lesion_rows, with_list
+from lesioncount.results.record import FORMAT_VERSION, Entry, Record
+from lesioncount.results.record_parts import MapFacts
 from lesioncount.results.recorded import Recorded
+from lesioncount.results.region_numbers import region_counts
 from lesioncount.results.region_settings import region_settings
 from lesioncount.results.results import Results
 from lesioncount.results.run_file import Run
 from lesioncount.results.scan_count import ScanCount
+from lesioncount.results.scan_numbers import (
+    CONFIDENCE,
+    AnotherReader,
+    CandidateNumbers,
+    CountNumbers,
+    EnsembleNumbers,
+    MemberNumbers,
+    ScanNumbers,
+)
 from lesioncount.results.settings import Settings
 from lesioncount.results.tables import COUNT_TABLES
-from lesioncount.runs.counting import counted
 from lesioncount.runs.detection_counts import check_needs, count_table
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.workers import CLUSTER_TIMEOUT
+from lesioncount.trust.candidate_table import CandidateTable
 
 Progress = Callable[[Entry, int, int], None]
 
@@ -196,3 +210,51 @@ def count_batch(  # noqa: PLR0913 - as many as a run has options
     given = tuple(compress(("mask", "members", "scans"), (mask is not None, members, is_listed)))
     run = Run.begun(settings.recorded, jobs=jobs, cluster=cluster, command=command, given=given)
     return engine.run(scans, run, before)
+
+
+def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: Settings) -> Record:
+    """The record of a scan whose maps have been counted."""
+    settings = settings.of_scan(name)
+    fit, calibration = settings.calibration, None if settings.calibration is None else settings.calibration.calibration
+    together = combined([count.result.distribution for count in counts])
+    features = () if fit is None else fit.features
+    tables = [CandidateTable.of_candidates(count.result.candidates, *features) for count in counts]
+    corrected = None if calibration is None else combined([calibration.distribution(table) for table in tables])
+    reads, pool = settings.reads.get(name, ()), None if fit is None else fit.pool
+    another = pool.distribution(corrected, reads) if reads and pool is not None and corrected is not None else None
+    numbers = ScanNumbers.of(
+        CandidateNumbers.of(counts),
+        CountNumbers.of(together),
+        None if corrected is None else CountNumbers.of(corrected),
+        settings.recorded.fingerprint(),
+        fit.guaranteed(tables[0], CONFIDENCE) if fit is not None and settings.conformal else None,
+        EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
+        None if another is None else AnotherReader.of(reads, another),
+    )
+    return Record(
+        FORMAT_VERSION,
+        scan=name,
+        status="ok",
+        input=files,
+        settings=settings.recorded,
+        map=MapFacts.of(counts[0]),
+        warnings=_once_each(warning for count in counts for warning in count.warnings),
+        shares=counts[0].shares if len(tables[0]) and counts[0].result.candidates.warning is None else (),
+        count=numbers,
+        n_dropped=sum(count.result.candidates.n_dropped for count in counts),
+        pmf=tuple(together.pmf().tolist()),
+        pmf_calibrated=() if corrected is None else tuple(corrected.pmf().tolist()),
+        pmf_another_reader=() if another is None else tuple(another.pmf().tolist()),
+        regions=region_counts(counts, calibration),
+        answers=answers(settings.questions, counts, calibration),
+        lesions=with_list(lesion_rows(counts, calibration), settings.list_threshold),
+        members=tuple(map(MemberNumbers.of, range(1, len(counts) + 1), counts)) if len(counts) > 1 else (),
+    )
+
+
+def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:
+    """The first warning of each kind: members of an ensemble mostly say the same."""
+    first: dict[str, str] = {}
+    for warning in warnings:
+        first.setdefault(in_general(warning), warning)
+    return tuple(first.values())

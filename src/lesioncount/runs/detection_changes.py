@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lesioncount.candidates import Candidates
 from lesioncount.changes.counted_map import CountedMap
+from lesioncount.changes.coupling import Rises
 from lesioncount.changes.lesion_changes import TOLERANCE_MM, LesionChanges
-from lesioncount.changes.rises import Rises
 from lesioncount.cohort.item import ScanFiles
 from lesioncount.counting import LesionCount
 from lesioncount.detections import DetectedCandidates

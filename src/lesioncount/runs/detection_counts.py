@@ -21,6 +21,9 @@ from lesioncount.results.scan_count import COMPONENT_THRESHOLD, DETECTIONS, Scan
 from lesioncount.results.settings import ChangeSettings, Settings
 from lesioncount.trust.candidate_table import CandidateTable
 
+# Optional outputs that tables of detections have, too.
+_WITHOUT_A_MAP = frozenset({"bids", "dicom"})
+
 
 def count_table(item: ScanFiles, table: CandidateTable, how: Settings) -> ScanCount:
     """Count the candidates of a scan.
@@ -55,10 +58,11 @@ def check_needs(
         )
     if not are_tables:
         return
-    wanted = ["mask"] if mask is not None else []
-    wanted += [name for name in settings.outputs if getattr(settings, name)]
+    wanted = ["--mask"] if mask is not None else []
+    needing = [name for name in settings.outputs if getattr(settings, name) and name not in _WITHOUT_A_MAP]
+    wanted += [f"--write {name.removeprefix('save_')}" for name in needing]
     if wanted:
-        raise MapFileError(f"--{wanted[0].replace('_', '-')} needs a map, {NEEDS_A_MAP} Leave it out.")
+        raise MapFileError(f"{wanted[0]} needs a map, {NEEDS_A_MAP} Leave it out.")
 
 
 def _grid(item: ScanFiles, how: Settings) -> VoxelGrid:

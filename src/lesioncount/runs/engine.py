@@ -165,7 +165,8 @@ class Engine:
         for output in self._wanted:
             items = output.checked(items)
         self._check(items)
-        self._check_maps(items)
+        if self.cluster is None:  # its workers may reach what this machine does not
+            check_maps(self.kind, items)
         check_reachable(self.cluster)
         with self.out.alone(listed_in=RUN_FILE):
             began, listed, history = time.monotonic(), self.out.listed(), History(self.out)
@@ -211,26 +212,6 @@ class Engine:
         self.out.check(record_in(self.out.path, item.name) for item in items if not item.was_known)
         if not self.resume:  # a label map that need not be painted again may have been corrected
             self.out.check(self._names(items))
-
-    def _check_maps(self, items: Sequence[AnyItem]) -> None:
-        """Raise the error that the maps of all items have in common, if they do; looks no further than it must.
-
-        Maps that live elsewhere are left to the workers: these may reach what this machine does not.
-        """
-        first: LesionCountError | None = None
-        for item in items if self.cluster is None and len(items) > 1 else ():
-            if any(scan.problem or scan.tables or isinstance(scan.path, RemotePath) for scan in item.scans):
-                return
-            try:
-                self.kind.check(item)
-            except LesionCountError as error:
-                if first is not None and _in_general(error, item) != _in_general(first, items[0]):
-                    return
-                first = first or error
-            else:
-                return
-        if first is not None:
-            raise MapFileError(f"{first} It is the same for all {len(items)}: nothing was written.")
 
     @property
     def _wanted(self) -> list[Output]:
@@ -349,6 +330,27 @@ class Engine:
         made = set(self._names(items))
         for output in self.outputs:
             output.remove_stale(self.out, made)
+
+
+def check_maps(kind: Kind, items: Sequence[AnyItem]) -> None:
+    """Raise the error that the maps of all items have in common, if they do; looks no further than it must.
+
+    Maps that live elsewhere are left to those who read them.
+    """
+    first: LesionCountError | None = None
+    for item in items if len(items) > 1 else ():
+        if any(scan.problem or scan.tables or isinstance(scan.path, RemotePath) for scan in item.scans):
+            return
+        try:
+            kind.check(item)
+        except LesionCountError as error:
+            if first is not None and _in_general(error, item) != _in_general(first, items[0]):
+                return
+            first = first or error
+        else:
+            return
+    if first is not None:
+        raise MapFileError(f"{first} It is the same for all {len(items)}: nothing was written.")
 
 
 def _in_general(error: Exception, item: AnyItem) -> str:

@@ -32,8 +32,8 @@ from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.runs.volume_sweep import Swept, VolumeSweep, sum_here, sum_on_cluster
 from lesioncount.runs.workers import CLUSTER_TIMEOUT, Watched
 from lesioncount.sweep.bricks import BrickSum
+from lesioncount.sweep.sizes import VoxelSize
 from lesioncount.sweep.slabs import SweepPlan
-from lesioncount.sweep.voxel_size import VoxelSize
 from lesioncount.sweep.voxels import encoding_of
 
 if TYPE_CHECKING:

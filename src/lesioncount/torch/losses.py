@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from lesioncount.checks import checked_protocol
-from lesioncount.errors import NonFiniteError, ShapeError
+from lesioncount.errors import NoGradientWarning, NonFiniteError, ShapeError
 from lesioncount.protocol import CountingProtocol
 from lesioncount.torch.activation import Activation, checked_activation, lesion_maps
 from lesioncount.torch.counting import axes, count_distribution, mask_of_maps, same_axes
@@ -36,12 +37,16 @@ class CountLoss(nn.Module):
         the default, because on synthetic scans it cost a little accuracy; it keeps a training at a high learning rate
         from losing all candidates (``benchmarks/rescue.py``).
     reduction : {"mean", "sum", "none"}
+    ignore_index : int, default -100
+        The label of a map of which nothing is known, as in torch's ``nll_loss``. Its loss is 0, it has no gradient, and
+        the mean is taken over the others. With two bounds, either of them may have it.
 
     Attributes
     ----------
     n_impossible : int
         How many labels of the last call were impossible: more lesions than the map has candidates. Their loss is 100,
-        and they have no gradient.
+        and they have no gradient. The first time that this is so of every label of a batch, there is a
+        `NoGradientWarning`.
     n_not_finite : int
         How many maps of the last call had voxels that are NaN or infinite, as when half precision overflows. Their loss
         is 0, they have no gradient, and the mean is taken over the others.
@@ -69,6 +74,7 @@ class CountLoss(nn.Module):
         activation: Activation = "sigmoid",
         rescue: bool = False,
         reduction: Reduction = "mean",
+        ignore_index: int = -100,
     ) -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
@@ -82,8 +88,10 @@ class CountLoss(nn.Module):
         self.logits = logits
         self.rescue = rescue
         self.reduction = reduction
+        self.ignore_index = ignore_index
         self.n_impossible = 0
         self.n_not_finite = 0
+        self._has_warned = False
 
     @outside_of_compilation
     def forward(
@@ -102,14 +110,14 @@ class CountLoss(nn.Module):
         maps : Tensor
             As in `count_distribution`.
         counts : Tensor of int, shape (batch,) or (batch, classes), optional
-            The number of lesions in each map.
+            The number of lesions in each map, or ``ignore_index``.
         at_least, at_most : Tensor of int, optional
             Bounds, both included, where the number is not known. "Some" is at least 1, "none" at most 0; one bound may
             be left out.
         mask : Tensor, optional
             Only voxels where it is neither 0 nor NaN are looked at.
         """
-        low, high = _bounds(counts, at_least, at_most)
+        low, high, known = self._bounds(counts, at_least, at_most)
         maps, spatial_dims = lesion_maps(
             maps, activation=self.activation, logits=self.logits, spatial_dims=self.spatial_dims
         )
@@ -128,7 +136,7 @@ class CountLoss(nn.Module):
         # One more bin than there are candidates is impossible already, whatever max_count is.
         most = distribution.logits.shape[-1] + 1
         log_probs = distribution.log_bins(highest + 1 if self.max_count is None else min(self.max_count, most))
-        return self._reduced(log_probs, low, high, finite.reshape(distribution.batch_shape))
+        return self._reduced(log_probs, low, high, known, finite.reshape(distribution.batch_shape))
 
     @outside_of_compilation
     def of_log_probs(
@@ -158,11 +166,37 @@ class CountLoss(nn.Module):
                 f"Expected {self.max_count + 1} log-probabilities, of 0 to {self.max_count} or more, but got "
                 f"{log_probs.shape[-1]}."
             )
-        low, high = _bounds(counts, at_least, at_most)
+        low, high, known = self._bounds(counts, at_least, at_most)
         _check_shapes(tuple(log_probs.shape[:-1]), counts, at_least, at_most)
         low = torch.zeros(log_probs.shape[:-1], dtype=torch.long, device=log_probs.device) if low is None else low
         finite = (log_probs < torch.inf).all(-1)  # an impossible count is -inf, and NaN is not below anything
-        return self._reduced(torch.where(finite[..., None], log_probs, 0.0), low, high, finite)
+        return self._reduced(torch.where(finite[..., None], log_probs, 0.0), low, high, known, finite)
+
+    def _bounds(
+        self, counts: Tensor | None, at_least: Tensor | None, at_most: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None, Tensor]:
+        """The labels as bounds, both included, and which are known; the bounds of the others are 0."""
+        if (counts is None) == (at_least is None and at_most is None):
+            raise ValueError("Expected either counts, or bounds on them (at_least, at_most).")
+        low, high = (at_least, at_most) if counts is None else (counts, counts)
+        given = [labels for labels in (low, high) if labels is not None]
+        for labels in given:
+            if not isinstance(labels, Tensor):
+                raise TypeError(f"Expected labels as a tensor of whole numbers, but got {type(labels).__name__}.")
+            if labels.is_floating_point() or bool(((labels < 0) & (labels != self.ignore_index)).any()):
+                raise ValueError(
+                    f"Expected labels to be whole numbers of at least 0, or {self.ignore_index} where nothing is known."
+                )
+        if given[0].shape != given[-1].shape:
+            raise ShapeError(
+                "Expected at_least and at_most of one shape, but got "
+                f"{tuple(given[0].shape)} and {tuple(given[-1].shape)}."
+            )
+        known = (given[0] != self.ignore_index) & (given[-1] != self.ignore_index)
+        low, high = (None if labels is None else torch.where(known, labels, 0) for labels in (low, high))
+        if low is not None and high is not None and bool((low > high).any()):
+            raise ValueError("Expected at_least not to be above at_most.")
+        return low, high, known
 
     def _distribution(
         self, maps: Tensor, mask: Tensor | None, wanted: Tensor | None, spatial_dims: int | None
@@ -184,40 +218,29 @@ class CountLoss(nn.Module):
         finite = has_only_numbers(flat, inside)
         return torch.where(finite.reshape(-1, *(1,) * len(spatial)), flat, 0.0).reshape(maps.shape), finite
 
-    def _reduced(self, log_probs: Tensor, low: Tensor, high: Tensor | None, finite: Tensor) -> Tensor:
+    def _reduced(self, log_probs: Tensor, low: Tensor, high: Tensor | None, known: Tensor, finite: Tensor) -> Tensor:
         loss, impossible = bounded_nll(log_probs, low, high)
-        loss = torch.where(finite, loss, 0.0)
-        self.n_impossible = int((impossible & finite).sum())
+        used = finite & known.to(finite.device).reshape(finite.shape)
+        loss = torch.where(used, loss, 0.0)
+        self.n_impossible = int((impossible & used).sum())
         self.n_not_finite = int((~finite).sum())
+        n_used = int(used.sum())
+        if log_probs.requires_grad and 0 < n_used == self.n_impossible and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"The count loss has no gradient: no label of this batch ({n_used} known) is possible, mostly because "
+                "maps have fewer candidates. A network that has not learned what a lesion looks like begins like "
+                "this: train on masks first, or pass rescue=True. This is said once; n_impossible is kept up to date.",
+                NoGradientWarning,
+                stacklevel=2,
+            )
         if self.reduction == "none":
             return loss
-        return loss.sum() / finite.sum().clamp(min=1) if self.reduction == "mean" else loss.sum()
+        return loss.sum() / max(n_used, 1) if self.reduction == "mean" else loss.sum()
 
     def _wanted(self, low: Tensor | None) -> Tensor | None:
         """How many candidates make a label possible: for "4 or more" lesions, four."""
         return low if low is None or self.max_count is None else low.clamp(max=self.max_count)
-
-
-def _bounds(
-    counts: Tensor | None, at_least: Tensor | None, at_most: Tensor | None
-) -> tuple[Tensor | None, Tensor | None]:
-    """The labels as bounds, both included."""
-    if (counts is None) == (at_least is None and at_most is None):
-        raise ValueError("Expected either counts, or bounds on them (at_least, at_most).")
-    for labels in (counts, at_least, at_most):
-        if labels is not None and not isinstance(labels, Tensor):
-            raise TypeError(f"Expected labels as a tensor of whole numbers, but got {type(labels).__name__}.")
-        if labels is not None and (labels.is_floating_point() or bool((labels < 0).any())):
-            raise ValueError("Expected labels to be whole numbers of at least 0.")
-    if counts is not None:
-        return counts, counts
-    if at_least is not None and at_most is not None and at_least.shape != at_most.shape:
-        raise ShapeError(
-            f"Expected at_least and at_most of one shape, but got {tuple(at_least.shape)} and {tuple(at_most.shape)}."
-        )
-    if at_least is not None and at_most is not None and bool((at_least > at_most).any()):
-        raise ValueError("Expected at_least not to be above at_most.")
-    return at_least, at_most
 
 
 def _check_shapes(

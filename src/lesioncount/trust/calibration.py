@@ -46,7 +46,7 @@ _MOST_DRAWS = 1000
 # Of the integral over scans, for each of many draws: together they are as many as for one.
 _NODES_OF_DRAWS = 5
 
-# Of weights and features: far beyond what any has, and products of them are still numbers.
+# Far beyond what any number of a calibration or feature is, and products of them are still numbers.
 _FARTHEST = 1e9
 
 
@@ -58,7 +58,7 @@ _RANGES = (
     ("extra_share", 0.0, _LARGEST_SHARE),
     ("spread", 0.0, _WIDEST_SPREAD),
     ("crowding", -_STRONGEST_CROWDING, _STRONGEST_CROWDING),
-    ("typical_count", 0.0, math.inf),
+    ("typical_count", 0.0, _FARTHEST),
     ("ripple", 0.0, 1.0),
     ("coupling", 0.0, STRONGEST_COUPLING),
 )
@@ -194,10 +194,14 @@ class Calibration:
     origin: str = field(default="none", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not is_between(self.slope, 0, math.inf) or self.slope == 0:
-            raise CalibrationError(f"Expected a slope above 0, but got {self.slope!r}: larger must stay larger.")
-        if not is_between(self.offset, -math.inf, math.inf):
-            raise CalibrationError(f"Expected the offset to be a number, but got {self.offset!r}.")
+        if not is_between(self.slope, 0, _FARTHEST) or self.slope == 0:
+            raise CalibrationError(
+                f"Expected a slope above 0 (larger must stay larger) and at most {_FARTHEST:g}, but got {self.slope!r}."
+            )
+        if not is_between(self.offset, -_FARTHEST, _FARTHEST):
+            raise CalibrationError(
+                f"Expected the offset to be a number of at most ±{_FARTHEST:g}, but got {self.offset!r}."
+            )
         for name, least, most in _RANGES:
             if not is_between(getattr(self, name), least, most):
                 raise CalibrationError(
@@ -416,12 +420,15 @@ class Calibration:
         given = dict(values)
         if given.get("extra_shape", 0) is None:
             given["extra_shape"] = math.inf
+        for name in ("protocol", "of_regions"):
+            if not isinstance(given.get(name, {}), dict | None):
+                raise CalibrationError(f"Expected {name} of a calibration to be an object, but got {given[name]!r}.")
         protocol = given.get("protocol")
         if isinstance(given.get("draws"), Mapping):
             given["draws"] = {name: tuple(of) for name, of in given["draws"].items()}
-        given["protocol"] = CountingProtocol.from_dict(protocol) if isinstance(protocol, dict) else protocol
+        given["protocol"] = None if protocol is None else CountingProtocol.from_dict(protocol)
         other = given.get("of_regions")
-        given["of_regions"] = cls.from_dict(other) if isinstance(other, dict) else other
+        given["of_regions"] = None if other is None else cls.from_dict(other)
         return cls(**given)
 
     def __str__(self) -> str:

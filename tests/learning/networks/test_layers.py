@@ -4,12 +4,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [train]")
 
-from lesioncount.learning.networks.fused_norm import can_fuse  # noqa: E402 - after the check
 from lesioncount.learning.networks.layers import (  # noqa: E402
     LAYOUTS,
     NEGATIVE_SLOPE,
     Dropout,
     NormAndActivation,
+    can_fuse,
     convolution,
 )
 

@@ -70,6 +70,25 @@ def test_without_the_viewer_the_page_says_so_and_the_list_still_works(server, an
     assert sum(verdict == "lesion" for verdict in reader.verdicts().values()) == 1
 
 
+def test_detections_without_images_are_a_list_with_places(tmp_path, another):
+    from lesioncount.cli import main
+
+    (tmp_path / "d.csv").write_text("scan,x_mm,y_mm,z_mm,score\na,6,7,-8,0.9\na,20,6,6,0.5\n")
+    assert main(["count", str(tmp_path / "d.csv"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    with Server(tmp_path / "out") as server:
+        reader = another(server.address, "list")
+        reader.page.goto(server.address.partition("?")[0] + "#/scan/0")
+        reader.page.wait_for_selector(".planes .wait")
+        assert "without images" in reader.text(".planes .wait")
+        assert reader.page.locator("#level, #outlines").count() == 0
+        reader.page.click("#row-1")
+        assert "at 6.0, 7.0, -8.0 RAS mm" in reader.text("#about")
+        reader.press("l")
+        reader.page.click("#add")
+        reader.page.wait_for_selector("#list .added")
+        assert [event["action"] for event in server.journal("list")] == ["decide", "add"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_a_serious_finding_of_axe(server, another, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()

@@ -18,13 +18,15 @@ _NEEDED = (("torch", "train"), ("lightning", "train"), ("matplotlib", "report"))
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.epilog = (
-        "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial, which. Trained networks "
-        "are kept in FOLDER/cache, so that the same command resumes a run that was stopped. "
+        "Experiments: threshold, calibration, uncertainty, multitask, lowdata, adversarial, which. What "
+        "trainings leave is kept in FOLDER/cache, so that the same command resumes a run that was stopped. "
         "Example: lesioncount reproduce --preset smoke"
     )
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="experiments to run (default: all)")
     parser.add_argument(
-        "--preset", default="laptop", help="size of the run: smoke (a minute) or laptop (hours; default)"
+        "--preset",
+        default="laptop",
+        help="size of the run: smoke (a minute), laptop (hours; default), evening (larger scans, longer trainings)",
     )
     parser.add_argument(
         "-o", "--output", type=named_path, metavar="FOLDER", help="folder for the results (default: reproduce-PRESET)"
@@ -44,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cache",
         type=named_path,
         metavar="FOLDER",
-        help="folder for trained networks (default: cache in the folder of results)",
+        help="folder for what trainings leave: small files, and networks (default: cache in the folder of results)",
     )
     parser.add_argument(
         "--report",

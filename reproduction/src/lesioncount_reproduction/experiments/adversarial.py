@@ -13,7 +13,6 @@ from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount_reproduction.experiments import published
 from lesioncount_reproduction.experiments.arms import HEADS, OURS, SEGMENTATION
-from lesioncount_reproduction.experiments.attack import AttackOutcome
 from lesioncount_reproduction.experiments.claims import Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of, estimates_of
 from lesioncount_reproduction.experiments.jobs import Attacked
@@ -50,7 +49,7 @@ _COLUMNS = {
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and attacked."""
     for head in HEADS:
-        yield from study.predictions(head, part="val")
+        yield from study.trainings(head)
     for weight in sorted(settings_of(study).weights, key=lambda weight: weight != TABLE_1_WEIGHT):
         for method in ATTACKED:
             yield from study.attacks(method, weight)
@@ -92,7 +91,7 @@ def _outcomes(
 ) -> dict[str, NDArray[Any]]:
     """What became of each attack with a seed, all folds together."""
     outcomes = [
-        AttackOutcome.load(Attacked(arm, settings_of(study), weight, gradient_threshold).path(study.cache))
+        Attacked(arm, settings_of(study), weight, gradient_threshold).load(study.cache)
         for arm in study.arms_of_seed(method, seed)
     ]
     names = ("labels", "before", "after", "blind", "patients", "input_change", "map_change")
@@ -126,7 +125,7 @@ _Adaptive = dict[str, dict[str, Samples]]
 
 def attacked_patients(study: Study) -> list[str]:
     """The patient of each attacked scan; with every seed, others are attacked."""
-    outcomes = [AttackOutcome.load(job.path(study.cache)) for job in study.attacks("ours", TABLE_1_WEIGHT)]
+    outcomes = [job.load(study.cache) for job in study.attacks("ours", TABLE_1_WEIGHT)]
     return [patient for one in outcomes for patient in one.patients.tolist()]
 
 
@@ -211,7 +210,7 @@ def _example(study: Study, method: str) -> dict[str, NDArray[Any]]:
     jobs = list(study.attacks(method, TABLE_1_WEIGHT))
     if method == "ours":
         jobs += list(study.attacks(method, TABLE_1_WEIGHT, ADAPTIVE_THRESHOLD))
-    found = [AttackOutcome.load(job.path(study.cache)).example for job in jobs]
+    found = [job.load(study.cache).example for job in jobs]
     least = [(float(np.abs(one["map_after"] - one["map_before"]).max()), i) for i, one in enumerate(found) if one]
     return found[min(least)[1]] if least else {}
 

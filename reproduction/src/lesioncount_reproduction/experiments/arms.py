@@ -62,16 +62,27 @@ class Arm:
             words.append(f"{data.share:.0%} of the patients")
         return ", ".join(words)
 
+    @property
+    def segmentation_epochs(self) -> int:
+        """In how many epochs its UNet learned from masks, the network that it starts from included."""
+        run = self.config.run
+        return run.pretrain_epochs + run.epochs + (0 if self.before is None else self.before.segmentation_epochs)
+
     @cached_property
     def key(self) -> str:
-        """A name that changes with everything that the trained network depends on, but not with paths."""
+        """A hash that changes with everything that the trained network depends on, but not with paths."""
+        return content_key("arm", self.settings, None if self.before is None else self.before.key)
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """What the trained network depends on, as plain values: of data, a hash in place of their path."""
         content = self.config.to_dict()
         data = content["data"]
         for name in _LATER:
             del data[name]
         data["files"] = _fingerprint(data["source"], data.pop("path")) if data["source"] != "synthetic" else ""
         del content["run"]["threads"]
-        return content_key("arm", content, None if self.before is None else self.before.key)
+        return content
 
 
 def content_key(*parts: Any) -> str:

@@ -47,7 +47,7 @@ _COLUMNS = {
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    return study.with_validation(SEGMENTATION)
+    return study.trainings(SEGMENTATION)
 
 
 def run(study: Study) -> Result:

@@ -1,7 +1,14 @@
-"""The expensive parts, each done once and kept under a name that says what it depends on."""
+"""The expensive parts, each done once and kept under a name that says what it depends on.
+
+What a training leaves is one small file: the scores of its validation, what its networks say of the scans, its
+settings, and how long it took. It can be committed, and then no other machine trains again. Networks stay here.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -11,29 +18,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lesioncount.baselines import connected_component_count
-from lesioncount.errors import ConfigError
-from lesioncount.folder.plain import read_json
+from lesioncount.errors import ConfigError, LesionCountError
+from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
 from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16
 from lesioncount.learning.prediction import load_checkpoint
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
-from lesioncount.learning.training_folder import kept_config
+from lesioncount.learning.training_folder import BEST, LAST, has_best, kept_config
 from lesioncount_reproduction.experiments.arms import Arm, content_key
-from lesioncount_reproduction.experiments.attack import attack
-from lesioncount_reproduction.experiments.kept_files import (
-    is_damaged,
-    is_finished,
-    is_whole,
-    kept_arrays,
-    save_arrays,
-    set_aside,
-    write_note,
-)
+from lesioncount_reproduction.experiments.attack import AttackOutcome, attack
+from lesioncount_reproduction.experiments.kept_files import is_whole, kept_arrays, save_arrays, set_aside
 from lesioncount_reproduction.experiments.presets import AttackSettings
 from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.stats import MapNumbers, ScanStats, map_numbers
@@ -51,11 +51,37 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+# Of each network: the scans of a part, as the best or the last epoch sees them.
+_PREDICTED = (("test", "best"), ("val", "best"), ("test", "last"))
+
+
+class _Kept(Job):
+    """A job whose file holds arrays."""
+
+    # Folder of its files.
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Of its file: the title, and the key."""
+        return f"{re.sub('[^a-z0-9.]+', '-', self.title.lower())}-{self.key}"
+
+    def path(self, cache: Path) -> Path:
+        """The file of the arrays."""
+        return cache / self.kind / f"{self.name}.npz"
+
+    def is_done(self, cache: Path) -> bool:
+        """Whether the file is there, and not damaged."""
+        return is_whole(self.path(cache))
+
+
 @dataclass(frozen=True)
-class Trained(Job):
-    """A trained network."""
+class Trained(_Kept):
+    """A trained network, and what it says of the scans of its validation and test parts."""
 
     arm: Arm
+
+    kind: ClassVar[str] = "trained"
 
     @property
     def key(self) -> str:
@@ -74,35 +100,55 @@ class Trained(Job):
 
     def folder(self, cache: Path) -> Path:
         """The folder of checkpoints and logs."""
-        return cache / "trained" / self.key
+        return cache / "networks" / self.name
 
-    def path(self, cache: Path) -> Path:
-        """A file that is written last."""
-        return self.folder(cache) / "done.json"
+    def is_at_hand(self, cache: Path) -> bool:
+        """Whether its networks are here, and the training that made them came to its end."""
+        found = _checkpoints(self.folder(cache)) or {}
+        return BEST in found and LAST in found and found[LAST]["epoch"] + 1 == self.arm.config.run.n_epochs
 
     def run(self, cache: Path) -> None:
-        """Train, or resume where it was stopped."""
-        config, began = self.arm.config, time.monotonic()
+        """Train, or go on where it was stopped; then predict."""
+        began, folder = time.monotonic(), self.folder(cache)
+        self._train(folder, cache)
+        if self.is_done(cache):
+            return  # on another machine: only the network was missing
+        arrays = {"curve": validation_scores(folder / "logs" / "metrics.csv")}
+        for part, epoch in _PREDICTED:
+            stats = _predicted(self.network(cache, epoch), parts_of(self.arm.config)[part])
+            arrays |= {f"{part}_{epoch}_{name}": array for name, array in stats.arrays().items()}
+        about = {"title": self.title, "seconds": round(time.monotonic() - began, 1), "settings": self.arm.settings}
+        save_arrays(self.path(cache), arrays | {"about": np.array(json.dumps(about))})
+
+    def _train(self, folder: Path, cache: Path) -> None:
+        config = self.arm.config
         if self.arm.before is not None:
-            start = Trained(self.arm.before).folder(cache) / "last.ckpt"
+            start = Trained(self.arm.before).folder(cache) / LAST
             config = replace(config, run=replace(config.run, start=str(start)))
         parts = {name: scans for name, scans in parts_of(config).items() if name != "test"}
         config = data_of(config).completed(config)
-        if is_damaged(self.folder(cache)):
-            set_aside(self.folder(cache))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        (folder.parent / ".gitignore").write_text("*\n", "utf-8")
+        if _checkpoints(folder) is None:
+            set_aside(folder)
         # The folder of results or data was moved after training began, so that paths differ: start again.
-        is_moved = kept_config(self.folder(cache)) not in (None, config)
-        train(config, self.folder(cache), resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
-        minutes = (time.monotonic() - began) / 60
-        write_note(self.path(cache), {"title": self.arm.title, "minutes": round(minutes, 2)})
+        is_moved = kept_config(folder) not in (None, config)
+        train(config, folder, resume=not is_moved, overwrite=is_moved, progress=False, parts=parts)
+
+    def stats(self, cache: Path, part: str, epoch: str = "best") -> ScanStats:
+        """What the network of the "best" or the "last" epoch says of the scans of a part."""
+        with kept_arrays(self.path(cache), f"{part}_{epoch}_") as found:
+            return ScanStats.of_arrays(found)
+
+    def curve(self, cache: Path) -> NDArray[np.float64]:
+        """The ranked probability score of the validation scans, after each epoch."""
+        with kept_arrays(self.path(cache), "curve") as found:
+            return found[""]
 
     def minutes(self, cache: Path) -> float:
         """How long it took."""
-        return float(read_json(self.path(cache))["minutes"])
-
-    def is_done(self, cache: Path) -> bool:
-        """Whether it is finished, and its files are not damaged."""
-        return is_finished(self.path(cache))
+        with kept_arrays(self.path(cache), "about") as found:
+            return float(json.loads(str(found[""]))["seconds"]) / 60
 
     def network(self, cache: Path, epoch: str) -> CountingNetwork:
         """The network of the "best" or the "last" epoch, frozen."""
@@ -112,14 +158,47 @@ class Trained(Job):
         return network
 
 
+def _checkpoints(folder: Path) -> dict[str, dict[str, Any]] | None:
+    """The checkpoints of a training, by their names; None if they are damaged, so that it cannot go on."""
+    try:
+        kept_config(folder)
+        found = {name: read_checkpoint(folder / name) for name in (LAST, BEST) if (folder / name).exists()}
+    except LesionCountError:
+        return None
+    return None if BEST not in found and LAST in found and has_best(found[LAST]) else found
+
+
+def validation_scores(log: Path) -> NDArray[np.float64]:
+    """The ranked probability score of the validation scans after each epoch of a training."""
+    with log.open(encoding="utf-8", newline="") as table:
+        return np.array([float(row["val_rps"]) for row in csv.DictReader(table) if row.get("val_rps")])
+
+
+def _predicted(network: CountingNetwork, scans: ScanSource) -> ScanStats:
+    """What a network says of scans, beside the truth."""
+    numbers: list[MapNumbers] = []
+    log_probs = []
+    for some, images in _batches(scans):
+        with torch.inference_mode():
+            logits, found = network(images)
+        maps = torch.sigmoid(logits)[:, 0].contiguous().numpy()
+        numbers += [map_numbers(map_, _mask(scan)) for map_, scan in zip(maps, some, strict=True)]
+        log_probs.append(found.double().numpy())
+    every = [scans[i] for i in range(len(scans))]
+    return ScanStats.of(
+        numbers,
+        names=tuple(scan.name for scan in every),
+        patients=tuple(scan.patient for scan in every),
+        counts=np.array([scan.at_least for scan in every], dtype=np.int64),
+        log_probs=np.concatenate(log_probs),
+    )
+
+
 @dataclass(frozen=True)
-class _WithNetwork(Job):
-    """Something that is done with a trained network, and kept as arrays."""
+class _WithNetwork(_Kept):
+    """Something that is done with a trained network."""
 
     arm: Arm
-
-    # The first part of the key, and the folder of results.
-    kind: ClassVar[str]
 
     @property
     def key(self) -> str:
@@ -132,54 +211,6 @@ class _WithNetwork(Job):
     def needs(self) -> tuple[Job, ...]:
         """The network."""
         return (Trained(self.arm),)
-
-    def path(self, cache: Path) -> Path:
-        """The file of the arrays."""
-        return cache / self.kind / f"{self.key}.npz"
-
-    def is_done(self, cache: Path) -> bool:
-        """Whether the file is there, and not damaged."""
-        return is_whole(self.path(cache))
-
-
-@dataclass(frozen=True)
-class Predicted(_WithNetwork):
-    """What a trained network says of the scans of a part."""
-
-    part: str = "test"
-    epoch: str = "best"
-
-    kind: ClassVar[str] = "predicted"
-
-    @property
-    def title(self) -> str:
-        """What it does, for messages."""
-        return f"predict {self.part} of {self.arm.title}, {self.epoch} epoch"
-
-    def run(self, cache: Path) -> None:
-        """Predict scan by scan, keep the numbers."""
-        network = Trained(self.arm).network(cache, self.epoch)
-        scans = parts_of(self.arm.config)[self.part]
-        numbers: list[MapNumbers] = []
-        log_probs = []
-        for some, images in _batches(scans):
-            with torch.inference_mode():
-                logits, found = network(images)
-            maps = torch.sigmoid(logits)[:, 0].contiguous().numpy()
-            numbers += [map_numbers(map_, _mask(scan)) for map_, scan in zip(maps, some, strict=True)]
-            log_probs.append(found.double().numpy())
-        every = [scans[i] for i in range(len(scans))]
-        ScanStats.of(
-            numbers,
-            names=tuple(scan.name for scan in every),
-            patients=tuple(scan.patient for scan in every),
-            counts=np.array([scan.at_least for scan in every], dtype=np.int64),
-            log_probs=np.concatenate(log_probs),
-        ).save(self.path(cache))
-
-    def load(self, cache: Path) -> ScanStats:
-        """The numbers."""
-        return ScanStats.load(self.path(cache))
 
 
 @dataclass(frozen=True)
@@ -211,7 +242,7 @@ class DropoutCounted(_WithNetwork):
                     )
         save_arrays(self.path(cache), {"counts": counts})
 
-    def load(self, cache: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    def load(self, cache: Path) -> NDArray[np.int64]:
         """Counts, shape (n_scans, n_samples)."""
         with kept_arrays(self.path(cache)) as found:
             return np.asarray(found["counts"])
@@ -250,6 +281,10 @@ class Attacked(_WithNetwork):
         outcome = attack(network, scans, settings=self.settings, weight=self.weight, gradient_threshold=seen, seed=seed)
         save_arrays(self.path(cache), outcome.arrays())
 
+    def load(self, cache: Path) -> AttackOutcome:
+        """What became of them."""
+        return AttackOutcome.load(self.path(cache))
+
 
 def _of_one_attack(settings: AttackSettings) -> dict[str, Any]:
     """What one attack depends on: not which others there are."""
@@ -285,7 +320,7 @@ def _batches(scans: ScanSource) -> Iterator[tuple[list[LearningScan], Tensor]]:
         yield some, torch.from_numpy(np.stack([scan.images for scan in some]))
 
 
-def _mask(scan: LearningScan) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def _mask(scan: LearningScan) -> NDArray[np.uint8]:
     if scan.mask is None:
         raise ConfigError(f"{scan.name} has no mask: experiments compare maps with masks.")
     return scan.mask

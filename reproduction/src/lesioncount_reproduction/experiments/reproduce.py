@@ -56,7 +56,7 @@ def reproduce(
         Of "threshold", "calibration", "uncertainty", "multitask", "lowdata", "adversarial" and "which". Default: all
         that make sense on a data set.
     preset : str, default "laptop"
-        How large: "smoke" or "laptop".
+        How large: "smoke", "laptop" or "evening".
     data : dict, optional
         Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs, "nuclei" that of
         the images. Default: the synthetic cohort.
@@ -89,7 +89,9 @@ def reproduce(
         if makes_sense(study, name)
         for file in names_of(study.data_set, name)
     )
-    run_jobs(_jobs(studies, chosen), kept, n_processes=jobs, prepare=one_thread, report=report)
+    # What is needed may depend on what was found: a head whose score is still falling is trained for longer.
+    while wanted := [job for job in _jobs(studies, chosen) if not job.is_done(kept)]:
+        run_jobs(wanted, kept, n_processes=jobs, prepare=one_thread, report=report)
     results = []
     for study in studies:
         for name in (name for name in chosen if makes_sense(study, name)):

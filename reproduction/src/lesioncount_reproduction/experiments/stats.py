@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,6 @@ from lesioncount.candidates import find_candidates
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.scores.lesions import match_lesions
 from lesioncount.trust.scores.reliability import reliability
-from lesioncount_reproduction.experiments.kept_files import kept_arrays, save_arrays
 
 # At which connected components are counted, and candidates found.
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -111,8 +109,8 @@ class ScanStats:
                 values[one.name] = np.concatenate(of_parts)
         return cls(**values)
 
-    def save(self, path: Path) -> None:
-        """Write it as one file of plain arrays."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As plain arrays, to be saved."""
         ragged = {f"peaks{i}": of for i, of in enumerate(self.peaks)} | {name: getattr(self, name) for name in _RAGGED}
         arrays: dict[str, NDArray[Any]] = {
             name: np.array(getattr(self, name), dtype=np.str_) for name in ("names", "patients")
@@ -124,21 +122,20 @@ class ScanStats:
             value = getattr(self, one.name)
             if isinstance(value, np.ndarray):
                 arrays[one.name] = value
-        save_arrays(path, arrays)
+        return arrays
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
-        with kept_arrays(path) as found:
+    def of_arrays(cls, found: Mapping[str, NDArray[Any]]) -> Self:
+        """From what `arrays` gave."""
 
-            def rows(name: str) -> tuple[NDArray[Any], ...]:
-                return tuple(np.split(found[name], np.cumsum(found[f"{name}_n"])[:-1]))
+        def rows(name: str) -> tuple[NDArray[Any], ...]:
+            return tuple(np.split(found[name], np.cumsum(found[f"{name}_n"])[:-1]))
 
-            values: dict[str, Any] = {name: tuple(found[name].tolist()) for name in ("names", "patients")}
-            values["peaks"] = tuple(rows(f"peaks{i}") for i in range(len(THRESHOLDS)))
-            values |= {name: rows(name) for name in _RAGGED}
-            values |= {one.name: found[one.name] for one in fields(cls) if one.name not in values}
-            return cls(**values)
+        values: dict[str, Any] = {name: tuple(found[name].tolist()) for name in ("names", "patients")}
+        values["peaks"] = tuple(rows(f"peaks{i}") for i in range(len(THRESHOLDS)))
+        values |= {name: rows(name) for name in _RAGGED}
+        values |= {one.name: found[one.name] for one in fields(cls) if one.name not in values}
+        return cls(**values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from lesioncount.report.drawing import Figure
 from lesioncount_reproduction.experiments.arms import HEADS, OURS, OURS_PEAKS, SEGMENTATION, Arm, arm
 from lesioncount_reproduction.experiments.classes import CountClasses
-from lesioncount_reproduction.experiments.jobs import Attacked, DropoutCounted, Predicted
+from lesioncount_reproduction.experiments.jobs import Attacked, DropoutCounted, Trained
 from lesioncount_reproduction.experiments.presets import Recipe
 from lesioncount_reproduction.experiments.result import Result, Table
 from lesioncount_reproduction.experiments.stats import ScanStats
@@ -60,16 +60,9 @@ class Study:
         for fold in self.folds:
             yield arm(self.recipe, method, seed=seed, fold=fold, share=share)
 
-    def predictions(
-        self, method: str, *, part: str = "test", epoch: str = "best", share: float = 1.0
-    ) -> Iterator[Predicted]:
-        """Jobs that predict the scans of a part with each trained network of a method."""
-        return (Predicted(one, part, epoch) for one in self.arms(method, share=share))
-
-    def with_validation(self, method: str, *, share: float = 1.0) -> Iterator[Predicted]:
-        """Jobs that predict the test scans, and the validation scans on which thresholds and so on are chosen."""
-        for part in ("test", "val"):
-            yield from self.predictions(method, part=part, share=share)
+    def trainings(self, method: str, *, share: float = 1.0) -> Iterator[Trained]:
+        """Jobs that train the networks of a method."""
+        return (Trained(one) for one in self.arms(method, share=share))
 
     def dropout(self) -> Iterator[DropoutCounted]:
         """Jobs that count with Monte Carlo dropout."""
@@ -88,7 +81,7 @@ class Study:
         """What the networks of a method said of the test scans: for each seed, all folds together."""
         return [
             ScanStats.joined(
-                [Predicted(one, "test", epoch).load(self.cache) for one in self.arms_of_seed(method, seed, share=share)]
+                [Trained(one).stats(self.cache, "test", epoch) for one in self.arms_of_seed(method, seed, share=share)]
             )
             for seed in self.seeds
         ]

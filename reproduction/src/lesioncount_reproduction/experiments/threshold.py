@@ -50,7 +50,7 @@ _BY_CONSTRUCTION = (
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    return study.with_validation(SEGMENTATION)
+    return study.trainings(SEGMENTATION)
 
 
 def run(study: Study) -> Result:

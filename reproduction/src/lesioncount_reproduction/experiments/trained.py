@@ -9,26 +9,24 @@ It was fixed before any test scan was predicted. A head is *trained* when, on th
    from the same scans and so favours the constant, is above 0 with its whole 95 % interval over patients and with
    every seed.
 
-A claim against a head that is not trained is not tested.
+A claim against a head that is not trained is not tested. Claim 8 is another matter: it says that heads do not learn
+(`lowdata`).
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lesioncount.errors import ExperimentError
 from lesioncount.trust.scores.estimate import Estimate
+from lesioncount.trust.scores.on_support import rps
 from lesioncount.trust.scores.predictions import Predictions
-from lesioncount.trust.scores.proper import rps
 from lesioncount_reproduction.experiments.arms import HEADS
 from lesioncount_reproduction.experiments.estimates import Resampling, estimate_of
-from lesioncount_reproduction.experiments.jobs import Predicted, Trained
+from lesioncount_reproduction.experiments.jobs import Trained
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.result import Column, Row, Table
 from lesioncount_reproduction.experiments.scored import Counted
@@ -94,7 +92,7 @@ class Learned:
 
 def learned_heads(study: Study, *, share: float = 1.0) -> dict[str, Learned]:
     """What each head learned."""
-    return {head: _learned(study, head, share) for head in HEADS}
+    return {head: learned_by(study, head, share=share) for head in HEADS}
 
 
 def trained_heads(study: Study, *, share: float = 1.0) -> list[str]:
@@ -108,11 +106,11 @@ def untrained_in_words(learned: dict[str, Learned]) -> str:
     return f"Not trained by the rule: {'; '.join(words)}." if words else ""
 
 
-def learned_table(study: Study, *, share: float = 1.0) -> Table:
-    """Which heads are trained, and why not."""
+def learned_table(learned: Mapping[str, Learned]) -> Table:
+    """Which heads are trained, and why not, under names for each."""
     rows: list[Row] = [
-        (NAMES[head], of.n_epochs, of.fall, of.gain, "yes" if of.is_trained else f"no: {of.why_not}")
-        for head, of in learned_heads(study, share=share).items()
+        (name, of.n_epochs, of.fall, of.gain, "yes" if of.is_trained else f"no: {of.why_not}")
+        for name, of in learned.items()
     ]
     columns = (
         Column("head"),
@@ -129,14 +127,15 @@ def learned_table(study: Study, *, share: float = 1.0) -> Table:
     return Table("trained", "Which heads have learned to count", columns, tuple(rows), note)
 
 
-def _learned(study: Study, head: str, share: float) -> Learned:
+def learned_by(study: Study, head: str, *, share: float = 1.0) -> Learned:
+    """What a head learned."""
     heads, constants, curves, nothing = [], [], [], []
     for seed in study.seeds:
         arms = list(study.arms_of_seed(head, seed, share=share))
-        stats = ScanStats.joined([Predicted(arm, "val").load(study.cache) for arm in arms])
-        curves += [validation_scores(Trained(arm).folder(study.cache)) for arm in arms]
+        stats = ScanStats.joined([Trained(arm).stats(study.cache, "val") for arm in arms])
+        curves += [Trained(arm).curve(study.cache) for arm in arms]
         heads.append(Counted(counted_bins(study, stats), stats.patients))
-        constants.append(_constant(study, stats))
+        constants.append(most_frequent(study, stats))
         nothing.append(_score_of_frequencies(study, stats))
     resampling = Resampling.of(heads)
     ours, constant = (resampling.samples(of)["accuracy"] for of in (heads, constants))
@@ -144,7 +143,7 @@ def _learned(study: Study, head: str, share: float) -> Learned:
     return Learned(head, _fall(curves) / float(np.mean(nothing)), gain, arms[0].config.run.n_epochs)
 
 
-def _constant(study: Study, stats: ScanStats) -> Counted:
+def most_frequent(study: Study, stats: ScanStats) -> Counted:
     """Always the class that is most frequent among these very scans."""
     classes = study.classes.of(stats.counts)
     table = np.zeros((len(stats), study.classes.n))
@@ -164,16 +163,3 @@ def _fall(curves: Sequence[NDArray[np.float64]]) -> float:
     quarters = [np.array_split(curve, 4) for curve in curves]
     before, last = (float(np.mean([quarter[i].mean() for quarter in quarters])) for i in (2, 3))
     return before - last
-
-
-def validation_scores(folder: Path) -> NDArray[np.float64]:
-    """The ranked probability score of the validation scans after each epoch of a training."""
-    path = folder / "logs" / "metrics.csv"
-    try:
-        with path.open(encoding="utf-8", newline="") as table:
-            found = [float(row["val_rps"]) for row in csv.DictReader(table) if row.get("val_rps")]
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"The log {path} of a training cannot be read: {error}.") from None
-    if len(found) < 4:
-        raise ExperimentError(f"Expected at least 4 validated epochs in {path}, but there are {len(found)}.")
-    return np.array(found)

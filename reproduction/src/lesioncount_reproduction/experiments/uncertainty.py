@@ -34,7 +34,7 @@ _SHOWN = ("ours_post_hoc", "ours_unweighted", "ours_fitted", "cc_dropout")
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    yield from study.with_validation(SEGMENTATION)
+    yield from study.trainings(SEGMENTATION)
     yield from study.dropout()
 
 

@@ -14,7 +14,7 @@ from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount.trust.scores.predictions import Predictions
 from lesioncount_reproduction.experiments.arms import LOSS, SEGMENTATION
 from lesioncount_reproduction.experiments.classes import CountClasses
-from lesioncount_reproduction.experiments.jobs import Predicted
+from lesioncount_reproduction.experiments.jobs import Trained
 from lesioncount_reproduction.experiments.scored import Counted, Segmented, best_voxel_threshold
 from lesioncount_reproduction.experiments.stats import THRESHOLDS, ScanStats
 from lesioncount_reproduction.experiments.study import Study
@@ -175,8 +175,8 @@ def fold_stats(
     study: Study, method: str, seed: int, fold: int, share: float = 1.0, epoch: str = "best"
 ) -> tuple[ScanStats, ScanStats]:
     """What a network predicted for the validation and the test scans of its fold."""
-    arm = list(study.arms_of_seed(method, seed, share=share))[fold]
-    return Predicted(arm, "val").load(study.cache), Predicted(arm, "test", epoch).load(study.cache)
+    trained = Trained(list(study.arms_of_seed(method, seed, share=share))[fold])
+    return trained.stats(study.cache, "val"), trained.stats(study.cache, "test", epoch)
 
 
 def _counted(stats: ScanStats, calibration: Calibration, threshold: float = OURS_AT) -> _Distributions:

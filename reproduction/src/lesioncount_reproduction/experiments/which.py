@@ -92,7 +92,7 @@ class InLesions:
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
     for method in EVERY_METHOD:
-        yield from study.predictions(method)
+        yield from study.trainings(method)
 
 
 def run(study: Study) -> Result:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared, TruthOptions, compare
-from lesioncount.assess.evaluation.advice import what_to_try
 from lesioncount.assess.evaluation.compared_methods import ThresholdCurve, methods_of
 from lesioncount.assess.evaluation.evaluation import Evaluation, ScanRow, TruthSource, check_folder, write_evaluation
 from lesioncount.assess.evaluation.lesion_level import LesionLevel, match_rows
+from lesioncount.assess.evaluation.lesion_sizes import SizeEdges
 from lesioncount.assess.evaluation.method import EvaluatedMethod
-from lesioncount.assess.evaluation.notes import notes_on
+from lesioncount.assess.evaluation.notes import notes_on, what_to_try
 from lesioncount.errors import CalibrationError, MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.results.results import read_countable
@@ -38,6 +39,7 @@ def evaluate(
     of: Counted | None = None,
     bins: int | None = None,
     counts_only: bool = False,
+    size_edges: SizeEdges | None = None,
     jobs: int = 1,
     seed: int = 0,
     overwrite: bool = False,
@@ -59,6 +61,8 @@ def evaluate(
     counts_only : bool, default False
         Compare counts only. Otherwise the maps are read again, to compare single lesions and to tune the threshold of
         the connected-component count.
+    size_edges : SizeEdges, optional
+        Ranges of lesion sizes for which sensitivity is given. Default: thirds.
     jobs : int, default 1
         Number of processes that read maps.
     seed : int, default 0
@@ -80,6 +84,7 @@ def evaluate(
     shares = [1 / len(truth.readings) for truth in compared.truths for _ in truth.readings]
     scores, differences = score_all(methods, groups=by_reader.groups, shares=shares, seed=seed)
     advice = () if counts_only else what_to_try(compared, methods, truth, jobs=jobs, seed=seed)
+    kind: dict[str, Any] = {"counted": compared.results.of, "has_detections": compared.results.protocol.has_detections}
     evaluation = Evaluation(
         results=str(results),
         truth=TruthSource(truth.kind, truth.where),
@@ -88,14 +93,11 @@ def evaluate(
         group_by=truth.group_by,
         protocol=compared.results.protocol,
         seed=seed,
-        methods={
-            key: EvaluatedMethod.of(key, of, scores[key], seed=seed, counted=compared.results.of)
-            for key, of in methods.items()
-        },
+        methods={key: EvaluatedMethod.of(key, of, scores[key], seed=seed, **kind) for key, of in methods.items()},
         differences={" - ".join(pair): {**differences[pair]} for pair in _PAIRS if pair in differences},
         agreement=agreement_of(by_reader, ours, seed=seed),
         guaranteed=guaranteed_of(by_reader, ours, seed=seed),
-        lesions=LesionLevel.of(compared, seed=seed),
+        lesions=LesionLevel.of(compared, size_edges, seed=seed),
         threshold_curve=ThresholdCurve.of(by_reader, bins),
         readers=_between_readers(compared, ours, seed=seed),
         notes=(*notes_on(compared, methods["raw"]), *advice),
@@ -153,7 +155,9 @@ def known_truth(
     jobs: int = 1,
 ) -> tuple[KnownTruth, Compared]:
     """What a calibration is fitted on: counts or, with ``from_lesions``, matched lesions, for which maps are read."""
-    if from_lesions and truth.masks is None and truth.reviews is None:
+    if from_lesions and len(truth.masks) > 1:
+        raise CalibrationError("To calibrate from lesions, pass the masks of one reader: counts take those of several.")
+    if from_lesions and not truth.masks and truth.reviews is None:
         raise CalibrationError(
             "To calibrate from lesions, masks are needed (--truth), or reviews; a table of counts is not enough."
         )
@@ -170,7 +174,7 @@ def known_truth(
             f"{results} holds the counts of an ensemble, which is calibrated from counts: leave --fit-from lesions out."
         )
     compared = compare(counted, truth, read_maps=from_lesions and truth.reviews is None, jobs=jobs)
-    owns = [t.match.owns for t in compared.truths if t.match is not None]
+    owns = [match.owns for truth in compared.truths for match in truth.matches.values()]
     return (
         KnownTruth.of(
             [scan.tables if counted.has_members else scan.tables[0] for scan in compared.scans],

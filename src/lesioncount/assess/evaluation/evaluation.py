@@ -18,13 +18,13 @@ from lesioncount.assess.evaluation.method import EvaluatedMethod
 from lesioncount.errors import MapFileError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.folder.plain import to_json, whole_number
-from lesioncount.folder.tables import to_tsv
+from lesioncount.folder.tables import filled_columns, to_tsv
 from lesioncount.protocol import CountingProtocol
 from lesioncount.trust.candidate_table import Counted
 from lesioncount.trust.scores.agreement import Agreement, Tercile
 from lesioncount.trust.scores.bootstrap import CONFIDENCE, N_RESAMPLES
 from lesioncount.trust.scores.estimate import Estimate, Number, Numbers
-from lesioncount.trust.scores.proper import NLL_FLOOR
+from lesioncount.trust.scores.on_support import NLL_FLOOR
 from lesioncount.trust.scores.readers import BetweenReaders
 from lesioncount.version import __version__
 
@@ -182,8 +182,9 @@ class Evaluation(Struct, frozen=True, eq=False, kw_only=True):
         if self.readers is None:  # what evaluations of one reader, or of an earlier version, do not have
             for part in (plain, *plain["scans"]):
                 del part["readers"]
-        if self.lesions is not None and not self.lesions.by_size:
-            del plain["lesions"]["by_size"]
+        for name in () if self.lesions is None else ("readers", "by_size"):
+            if not getattr(self.lesions, name):
+                del plain["lesions"][name]
         if self.lesions is not None and not self.lesions.f1_above_half.is_defined:
             del plain["lesions"]["f1_above_half"]
         return plain
@@ -223,8 +224,9 @@ def write_evaluation(
         rows = ({name: getattr(row, name) for name in columns} for row in evaluation.scans)
         folder.write_text(scans, to_tsv(columns, rows))
         if matches:
-            full = ({name: row.get(name) for name in MATCH_COLUMNS} for row in matches)
-            folder.write_text(_MATCHES, to_tsv(MATCH_COLUMNS, full))
+            columns = filled_columns(MATCH_COLUMNS, matches, optional=("reader",))
+            full = ({name: row.get(name) for name in columns} for row in matches)
+            folder.write_text(_MATCHES, to_tsv(columns, full))
         folder.write_text(_NAME, to_json(evaluation.to_dict() | {"files": folder.listed()}))
 
 

@@ -10,19 +10,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from lesioncount.assess.beside_truth import Compared
+from lesioncount.assess.evaluation.lesion_sizes import LesionSizes, SizeEdges, by_size
 from lesioncount.trust.scores.bootstrap import resampled_ratios
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount.trust.scores.lesions import OWNERSHIP_RULE, LesionMatch
 from lesioncount.trust.scores.reliability import ReliabilityBins, reliability
-
-
-class LesionSizes(Struct, frozen=True):
-    """True lesions of a range of sizes, in voxels, and the share that has a candidate of its own."""
-
-    low: int = 0
-    high: int = 0
-    n_lesions: int = 0
-    sensitivity: Estimate = Estimate()
 
 
 class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
@@ -30,6 +22,8 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
 
     Attributes
     ----------
+    readers : tuple of str
+        Who drew the masks, where several did: each mask is compared with all candidates, and numbers are sums.
     rule : str
         When a candidate is a lesion: for all but false positives, ``n_split`` and ``n_merged``.
     n_lesions, n_candidates : int
@@ -48,11 +42,12 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
         Lesion-wise F1 = 2 TP / (candidates + lesions), of candidates with an existence above 0.5; a true positive is a
         candidate that is a lesion by the rule: any overlap, one-to-one.
     by_size : tuple of LesionSizes
-        Sensitivity by thirds of the size of true lesions, where masks were compared; equal sizes stay together.
+        Sensitivity by the size of true lesions, where masks were compared.
     reliability : ReliabilityBins or None
         Existence probabilities, and how often such candidates are lesions.
     """
 
+    readers: tuple[str, ...] = ()
     rule: str = OWNERSHIP_RULE
     n_lesions: int = 0
     n_candidates: int = 0
@@ -72,18 +67,24 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
     reliability: ReliabilityBins | None = None
 
     @classmethod
-    def of(cls, compared: Compared, *, seed: int) -> Self | None:
-        """From scans with their truth; None unless every scan was matched with a mask."""
-        matches = [truth.match for truth in compared.truths if truth.match is not None]
-        if len(matches) < len(compared.truths):
+    def of(cls, compared: Compared, size_edges: SizeEdges | None = None, *, seed: int) -> Self | None:
+        """From scans and the masks of each; None unless every scan was matched with a mask."""
+        if not all(truth.matches for truth in compared.truths):
             return None
-        existence = [scan.tables[0].existence() for scan in compared.scans]
+        rows = [
+            (scan, group, match)
+            for scan, truth, group in zip(compared.scans, compared.truths, compared.groups, strict=True)
+            for match in truth.matches.values()
+        ]
+        scans, groups, matches = (list(column) for column in zip(*rows, strict=True))
+        existence = [scan.tables[0].existence() for scan in scans]
         owns = np.concatenate([match.owns for match in matches])
         parts = _scan_by_scan(matches, [p > 0.5 for p in existence])
         part, whole = (np.stack(columns, axis=1).astype(np.float64) for columns in zip(*parts.values(), strict=True))
-        found = resampled_ratios(part, whole, compared.groups, seed=seed)
+        found = resampled_ratios(part, whole, groups, seed=seed)
         scores: dict[str, Any] = dict(zip(parts, found, strict=True))
         return cls(
+            readers=_readers(compared),
             n_lesions=sum(match.n_lesions for match in matches),
             n_candidates=len(owns),
             n_hit=int(owns.sum()),
@@ -92,53 +93,45 @@ class LesionLevel(Struct, frozen=True, eq=False, kw_only=True):
             n_split=sum(match.n_split for match in matches),
             n_merged=sum(match.n_merged for match in matches),
             **scores,
-            by_size=_by_size(matches, compared.groups, seed),
+            by_size=by_size(scans, matches, groups, size_edges, seed=seed),
             reliability=ReliabilityBins.of(reliability(np.concatenate(existence), owns)),
         )
 
 
-def _by_size(matches: Sequence[LesionMatch], groups: Sequence[str], seed: int) -> tuple[LesionSizes, ...]:
-    """Sensitivity by thirds of the size of lesions."""
-    sizes = [match.lesion_voxels for match in matches if match.lesion_voxels is not None]
-    together = np.sort(np.concatenate([np.empty(0, np.int64), *sizes]))
-    if len(sizes) < len(matches) or not len(together):
-        return ()
-    edges = np.unique(together[[len(together) // 3, 2 * len(together) // 3]])
-    third = [np.searchsorted(edges, one, side="right") for one in sizes]
-    found = range(len(edges) + 1)
-    parts = [[int(((of == k) & (m.owner_of >= 0)).sum()) for k in found] for of, m in zip(third, matches, strict=True)]
-    wholes = [[int((of == k).sum()) for k in found] for of in third]
-    shares = resampled_ratios(np.array(parts, np.float64), np.array(wholes, np.float64), groups, seed=seed)
-    at = np.searchsorted(edges, together, side="right")
-    return tuple(
-        LesionSizes(int(together[at == k][0]), int(together[at == k][-1]), int((at == k).sum()), shares[k])
-        for k in found
-        if (at == k).any()
-    )
+def _readers(compared: Compared) -> tuple[str, ...]:
+    """Who drew the masks, if several did."""
+    names = tuple(dict.fromkeys(reader for truth in compared.truths for reader in truth.matches))
+    return names if len(names) > 1 else ()
 
 
 def match_rows(compared: Compared) -> Iterator[dict[str, Any]]:
     """The rows of ``lesion_matches.tsv``: each true lesion, and each candidate on it; none where it is missed."""
+    has_readers = bool(_readers(compared))
     for scan, truth in zip(compared.scans, compared.truths, strict=True):
-        match = truth.match
-        if match is None or match.lesion_voxels is None or match.candidate_voxels is None:
-            continue
-        existence, owners = scan.tables[0].existence(), match.owner_of
-        for lesion in range(match.n_lesions):
-            row = {"scan": scan.shown, "lesion": lesion + 1, "lesion_voxels": int(match.lesion_voxels[lesion])}
-            touching = match.pairs[match.pairs[:, 1] == lesion, 0].tolist()
-            for one in touching:
-                yield row | {
-                    "candidate": one + 1,
-                    "candidate_voxels": int(match.candidate_voxels[one]),
-                    "existence": float(existence[one]),
-                    "is_own": "yes" if owners[lesion] == one else "no",
-                }
-            if not touching:
-                yield row
+        for reader, match in truth.matches.items():
+            whose = {"scan": scan.shown, **({"reader": reader} if has_readers else {})}
+            yield from (whose | row for row in _rows_of(match, scan.tables[0].existence()))
 
 
-MATCH_COLUMNS = ("scan", "lesion", "lesion_voxels", "candidate", "candidate_voxels", "existence", "is_own")
+def _rows_of(match: LesionMatch, existence: NDArray[np.float64]) -> Iterator[dict[str, Any]]:
+    if match.lesion_voxels is None or match.candidate_voxels is None:
+        return
+    owners = match.owner_of
+    for lesion in range(match.n_lesions):
+        row = {"lesion": lesion + 1, "lesion_voxels": int(match.lesion_voxels[lesion])}
+        touching = match.pairs[match.pairs[:, 1] == lesion, 0].tolist()
+        for one in touching:
+            yield row | {
+                "candidate": one + 1,
+                "candidate_voxels": int(match.candidate_voxels[one]),
+                "existence": float(existence[one]),
+                "is_own": "yes" if owners[lesion] == one else "no",
+            }
+        if not touching:
+            yield row
+
+
+MATCH_COLUMNS = ("scan", "reader", "lesion", "lesion_voxels", "candidate", "candidate_voxels", "existence", "is_own")
 
 
 def _scan_by_scan(

@@ -24,6 +24,13 @@ _OF_CHANGES = {
     "all_zero": ("no change", "no change in any pair"),
 }
 
+# Of detections, there are no components.
+_OF_DETECTIONS = {
+    "raw": ("lesioncount", "the distribution of the count, straight from the scores"),
+    "cc": ("scores above 0.5", "detections with a score above 0.5, the usual count"),
+    "cc_tuned": ("scores, tuned cut", "detections above the score that works best on the other folds"),
+}
+
 _ABOUT = {
     "raw": ("lesioncount", "the distribution of the count, straight from the maps"),
     "calibrated": ("calibrated lesioncount", "the same, after the calibration that the scans were counted with"),
@@ -104,9 +111,10 @@ class EvaluatedMethod(Struct, frozen=True, eq=False, kw_only=True, dict=True):
         *,
         seed: int = 0,
         counted: Counted = "lesions",
+        has_detections: bool = False,
     ) -> Self:
         """From what it predicted, and the scores of that; the seed is that of the randomised transform."""
-        texts = _ABOUT if counted == "lesions" else _ABOUT | _OF_CHANGES
+        texts = _ABOUT | (_OF_DETECTIONS if has_detections else {}) | ({} if counted == "lesions" else _OF_CHANGES)
         # What bins hide, P(C < truth) among "4 or more", is known here: the transform is that of the whole support.
         pit = None if predictions.entropy is None else randomised_pit(predictions.below, predictions.p_truth, seed=seed)
         name, about = texts[key]

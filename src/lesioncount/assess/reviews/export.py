@@ -24,11 +24,12 @@ from lesioncount.folder.tables import filled_columns, to_tsv
 from lesioncount.results.record import Entry
 from lesioncount.results.recorded import Recorded
 from lesioncount.results.results import Results
-from lesioncount.results.scan_numbers import WHOSE_COLUMNS, CountNumbers
+from lesioncount.results.scan_numbers import WHOSE_COLUMNS, AnotherReader, CountNumbers
+from lesioncount.trust.fitting.reader_pool import ReaderPool
 from lesioncount.trust.scores.estimate import cells_of
 
 REVIEWED_COUNTS, REVIEWED_LESIONS = "reviewed_counts.tsv", "reviewed_lesions.tsv"
-READER_AGREEMENT = "reader_agreement.tsv"
+READER_AGREEMENT, ANOTHER_READER = "reader_agreement.tsv", "another_reader.tsv"
 
 # Of the numbers of a distribution, those that the table has.
 _COUNT = ("count_mode", "count_median", "count_mean", "count_sd", "interval90_low", "interval90_high")
@@ -63,6 +64,9 @@ def export_reviews(results: Results, *, label_maps: bool = True) -> tuple[list[s
     if len(reviews) > 1:
         _write_table(folder, READER_AGREEMENT, [cells_of(one) for one in agreements(reviews)])
         files.append(READER_AGREEMENT)
+    if rows := [row for scan in results.counted for row in _another_reader(scan, results, reviews)]:
+        _write_table(folder, ANOTHER_READER, rows)
+        files.append(ANOTHER_READER)
     written, notes = _write_accepted_maps(results, begun) if label_maps else ([], [])
     return files + written, notes
 
@@ -98,6 +102,18 @@ def _row(scan: Entry, reviews: Reviews) -> dict[str, Any]:
         "n_added": len(review.added),
         "seconds": round(review.seconds, 1),
     }
+
+
+def _another_reader(scan: Entry, results: Results, reviews: Sequence[Reviews]) -> Iterator[dict[str, Any]]:
+    """What another reader would count in a scan that was reviewed completely, if the calibration knows of readers."""
+    calibration, pool = results.calibration, results.run.settings.pool
+    found = {one.reader: one.scan(scan) for one in reviews}
+    reads = {reader: one.n_lesions for reader, one in found.items() if one is not None and one.is_complete}
+    if reads and pool is not None and calibration is not None:
+        count = scan.distribution(scan.corrected_by(calibration))
+        pooled = ReaderPool.from_dict(pool).distribution(count, tuple(reads.values()))
+        whose = {"scan": scan.shown, **scan.whose, "readers": ", ".join(reads)}
+        yield whose | cells(AnotherReader.of(tuple(reads.values()), pooled))
 
 
 def _lesions(scan: ReviewedScan) -> Iterator[dict[str, Any]]:
@@ -142,7 +158,7 @@ def _write_accepted_maps(results: Results, scans: Iterable[ReviewedScan]) -> tup
     folder = OutputFolder(results.out)
     written: list[str] = []
     notes: list[str] = []
-    for scan in scans:
+    for scan in (one for one in scans if one.record.grid.shape):  # detections without images are a list
         name = _accepted_name(scan.reader, scan.record.name)
         try:
             labels = _accepted_labels(scan, results.run.settings)

@@ -28,7 +28,7 @@ def report_of(record: Record, tracked: Tracked, reference: DicomReference, seg: 
     tracked : Tracked
     reference : DicomReference
     seg : highdicom.seg.Segmentation or None
-        Of its candidates; None if there are none.
+        Of its candidates; None if there are none, or if they are detections.
     """
     writer = _Writer(reference, tracked, seg)
     uid = optional("pydicom.uid", "dicom", "Writing DICOM").generate_uid
@@ -86,21 +86,29 @@ class _Writer:
         )
 
     def candidate(self, lesion: LesionRow) -> Any:
-        """The volume and the existence of a candidate, whether it is on a list, and which segment it is."""
-        assert self._seg is not None  # noqa: S101 - there is one wherever there are candidates
+        """The volume and existence of a candidate, whether it is on a list, and which segment it is or where it lies."""
         return self.sr.VolumetricROIMeasurementsAndQualitativeEvaluations(
             tracking_identifier=self._tracking(lesion.label),
-            referenced_segment=self.sr.ReferencedSegment(
-                sop_class_uid=self._seg.SOPClassUID,
-                sop_instance_uid=self._seg.SOPInstanceUID,
-                segment_number=lesion.label,
-                source_series=self.sr.SourceSeriesForSegmentation(self._reference.image_series),
-            ),
+            **self._place(lesion),
             finding_category=self.codes.SCT.MorphologicallyAbnormalStructure,
             finding_type=self.codes.SCT.Lesion,
             measurements=list(self._measured(lesion)),
             qualitative_evaluations=list(self._said(lesion)),
         )
+
+    def _place(self, lesion: LesionRow) -> dict[str, Any]:
+        source = self.sr.SourceSeriesForSegmentation(self._reference.image_series)
+        if self._seg is None:
+            point = self._reference.point(lesion)
+            frame = self._reference.frame_of_reference
+            return {"referenced_volume_surface": self.sr.VolumeSurface("POINT", point, frame, source_series=source)}
+        segment = self.sr.ReferencedSegment(
+            sop_class_uid=self._seg.SOPClassUID,
+            sop_instance_uid=self._seg.SOPInstanceUID,
+            segment_number=lesion.label,
+            source_series=source,
+        )
+        return {"referenced_segment": segment}
 
     def _tracking(self, label: int) -> Any:
         return self.sr.TrackingIdentifier(uid=self._tracked.uid(label), identifier=self._tracked.name(label))

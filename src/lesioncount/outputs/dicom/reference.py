@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from lesioncount.errors import MapFileError, ShapeError
 from lesioncount.files.byte_streams import explained
-from lesioncount.files.dicom import ENDINGS, segmentation
+from lesioncount.files.dicom import ENDINGS, segmentation, to_ras
 from lesioncount.files.dicom_series import read_series
 from lesioncount.files.formats import map_ending
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.lattice import place
+from lesioncount.results.lesion_rows import LesionRow
 
 # What a result must know of the patient and the study; empty is allowed, as in the standard.
 _KNOWN = (
@@ -94,6 +95,22 @@ class DicomReference:
                 f"rows and columns, but {grid.path} has {grid.shape}. Is it the series that the map was made from?"
             )
         return there.on_grid(labels)
+
+    def point(self, lesion: LesionRow) -> NDArray[np.float64]:
+        """Where a detection lies, in millimetres as DICOM has them, (1, 3); it must be inside of the images."""
+        if lesion.peak_x_mm is None:
+            raise ShapeError(
+                "A DICOM report says where each detection lies in the patient, which pixels alone do not tell: give "
+                "the image (--images), or positions in millimetres."
+            )
+        place = np.array([lesion.peak_x_mm, lesion.peak_y_mm, lesion.peak_z_mm, 1])
+        index = np.linalg.solve(self.affine, place)[:3]
+        if (index < -1).any() or (index > self.grid.shape).any():
+            raise ShapeError(
+                f"Candidate {lesion.label} lies outside of the series in {self.grid.path}. Is it the series that the "
+                "detector was given?"
+            )
+        return to_ras(place)[None, :3]
 
     def refer(self, seg: Any) -> None:
         """Let a segmentation of candidates refer to the images, not only to the segmentation that was counted.

@@ -32,7 +32,7 @@ def needs_series(path: Path) -> bool:
 class Dicom(Output):
     """The candidates of a scan as a DICOM segmentation, and its count as a report; its setting is a `DicomOutput`.
 
-    Without candidates, there is the report alone.
+    Without candidates, there is the report alone; so it is of detections, in which it says where each lies.
     """
 
     endings = ("_seg.dcm", "_sr.dcm")
@@ -49,8 +49,8 @@ class Dicom(Output):
         if series is None:
             if all(needs_series(scan.path) for scan in items):
                 raise MapFileError(
-                    "Maps that are not DICOM do not say whose scan they are. For DICOM results name the folder of the "
-                    "images they were made from: --dicom-series FOLDER."
+                    "Maps that are not DICOM, and tables, do not say whose scan they are. For DICOM results name the "
+                    "folder of the images they were made from: --dicom-series FOLDER."
                 )
             return items
         if not is_pattern(series) and not series.is_dir():
@@ -60,8 +60,8 @@ class Dicom(Output):
         return [_with_series(scan, folders, often, series) for scan, folders in zip(items, found, strict=True)]
 
     def expected(self, item: ScanFiles, record: Record) -> tuple[str, ...]:
-        """Without candidates, there is no segmentation."""
-        return self.names(item) if lesions_of(record) else self.names(item)[1:]
+        """Without candidates, there is no segmentation; nor of detections, which have no voxels."""
+        return self.names(item) if lesions_of(record) and not item.tables else self.names(item)[1:]
 
     def write(self, folder: OutputFolder, item: ScanFiles, record: Record, found: ScanCount) -> None:
         """Write the candidates and the count."""
@@ -71,8 +71,10 @@ class Dicom(Output):
         files, settings = record.files, record.settings
         protocol = "" if settings is None else plain_text(settings.protocol.to_dict())
         tracked = Tracked(record.name, (str(files and files.sha256), str(files and files.mask_sha256), protocol))
-        labels = reference.placed(found.result.candidates.label_map(), grid)
-        seg = segmentation_of(labels, lesions, tracked, reference, self.setting.kind) if lesions else None
+        seg = None
+        if lesions and not item.tables:
+            labels = reference.placed(found.result.candidates.label_map(), grid)
+            seg = segmentation_of(labels, lesions, tracked, reference, self.setting.kind)
         report = report_of(record, tracked, reference, seg)
         for name, content in zip(self.names(item), (seg, report), strict=True):
             if content is None:

@@ -40,6 +40,8 @@ export function controls(picture, settings, { onSetting, hasModel, onAdding }) {
   };
   picture.onZoom = () => set("zoom", settings.zoom);
   const range = { min: 0, max: unit, step: 1, value: unit / 2 };
+  const add = el("button", { type: "button", id: "add", "aria-pressed": "false", onclick: onAdding }, "Add a lesion ", el("kbd", {}, "A"));
+  if (picture.scan.is_list) return el("div", { class: "controls" }, add);
   return el("div", { class: "controls", role: "group", "aria-label": "Picture" },
     slider("Level", "level", range, change(0)),
     slider("Window", "window", { ...range, min: 5 }, change(1)),
@@ -47,5 +49,5 @@ export function controls(picture, settings, { onSetting, hasModel, onAdding }) {
     hasModel && picture.scan.has_image && slider("Map", "opacity", { min: 0, max: 1, step: 0.05, value: settings.opacity }, (value) => { picture.setOpacity(value); onSetting(); }),
     hasModel && check("Outlines", "outlines", settings.outlines, "O", show("outlines")),
     check("Crosshair", "cross", settings.cross, "X", show("cross")),
-    el("button", { type: "button", id: "add", "aria-pressed": "false", onclick: onAdding }, "Add a lesion ", el("kbd", {}, "A")));
+    add);
 }

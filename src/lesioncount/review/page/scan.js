@@ -72,6 +72,7 @@ export class ScanView {
   /** Load the picture; the list can be used before it is there. */
   async open() {
     this.choose(this.list.next(1, true) ?? this.list.order[0]?.label);
+    if (this.scan.is_list) return this.withoutPicture("These detections were counted without images. Look at the places of candidates in your own viewer; `lesioncount count --images` shows them here.");
     if (!this.session.has_viewer) return this.withoutPicture("The viewer is not part of this installation: in a clone, `make page` builds it. The list works without.");
     try {
       await this.picture.open();
@@ -114,6 +115,7 @@ export class ScanView {
     if (!one) return this.about.replaceChildren(el("h2", {}, "Lesion added by you"));
     const decision = this.scan.decisions[one.label];
     const facts = one.diameter_mm ? [size(one), `${one.volume_mm3.toFixed(0)} mm³`] : one.n_voxels === null ? [] : [plural(one.n_voxels, "voxel")];
+    if (this.scan.is_list && one.centroid[0] !== null) facts.push(`at ${one.centroid.map((mm) => mm.toFixed(1)).join(", ")} RAS mm`);
     if (!this.session.blinded) facts.push(`existence ${probability(one.existence)}`, `${percent(one.variance_share)} of the variance`);
     for (const button of document.querySelectorAll(".decide")) button.setAttribute("aria-pressed", String(button.id === `decide-${decision?.verdict}`));
     return this.about.replaceChildren(el("h2", {}, `Candidate ${one.label}`, el("span", { class: "state", "data-verdict": decision?.verdict ?? "open" }, verdictWords(decision))), el("p", { class: "soft" }, facts.join(" · ")), this.others(one.label));
@@ -151,10 +153,12 @@ export class ScanView {
   }
 
   setAdding(isAdding) {
+    if (this.scan.is_list) return isAdding ? this.add([0, 0, 0]) : undefined; // there is nowhere to click
     this.isAdding = isAdding;
     document.getElementById("add")?.setAttribute("aria-pressed", String(isAdding));
     this.picture.node.classList.toggle("adding", isAdding);
     if (isAdding) say("Click in the picture where the lesion is. Escape ends this.");
+    return undefined;
   }
 
   picked(voxel, label, isAdding) {

@@ -21,6 +21,7 @@ from lesioncount.trust.fitting.evidence import (
     fitted_or_none,
     held_out_scores,
     kept_reading,
+    pool_of_readers,
     remembered,
 )
 from lesioncount.trust.fitting.fit import fit_calibration
@@ -138,9 +139,10 @@ def choose(
     wanted = intervals and truth.members is None
     guaranteed = conformal_fit(judged, fitted, refit, seed=seed) if wanted else None
     scores = held_out_scores(judged, calibrated, seed)
+    scans, pool = remembered(judged, calibrated), pool_of_readers(truth, calibrated)
     fold_of = {row: fold for fold, part in enumerate(parts) for row in part}
     return Choice(
-        CalibrationFit(fitted, scores, guaranteed, kept_reading(reading), remembered(judged, calibrated)),
+        CalibrationFit(fitted, scores, guaranteed, kept_reading(reading), scans, pool=pool),
         kind,
         of_folds,
         tuple(fold_of[row] for row in range(len(truth))),

@@ -253,8 +253,7 @@ class CalibrationFit:
 
             intervals = conformal_fit(truth, calibration, refit, seed=seed, group_edges=group_edges)
         scans, lists = remembered(truth, held or ()), CandidateLists.fit(truth)
-        pool = None if held is None or truth.readings is None else ReaderPool.fit(held, truth.readings)
-        return cls(calibration, held_out, intervals, kept_reading(reading), scans, lists, pool)
+        return cls(calibration, held_out, intervals, kept_reading(reading), scans, lists, pool_of_readers(truth, held))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -358,6 +357,11 @@ class CalibrationFit:
             None if lists is None else CandidateLists.from_dict(lists),
             None if pool is None else ReaderPool.from_dict(pool),
         )
+
+
+def pool_of_readers(truth: KnownTruth, held: Sequence[CountDistribution] | None) -> ReaderPool | None:
+    """The pool of scans that several have counted, given their counts after a calibration that does not know them."""
+    return None if held is None or truth.readings is None else ReaderPool.fit(held, truth.readings)
 
 
 def load_calibration(path: str | os.PathLike[str], /) -> CalibrationFit:

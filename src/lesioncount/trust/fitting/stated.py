@@ -32,8 +32,8 @@ _LOWEST, _HIGHEST = -25.0, 15.0
 _NEAR_ENOUGH, _MOST_STEPS = 1e-3, 40
 
 # Refusals. Each limit is the middle between the open data that gained and those that were harmed, rounded down: leaves
-# (25 % of candidates touch) and nuclei (49 %); of doubt about the calibration itself, leaves from a mean (0.28; LIDC from
-# a prevalence 0.21) and from a prevalence (0.60, by seed 0.44 to 0.72).
+# (25 % of candidates touch) and nuclei (49 %); of doubt about the calibration itself, leaves from a mean (0.28; LIDC
+# from a prevalence 0.21) and from a prevalence (0.60, by seed 0.44 to 0.72).
 _MOST_TOUCHING = 0.35
 _MOST_DOUBT = 0.4
 _HIGHEST_PREVALENCE = 0.95

@@ -1,4 +1,4 @@
-"""Distributions and true counts → what scores need of each scan, on the whole support and for many scans at a time."""
+"""Distributions and true counts → proper scores, and what other scores need of each scan, for many scans at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
+from lesioncount.trust.scores.classification import checked_bins
 
 # Probabilities of the intervals whose coverage and width are scored; the last one is the interval of tables and pages.
 LEVELS = (0.5, 0.8, 0.9)
@@ -90,3 +91,58 @@ def rps_of_sums(
 def entropy_of(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Entropy of each row of probabilities, in nats."""
     return np.asarray(np.maximum(0.0, -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)))
+
+
+# If a true count has probability 0, its log score is infinite, and so is every mean. Smaller probabilities are scored
+# as this one; always report how many scans that concerns.
+NLL_FLOOR = 1e-6
+
+
+def nll(probabilities: ArrayLike, counts: ArrayLike, /, *, floor: float = NLL_FLOOR) -> NDArray[np.float64]:
+    """Negative logarithm of the probability of the true count, of each scan.
+
+    Parameters
+    ----------
+    probabilities : array_like of float, shape (n, bins)
+        P(0), P(1), … P(last or more) of each scan.
+    counts : array_like of int, shape (n,)
+        True counts.
+    floor : float, default 1e-6
+        Smaller probabilities are scored as this one: a true count with probability 0 costs -log(floor), 13.8.
+    """
+    p, truth = checked_bins(probabilities, counts)
+    return surprise_of(p[np.arange(len(p)), truth], floor=floor)
+
+
+def surprise_of(p_truth: NDArray[np.float64], /, *, floor: float = NLL_FLOOR) -> NDArray[np.float64]:
+    """Negative logarithm of probabilities that may be a rounding error above 1: never below 0, and 0 without a sign."""
+    return np.asarray(np.abs(np.log(p_truth.clip(floor, 1.0))))
+
+
+def rps(probabilities: ArrayLike, counts: ArrayLike, /) -> NDArray[np.float64]:
+    """Ranked probability score of each scan: 0 is perfect, and a near miss costs less than a far one.
+
+    Parameters
+    ----------
+    probabilities : array_like of float, shape (n, bins)
+        P(0), P(1), … P(last or more) of each scan.
+    counts : array_like of int, shape (n,)
+        True counts.
+
+    Notes
+    -----
+    With F the distribution function and c the true count::
+
+        RPS = Σ_k (F(k) - [c ≤ k])²
+
+    A distribution that is certain of one count scores the distance between that count and the truth, so that RPS is
+    the mean absolute error of counts without uncertainty.
+
+    Examples
+    --------
+    >>> rps([[0.1, 0.8, 0.1], [0, 0, 1]], [1, 0]).round(2)
+    array([0.02, 2.  ])
+    """
+    p, truth = checked_bins(probabilities, counts)
+    reached = truth[:, None] <= np.arange(p.shape[1])
+    return np.asarray(((np.cumsum(p, axis=1) - reached) ** 2)[:, :-1].sum(axis=1))

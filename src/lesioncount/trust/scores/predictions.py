@@ -14,8 +14,7 @@ from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import ScoreError
 from lesioncount.trust.scores.agreement import concordance
 from lesioncount.trust.scores.classification import Confusion, checked_bins, checked_counts, confusion, ratio
-from lesioncount.trust.scores.on_support import LEVELS, entropy_of, on_support
-from lesioncount.trust.scores.proper import NLL_FLOOR, nll, rps, surprise_of
+from lesioncount.trust.scores.on_support import LEVELS, NLL_FLOOR, entropy_of, nll, on_support, rps, surprise_of
 from lesioncount.trust.scores.reliability import Reliability, bin_of, reliability
 from lesioncount.trust.scores.selective import auroc
 
