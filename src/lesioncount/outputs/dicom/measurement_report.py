@@ -86,7 +86,7 @@ class _Writer:
         )
 
     def candidate(self, lesion: LesionRow) -> Any:
-        """The volume and existence of a candidate, whether it is on a list, and which segment it is or where it lies."""
+        """Volume and existence of a candidate, whether it is on a list, and which segment it is or where it lies."""
         return self.sr.VolumetricROIMeasurementsAndQualitativeEvaluations(
             tracking_identifier=self._tracking(lesion.label),
             **self._place(lesion),
