@@ -43,6 +43,7 @@ MEANS = {
 }
 COUNTS, CHANGES = ("regions", "peaks", "ensemble"), ("changes", "changes_calibrated")
 FAILED = {"regions": ["sub-05"], "peaks": ["sub-05"], "ensemble": [], "changes": ["sub-04"], "changes_calibrated": []}
+WHY = "is not a NIfTI file"  # the rest of the sentence may be put better
 ROUNDED = 1e-5
 
 
@@ -83,7 +84,7 @@ def test_counts_are_read_back(folder):
         MEANS[folder], rel=ROUNDED
     )
     assert [scan.name for scan in results.failed] == FAILED[folder]
-    assert all("is not a NIfTI file" in scan.error for scan in results.failed)
+    assert all(WHY in scan.error for scan in results.failed)
     assert results.total(results.calibration).mean() == pytest.approx(sum(MEANS[folder].values()), rel=ROUNDED)
     assert results.n_members == (2 if folder == "ensemble" else 1)
     for record in results.records():
@@ -109,7 +110,7 @@ def test_changes_are_read_back(folder):
         means = {name: count.mean() for name, count in results.distributions(kind).items()}
         assert means == pytest.approx({name: three[place] for name, three in MEANS[folder].items()}, rel=ROUNDED)
     assert [course.name for course in results.failed] == FAILED[folder]
-    assert all("is not a NIfTI file" in course.error for course in results.failed)
+    assert all(WHY in course.error for course in results.failed)
     assert [len(record.sessions) for record in results.records()] == ([3, 2, 2] if folder == "changes" else [2, 2, 2])
 
 
@@ -173,7 +174,7 @@ def is_same(before, after):
     try:
         return float(after) == pytest.approx(float(before), rel=ROUNDED)
     except ValueError:
-        return after == before
+        return after == before or (WHY in before and WHY in after)
 
 
 @pytest.mark.parametrize("folder", COMMANDS)

@@ -47,6 +47,12 @@ def test_a_wider_doubt_gives_wider_counts():
     assert unsure > 1.1 * sure
 
 
+def test_a_prevalence_is_as_well_known_as_the_share_without_a_lesion():
+    few, most = (Stated(prevalence=p).draws(4000, None, np.random.default_rng(0)) for p in (0.3, 0.7))
+    np.testing.assert_allclose(np.quantile(most, [0.2, 0.8]), 1 - np.quantile(few, [0.8, 0.2]), atol=0.01)
+    assert str(Stated(prevalence=0.7)) == "a stated prevalence of 0.7 ± 0.11"
+
+
 @pytest.mark.parametrize(
     ("stated", "tables", "why"),
     [

@@ -32,8 +32,8 @@ _LOWEST, _HIGHEST = -25.0, 15.0
 _NEAR_ENOUGH, _MOST_STEPS = 1e-3, 40
 
 # Refusals. Each limit is the middle between the open data that gained and those that were harmed, rounded down: leaves
-# (25 % of candidates touch) and nuclei (49 %); of doubt about the calibration itself, LIDC from a prevalence (0.24) and
-# leaves from one (0.62).
+# (25 % of candidates touch) and nuclei (49 %); of doubt about the calibration itself, leaves from a mean (0.28; LIDC
+# from a prevalence 0.21) and from a prevalence (0.60, by seed 0.44 to 0.72).
 _MOST_TOUCHING = 0.35
 _MOST_DOUBT = 0.4
 _HIGHEST_PREVALENCE = 0.95
@@ -56,7 +56,8 @@ class Stated:
     prevalence : float, optional
         The share of scans with at least one. One of the two must be given.
     doubt : float, optional
-        How far it may be off (a standard deviation). Default: 35 % of it.
+        How far it may be off (a standard deviation). Default: 35 % of it; of a prevalence above 0.5, 35 % of the share
+        of scans without a lesion, for to state one is to state the other.
     """
 
     mean: float | None = None
@@ -78,9 +79,15 @@ class Stated:
         """The mean or the prevalence."""
         return self.mean if self.mean is not None else self.prevalence or 0.0
 
+    @property
+    def _known(self) -> float:
+        """What the usual doubt is a share of."""
+        return self.value if self.mean is not None else min(self.value, 1 - self.value)
+
     def draws(self, n: int, share: float | None, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Values that it may have, with this share as doubt or its own."""
-        doubt = self.value * (share or USUAL_DOUBT) if share or self.doubt is None else self.doubt
+        """Values that it may have, with this share of it as doubt or its own."""
+        own = USUAL_DOUBT * self._known if self.doubt is None else self.doubt
+        doubt = own if share is None else share * self.value
         noise = rng.standard_normal(n)
         if self.mean is not None:
             return np.asarray(self.mean * np.exp(noise * doubt / self.mean))
@@ -89,7 +96,8 @@ class Stated:
 
     def __str__(self) -> str:
         what = "mean" if self.mean is not None else "prevalence"
-        doubt = f"{USUAL_DOUBT:.0%}".replace("%", " %") if self.doubt is None else f"{self.doubt:g}"
+        usual = f"{100 * USUAL_DOUBT:g} %" if self.mean is not None else f"{USUAL_DOUBT * self._known:.2g}"
+        doubt = usual if self.doubt is None else f"{self.doubt:g}"
         return f"a stated {what} of {self.value:g} ± {doubt}"
 
 
