@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -318,6 +319,10 @@ class TestDamage:
         (tmp_path / "map.ome.tif").write_bytes(moved + xml + b"\0")
         with pytest.raises(MapFileError, match=r"is missing|do not make an image|cannot be understood"):
             open_map(tmp_path / "map.ome.tif")
+
+    def test_numbers_that_stand_for_nothing_known_are_no_map(self):
+        with pytest.raises(MapFileError, match="what its numbers stand for"):
+            open_map(Path(__file__).parents[1] / "fuzz_corpus" / "maps" / "damaged_colours.tif")
 
     def test_a_palette_is_no_map(self, tmp_path):
         table = np.zeros((3, 256), np.uint16)

@@ -86,6 +86,8 @@ def open_tiff(path: Path, channel: int | None = None) -> MapSource:
         dtype = np.dtype(series.dtype).newbyteorder(series.parent.byteorder if series.dataoffset is not None else "=")
         if dtype.kind not in "biuf":
             raise MapFileError(f"{path}: values of type {dtype} cannot be probabilities.")
+        if not isinstance(page.photometric, int):
+            raise MapFileError(f"{path} is damaged: what its numbers stand for is {page.photometric!r}.")
         if page.photometric in (_MIN_IS_WHITE, _PALETTE) and dtype.kind != "b":  # masks are saved either way
             raise MapFileError(f"{path}: its numbers stand for colours or have white as 0, and are no probabilities.")
         size = voxel_size_mm(series, len(layout.space))
