@@ -66,7 +66,7 @@ def _maps_and_results(rng: np.random.Generator, home: Path) -> None:
     np.save(home / "regions.npy", rng.integers(0, 4, (5, 6, 7)).astype(np.uint8))
     rows = [f"s{i}\t{scan.counted.raw.count_mode}\tp{i // 2}" for i, scan in enumerate(results.scans)]
     (home / "truth.tsv").write_text("scan\tcount\tpatient\n" + "\n".join(rows) + "\n", "utf-8")
-    evaluate(home / "results", home / "evaluation", TruthOptions(masks=home / "masks"))
+    evaluate(home / "results", home / "evaluation", TruthOptions(masks=(home / "masks",)))
     write_evaluation_page(home / "evaluation")
     _review(home)
 
