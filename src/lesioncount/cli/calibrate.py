@@ -195,7 +195,7 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
 
     truth, compared = known_truth(
         results,
-        truth_options(options),
+        truth_options(options, results),
         of=options.of,
         from_lesions=options.fit_from == "lesions",
         features=tuple(dict.fromkeys(options.feature)),
@@ -237,7 +237,8 @@ def _truth_to_check(options: argparse.Namespace, fit: CalibrationFit) -> KnownTr
     else:
         _check_no_maps(options)
         how = {"of": options.of, "features": fit.features, "jobs": options.jobs}
-        truth, compared = known_truth(_only(options.results), truth_options(options), **how)
+        results = _only(options.results)
+        truth, compared = known_truth(results, truth_options(options, results), **how)
         fit.calibration.check(compared.results.protocol, truth.counted)
         fit.check_reading(compared.results.settings.reading)
         notes = compared.notes

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     evaluation = evaluate(
         options.results,
         options.output,
-        truth_options(options),
+        truth_options(options, options.results),
         **given(options, "of", "bins", "counts_only", "size_edges", "jobs", "seed", "overwrite"),
     )
     page = f"No report: {no_page}" if no_page else f"Report: {write_evaluation_page(options.output, evaluation)}"

@@ -108,8 +108,8 @@ def print_learned(learned: Learned | None, path: Path) -> None:
     print(f"Calibration: {path}. For new maps: lesioncount count NEW -o OUT --calibration {shlex.quote(str(path))}")
 
 
-def truth_options(options: argparse.Namespace) -> TruthOptions:
-    """The options about the truth, as one object."""
+def truth_options(options: argparse.Namespace, results: Path) -> TruthOptions:
+    """The options about the truth of a folder of results, as one object."""
     from lesioncount.assess.beside_truth import TruthOptions
 
     return TruthOptions(
@@ -118,7 +118,7 @@ def truth_options(options: argparse.Namespace) -> TruthOptions:
         label=options.truth_label,
         instances=options.truth_instances,
         suffix=options.truth_suffix,
-        reviews=options.results if options.reviews is IN_RESULTS else options.reviews,
+        reviews=results if options.reviews is IN_RESULTS else options.reviews,
         **given(options, "scan_column", "count_column", "group_by", "skip_missing", "reader"),
     )
 
