@@ -31,7 +31,7 @@ def _review_as_is_true(out, n_scans, rng):
     compared = compare(results.of(), TruthOptions(masks=(Path("masks"),)), read_maps=True)
     reader, counts = SimulatedReader(results, "Anna"), {}
     for place in rng.permutation(len(compared.scans))[:n_scans]:
-        scan, match = compared.scans[place].name, compared.truths[place].matches[""]
+        scan, match = compared.scans[place].name, compared.truths[place].matches["masks"]
         lesions = np.zeros(len(match.owns), int)
         _, first = np.unique(match.pairs[:, 1], return_index=True)
         np.add.at(lesions, match.pairs[first, 0], 1)

@@ -99,7 +99,7 @@ def _epochs_as_written(base: dict[str, Any], run: dict[str, Any]) -> dict[str, A
     if type(epochs) is not int or epochs < 1 or "pretrain_epochs" in run:
         return run
     usual = RunConfig(**base)
-    alone = round(epochs * usual.pretrain_epochs / (usual.pretrain_epochs + usual.epochs))
+    alone = epochs * usual.pretrain_epochs // (usual.pretrain_epochs + usual.epochs)
     return run | {"pretrain_epochs": alone, "epochs": epochs - alone}
 
 
