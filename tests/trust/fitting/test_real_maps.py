@@ -13,7 +13,8 @@ from lesioncount.trust.scores import Predictions
     ("protocol", "name", "highest_rps", "highest_error", "coverage"),
     [
         ("paper", "leaves", 0.95, 1.25, (0.87, 0.95)),  # 0.91, 1.20 and 0.95; as counted 1.34, 1.59 and 0.73
-        ("paper", "nuclei", 8.8, 11.5, (0.86, 0.93)),  # 8.6, 11.3 and 0.895; as counted 17.1, 18.0 and 0.22
+        # 8.6, 11.3 and 0.895; as counted 17.1, 18.0 and 0.22
+        pytest.param("paper", "nuclei", 8.8, 11.5, (0.86, 0.93), marks=pytest.mark.slow),
         ("peaks", "leaves", 0.93, 1.07, (0.87, 0.94)),  # 0.82, 1.06 and 0.94
         pytest.param("peaks", "nuclei", 4.8, 6.0, (0.86, 0.93), marks=pytest.mark.slow),  # 4.35, 5.55 and 0.88
     ],
