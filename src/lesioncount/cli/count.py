@@ -234,9 +234,11 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _list_rule(options: argparse.Namespace) -> ListRule | None:
-    from lesioncount.trust.fitting.lists import ListRule
+    if options.listed is None:
+        return None
+    from lesioncount.trust.fitting.lists import ListRule  # not at the top: fits are for some runs only
 
-    return None if options.listed is None else ListRule.parse(options.listed)
+    return ListRule.parse(options.listed)
 
 
 def _check_reviews(options: argparse.Namespace) -> None:

@@ -10,7 +10,6 @@ from lesioncount.errors import CalibrationError
 from lesioncount.folder.output import OutputFolder
 from lesioncount.outputs.output import Output
 from lesioncount.results.results import Results
-from lesioncount.trust.fitting.evidence import load_calibration
 
 NAME = "calibration.json"
 
@@ -38,6 +37,8 @@ class CalibrationFile(Output):
         """Write it, unless it is there; remove that of another run."""
         del results, written  # it depends on neither
         if self.is_wanted:
+            from lesioncount.trust.fitting.evidence import load_calibration  # not at the top: few runs learn one
+
             text = self.setting.fit.to_json()
             with suppress(CalibrationError):
                 if load_calibration(folder.path / NAME).to_json() == text:

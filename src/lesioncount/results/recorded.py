@@ -149,9 +149,11 @@ class Recorded(Struct, frozen=True, dict=True):
     @property
     def list_promise(self) -> str:
         """What a list of candidates promises, in a sentence; empty if none was asked for."""
+        if self.listed is None:
+            return ""
         from lesioncount.trust.fitting.lists import ListRule  # not at the top: fits are for some runs only
 
-        return "" if self.listed is None else ListRule.parse(self.listed).promise
+        return ListRule.parse(self.listed).promise
 
     def as_it_is(self, counted: Counted = "lesions") -> Calibration:
         """What corrects nothing, and has the coupling of the run."""

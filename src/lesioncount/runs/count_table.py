@@ -36,10 +36,11 @@ from lesioncount.runs.count import Counting
 from lesioncount.runs.file_counts import error_in_words
 from lesioncount.runs.workers import results_of
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.fitting.evidence import CalibrationLike, as_fit
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lesioncount.trust.fitting.evidence import CalibrationLike
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -284,6 +285,8 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
     --------
     lesioncount.runs.count_batch : the same into a folder of results, as the command does.
     """
+    from lesioncount.trust.fitting.evidence import as_fit  # not at the top: runs on files need it only if asked to
+
     fit = as_fit(calibration)
     of_fit = None if fit is None else fit.known_protocol
     settings = Settings(
