@@ -1,6 +1,7 @@
 """Results as DICOM: a segmentation of the candidates, and a report of the count."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from lesioncount.files.lattice import place
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import DicomOutput, Settings, count_batch
 from lesioncount.trust.calibration import Calibration
-from lesioncount.trust.fitting import CalibrationFit
+from lesioncount.trust.conformal import ConformalCounts
+from lesioncount.trust.fitting import CalibrationFit, ConformalFit
 from lesioncount.trust.fitting.lists import LEVELS, CandidateLists, ListRule
 
 SHAPE = (7, 12, 10)
@@ -142,7 +144,9 @@ def test_candidates_on_a_list_are_marked_and_its_promise_is_in_the_report(tmp_pa
     lists = CandidateLists({"missed": (0.5,) * len(LEVELS), "false": (None,) * len(LEVELS)}, 0.0, 40)
     rule = ListRule("missed", 0.1)
     fit = CalibrationFit(Calibration(origin="the counts of 40 scans"), lists=lists)
-    settings = Settings(dicom=DicomOutput("labelmap", None), calibration=fit, listed=rule)
+    sure = ConformalFit(Calibration(), ConformalCounts("interval", (tuple(sorted((0.0, 0.5, 2.25) * 10)),)))
+    fit = replace(fit, conformal=sure)
+    settings = Settings(dicom=DicomOutput("labelmap", None), calibration=fit, listed=rule, conformal=True)
     count_batch([path], tmp_path / "out", settings=settings)
     seg = highdicom.seg.segread(tmp_path / "out" / "map_seg.dcm")
     said = [", on the list" in seg.get_segment_description(number).SegmentDescription for number in (1, 2, 3)]
@@ -153,7 +157,9 @@ def test_candidates_on_a_list_are_marked_and_its_promise_is_in_the_report(tmp_pa
     answers = [one["On the list"] for one in named]
     assert list(zip(said, answers, strict=True)) == [(True, "Yes"), (False, "No"), (True, "Yes")]
     texts = " ".join(str(item.value) for item in _text_items(whole))
-    assert rule.promise in texts
+    assert f"{rule.promise} It promises nothing if run.json says that these scans are unlike those." in texts
+    assert "conformal interval: guaranteed for scans like those of the calibration. It promises nothing if" in texts
+    assert not any("guaranteed" in item.name.meaning for item in whole.get_measurements())
     assert "from the counts of 40 scans" in texts
 
 

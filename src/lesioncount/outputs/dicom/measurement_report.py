@@ -136,7 +136,7 @@ class _Writer:
             (codes.SCT.Mean, count.count_mean),
         ):
             yield self._measure(codes.SCT.NumberOfLesions, value, lesions, derivation=how)
-        ends = {"": (count.interval90_low, count.interval90_high), " guaranteed": numbers.guaranteed}
+        ends = {"": (count.interval90_low, count.interval90_high), " conformal": numbers.guaranteed}
         for kind, interval in ends.items():
             for end, value in zip(("lower", "upper"), interval or (), strict=False):
                 code = f"INTERVAL90{'_CONFORMAL' if kind else ''}_{'LOW' if end == 'lower' else 'HIGH'}"
@@ -154,14 +154,20 @@ class _Writer:
         return self.sr.CodedConcept(value, scheme, meaning)
 
 
+# A report is written before all scans are counted, which is when it is known.
+_UNLESS_UNLIKE = "It promises nothing if run.json says that these scans are unlike those."
+
+
 def _parameters(record: Record) -> Iterator[str]:
     """How it was counted, as text."""
     settings = record.settings
     if settings is not None:
         yield f"protocol: {plain_text(settings.protocol.to_dict())}"
         if settings.listed is not None:
-            yield f"list: {settings.listed}. {settings.list_promise}"
+            yield f"list: {settings.listed}. {settings.list_promise} {_UNLESS_UNLIKE}"
     numbers = record.counted
+    if numbers.guaranteed is not None:
+        yield f"conformal interval: guaranteed for scans like those of the calibration. {_UNLESS_UNLIKE}"
     if numbers.calibration is not None:
         origin = "" if settings is None or settings.calibration is None else f", from {settings.calibration.origin}"
         yield f"calibration: {numbers.calibration}{origin}"

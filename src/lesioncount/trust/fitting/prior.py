@@ -109,6 +109,9 @@ LEARNT = Prior(
     large_spread=2.5,
 )
 
+# Part of the origin of each calibration that this prior has a share in.
+LEARNT_FROM = "a prior learnt from detections (LIDC, cells), leaves, nuclei and platelets"
+
 
 def learnt_for(truth: KnownTruth) -> Prior:
     """What other data have taught, with the offset that makes the mean count of these scans likely."""
