@@ -1,7 +1,8 @@
 """Counts from few counted scans, on real data: `python benchmarks/few_labels.py DATA --draws 10`.
 
 DATA holds leaves, nuclei and LIDC, as for few_scans.py. Each draw takes n scans to calibrate on and 150 others to judge
-by: ranked probability score and coverage of 90 % intervals. For LIDC, one random reader of each scan is the truth.
+by: ranked probability score and coverage of 90 % intervals, and the score as a multiple of that of one best fit without
+what other data have taught, as more scans get. For LIDC, one random reader of each scan is the truth.
 
 `--stated` measures calibrations from a mean or prevalence instead, right or wrong by a third, on all scans: the mean of
 so many `--seeds`.
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import KnownTruth
-from lesioncount.trust.fitting.fit import best_calibration
+from lesioncount.trust.fitting.fit import RIPPLE, _of_many, best_calibration
 from lesioncount.trust.fitting.stated import Stated, calibration_from
 from lesioncount.trust.scores.predictions import Predictions
 
@@ -60,18 +61,22 @@ def main() -> None:
         of_stated(scans_of(given.data, name)[0], given.seeds)
     if given.stated:
         return
-    print("| data | scans | RPS | 90 % intervals hold |")
-    print("|---|---|---|---|")
+    print("| data | scans | RPS (worst draw) | 90 % intervals hold | × best fit |\n|---|---|---|---|---|")
     for name in given.sets:
         truth, _ = scans_of(given.data, name)
         for n in given.scans:
             found = []
             for seed in range(given.draws):
                 order = np.random.default_rng(1000 * n + seed).permutation(len(truth))
-                calibration = best_calibration(truth[order[:n].tolist()])
-                found.append(scores(calibration, truth, order[n : n + N_JUDGED]))
-            rps, covered = np.mean(found, axis=0)
-            print(f"| {name} | {n} | {rps:.3f} ({max(one[0] for one in found):.3f}) | {covered:.3f} |", flush=True)
+                known, judged = truth[order[:n].tolist()], order[n : n + N_JUDGED]
+                rps, covered = scores(best_calibration(known), truth, judged)
+                found.append(
+                    [rps, covered, rps / scores(_of_many(known.without_ripples(RIPPLE), None), truth, judged)[0]]
+                )
+            mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / given.draws**0.5
+            rps, covered, ratio = (f"{one:.3f} ± {by:.3f}" for one, by in zip(mean, error, strict=True))
+            worst = max(one[0] for one in found)
+            print(f"| {name} | {n} | {rps} ({worst:.3f}) | {covered} | {ratio} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ pytest.importorskip("monai", reason="needs the extra [train]")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Lightning and MONAI
 
 from lesioncount_reproduction.experiments.adversarial import (  # noqa: E402 - after the checks
+    _ALSO,
     ADAPTIVE_THRESHOLD,
     ATTACKED,
     TABLE_1_WEIGHT,
+    _by_distance,
     _example,
     _table,
     attacked_patients,
@@ -31,7 +33,7 @@ def study(tmp_path):
     return Study("synthetic", "smoke", recipe_of("smoke", "synthetic"), (0, 1), tmp_path)
 
 
-def keep(job, cache, after, blind=(False,) * 4, patients="abcd", change=None):
+def keep(job, cache, after, blind=(False,) * 4, patients="abcd", change=None, noise=(0.0,) * 4):
     """Four scans with one lesion each, of which the last was counted wrong; and an example with this change."""
     before = np.zeros((2, 2, 2), np.float32)
     example = {} if change is None else {"map_before": before, "map_after": before + np.float32(change)}
@@ -44,7 +46,7 @@ def keep(job, cache, after, blind=(False,) * 4, patients="abcd", change=None):
         np.array(after),
         labels,
         np.array(blind),
-        zeros,
+        np.array(noise),
         zeros,
         zeros,
         example,
@@ -67,11 +69,11 @@ def test_rates_are_those_of_each_seed(study):
 def test_both_tables_of_attacks_have_the_same_intervals(study):
     """Eight scans of six patients are attacked, six of them counted right before, and none is fooled."""
     for weight in WEIGHTS:
-        for method in ATTACKED:
+        for method in (*ATTACKED, *_ALSO):
             for threshold in (None, ADAPTIVE_THRESHOLD):
                 for job, patients in zip(study.attacks(method, weight, threshold), ("abcd", "cdef"), strict=True):
                     keep(job, study.cache, after=[1, 1, 1, 0], patients=patients)
-    found = {(method, weight): withstood(study, method, weight) for weight in WEIGHTS for method in ATTACKED}
+    found = {(method, weight): withstood(study, method, weight) for weight in WEIGHTS for method in (*ATTACKED, *_ALSO)}
     of_paper, of_attacks = _paper_table(study), _table(study, found, {})
     assert "8 scans of 6 patients" in of_paper.note
     for method, success_rate, drop, *_ in of_paper.rows:
@@ -79,6 +81,21 @@ def test_both_tables_of_attacks_have_the_same_intervals(study):
         assert (row[4], row[5]) == (drop, success_rate)
         assert drop.high == pytest.approx(1 - 0.025 ** (1 / 6))
         assert success_rate.high == pytest.approx(1 - 0.025 ** (1 / (6 * 0.75)))
+
+
+def test_attacks_succeed_within_a_distance_if_their_noise_is_no_larger(study):
+    reach = study.recipe.attack.rate * study.recipe.attack.max_steps
+    for method in (*ATTACKED, *_ALSO):
+        for threshold in (None, ADAPTIVE_THRESHOLD):
+            for job in study.attacks(method, TABLE_1_WEIGHT, threshold):
+                noise = np.array([0.3, 0.05, 0.9, 0.0]) * reach * (1 if threshold is None else 0.5)
+                keep(job, study.cache, after=[0, 1, 2, 0], noise=noise)
+    table = _by_distance(study)
+    shares = {row[0]: [one.value for one in row[1:]] for row in table.rows}
+    assert shares["bottleneck"] == pytest.approx([0, 0, 1 / 3, 1 / 3, 2 / 3, 2 / 3])
+    both = shares["ours, multi-task, this or the adaptive attack"]
+    assert both == pytest.approx([0, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3])
+    assert len(shares) == 7 + 4
 
 
 def test_the_example_is_the_success_that_changed_the_map_least(study):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 
 from lesioncount.learning.networks import UNetOutput, counting_network  # noqa: E402
 from lesioncount.learning.scans import LearningScan  # noqa: E402
-from lesioncount_reproduction.experiments.attack import AttackOutcome, attack  # noqa: E402 - after the checks
+from lesioncount_reproduction.experiments.attack import AttackOutcome, UndoneHead, attack  # noqa: E402 - after the checks
 from lesioncount_reproduction.experiments.jobs import attackable  # noqa: E402
 from lesioncount_reproduction.experiments.kept_files import save_arrays  # noqa: E402
 from lesioncount_reproduction.experiments.presets import AttackSettings  # noqa: E402
@@ -182,6 +182,29 @@ def test_a_count_that_the_wider_view_holds_impossible_leaves_all_numbers_finite(
     assert found.blind.tolist() == [True, False]
     assert np.isfinite(found.input_change).all()
     assert found.input_change[1] > 0.5
+
+
+def test_a_weight_that_is_undone_moves_existence_and_leaves_candidates():
+    network, logits = by_hand(), torch.tensor([2.0, -1.0])
+    network.head = UndoneHead(network.head, 3.0)
+    found = network(torch.from_numpy(scan(logits.tolist(), 2).images)[None]).log_probs[0].exp()
+    first, second = torch.sigmoid(logits - np.log(3)).tolist()
+    assert found[0].item() == pytest.approx((1 - first) * (1 - second), rel=1e-5)
+    assert found[2].item() == pytest.approx(first * second, rel=1e-5)
+    # At -2.1, above 0.1 as it is and far below with the weight undone, it is a candidate all the same.
+    faint = network(torch.from_numpy(scan([-2.1], 1).images)[None]).log_probs[0].exp()
+    assert faint[1].item() == pytest.approx(torch.sigmoid(torch.tensor(-2.1 - np.log(3))).item(), rel=1e-4)
+
+
+def test_an_attack_on_an_undone_count_goes_on_until_that_count_changes():
+    as_it_is, undone = by_hand(), by_hand()
+    undone.head = UndoneHead(undone.head, 3.0)
+    found = [attack(one, [scan([1.5], 1)], settings=SETTINGS, weight=0.0) for one in (as_it_is, undone)]
+    assert [one.after[0] for one in found] == [0, 0]
+    assert found[0].input_change[0] == pytest.approx(1.5, abs=0.1)  # until its logit is below 0
+    assert found[1].input_change[0] == pytest.approx(1.5 - np.log(3), abs=0.1)
+    seen = attack(undone, [scan([], 0)], settings=SETTINGS, weight=0.0, gradient_threshold=ADAPTIVE)
+    assert not seen.blind.any()
 
 
 @pytest.mark.parametrize(

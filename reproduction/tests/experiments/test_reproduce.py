@@ -203,7 +203,7 @@ def test_a_result_that_names_a_file_of_others_is_refused(copied, tmp_path, capsy
         (["--data", "leaf="], "Expected --data leaf=FOLDER."),
         (["--data", "synthetic=here"], "Expected --data synthetic, without a folder."),
         (["--data", "leaf=a", "--data", "leaf=b"], "Expected each data set once, but got leaf=a, leaf=b."),
-        (["--data", "gad=here"], "'gad' is not a data set. Choose from synthetic, leaf, nuclei."),
+        (["--data", "gad=here"], "'gad' is not a data set. Choose from synthetic, leaf, nuclei, lidc."),
         (["--data", "nuclei"], "Expected --data nuclei=FOLDER."),
         (["--data", "nuclei=nowhere"], "There is no data set in nowhere: No such file or directory"),
         (["--data", "leaf=nowhere"], "There is no data set in nowhere: No such file or directory"),

@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         action="append",
         metavar="NAME[=FOLDER]",
-        help="synthetic (default), leaf=FOLDER with the coffee leaf photographs, or nuclei=FOLDER with nuclei.npz; "
-        "repeat for several",
+        help="synthetic (default), leaf=FOLDER with the coffee leaf photographs, nuclei=FOLDER with nuclei.npz, or "
+        "lidc=FOLDER with a detector's candidates and readings (experiment which only); repeat for several",
     )
     parser.add_argument(
         "--seeds", type=at_least_one, metavar="N", help="number of training seeds (default: 3; smoke: 1)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,17 +13,16 @@ from lesioncount.errors import ExperimentError
 from lesioncount.report.drawing import Figure, in_percent, legend, svg
 from lesioncount.trust.scores.estimate import Estimate
 from lesioncount_reproduction.experiments import published
-from lesioncount_reproduction.experiments.arms import HEADS, OURS, SEGMENTATION
+from lesioncount_reproduction.experiments.arms import HEADS, OURS, OURS_PEAKS, SEGMENTATION
 from lesioncount_reproduction.experiments.claims import Evidence
 from lesioncount_reproduction.experiments.estimates import Resampling, Samples, estimate_of, estimates_of
-from lesioncount_reproduction.experiments.jobs import Attacked
 from lesioncount_reproduction.experiments.look import LOOKS, SHORT, with_band
 from lesioncount_reproduction.experiments.numerals import written
 from lesioncount_reproduction.experiments.presets import AttackSettings
 from lesioncount_reproduction.experiments.result import Column, Result, Row, Table
 from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.scored import Withstood
-from lesioncount_reproduction.experiments.study import Study
+from lesioncount_reproduction.experiments.study import UNDONE, Study
 from lesioncount_reproduction.experiments.trained import learned_heads, trained_heads, untrained_in_words
 from lesioncount_reproduction.experiments.ways_to_count import NAMES, way_of
 
@@ -31,11 +31,21 @@ TABLE_1_WEIGHT = 0.5
 
 # Candidates that an adaptive attack sees: those of our method are above 0.1, and where there are none, it is blind.
 ADAPTIVE_THRESHOLD = 0.001
-_ADAPTIVE = (OURS, SEGMENTATION)
+_ADAPTIVE = (OURS, SEGMENTATION, OURS_PEAKS, UNDONE)
+
+# Attacks on a scan, by the candidates that their gradients see.
+_PAPERS: tuple[float | None, ...] = (None,)
+_BOTH: tuple[float | None, ...] = (None, ADAPTIVE_THRESHOLD)
 
 # The methods of the paper that count as a task of the network, and post hoc counting beside them.
 _MULTITASK = (*HEADS, OURS)
 ATTACKED = (SEGMENTATION, *_MULTITASK)
+
+# What peaks and a calibration change: attacked with the weight of the paper's table 1.
+_ALSO = (OURS_PEAKS, UNDONE)
+
+# How far the noise has gone, as shares of how far it can go in all steps.
+_DISTANCES = (0.1, 0.2, 0.4, 0.6, 1.0)
 
 _COLUMNS = {
     "accuracy_before": Column("accuracy before, %", "percent"),
@@ -54,6 +64,8 @@ def needs(study: Study) -> Iterator[Job]:
         for method in ATTACKED:
             yield from study.attacks(method, weight)
         if weight == TABLE_1_WEIGHT:
+            for method in _ALSO:
+                yield from study.attacks(method, weight)
             for method in _ADAPTIVE:
                 yield from study.attacks(method, weight, ADAPTIVE_THRESHOLD)
 
@@ -65,22 +77,31 @@ def run(study: Study) -> Result:
         for weight in settings_of(study).weights
         for method in ATTACKED
     }
-    adaptive = {method: withstood(study, method, TABLE_1_WEIGHT, (None, ADAPTIVE_THRESHOLD)) for method in _ADAPTIVE}
-    tables, figures = (_table(study, found, adaptive),), tuple(_figures(study, found, adaptive))
+    found |= {(method, TABLE_1_WEIGHT): withstood(study, method, TABLE_1_WEIGHT) for method in _ALSO}
+    adaptive = {method: withstood(study, method, TABLE_1_WEIGHT, _BOTH) for method in _ADAPTIVE}
+    tables, figures = (_table(study, found, adaptive), _by_distance(study)), tuple(_figures(study, found, adaptive))
     result = study.result("adversarial", attacked_patients(study), tables, figures)
     evidence, remark = _evidence(study, found, adaptive), _remark(study, found, adaptive)
     return result.with_claims(result.claim(9, *evidence, remark=remark))
 
 
 def withstood(
-    study: Study, method: str, weight: float, gradient_thresholds: Sequence[float | None] = (None,)
+    study: Study,
+    method: str,
+    weight: float,
+    gradient_thresholds: Sequence[float | None] = _PAPERS,
+    within: float = math.inf,
 ) -> dict[str, Samples]:
-    """Samples of the scores of attacks on a method; of several attacks on a scan, one must succeed."""
+    """Samples of the scores of attacks on a method.
+
+    Of several attacks on a scan, one must succeed, with no voxel of the image changed by more than ``within``.
+    """
     seeds = []
     for seed in study.seeds:
         tries = [_outcomes(study, method, weight, threshold, seed) for threshold in gradient_thresholds]
         right = tries[0]["before"] == tries[0]["labels"]
-        fooled = right & np.any([one["after"] != one["labels"] for one in tries], axis=0)
+        near = [(one["after"] != one["labels"]) & (one["input_change"] <= within) for one in tries]
+        fooled = right & np.any(near, axis=0)
         blind = right & np.all([one["blind"] for one in tries], axis=0)
         seeds.append(Withstood(right, fooled, blind, tries[0]["patients"].tolist()))
     return Resampling.of(seeds).samples(seeds)
@@ -90,10 +111,8 @@ def _outcomes(
     study: Study, method: str, weight: float, gradient_threshold: float | None, seed: int
 ) -> dict[str, NDArray[Any]]:
     """What became of each attack with a seed, all folds together."""
-    outcomes = [
-        Attacked(arm, settings_of(study), weight, gradient_threshold).load(study.cache)
-        for arm in study.arms_of_seed(method, seed)
-    ]
+    jobs = study.attacks_of_seed(method, seed, weight, gradient_threshold)
+    outcomes = [job.load(study.cache) for job in jobs]
     names = ("labels", "before", "after", "blind", "patients", "input_change", "map_change")
     return {name: np.concatenate([getattr(one, name) for one in outcomes]) for name in names}
 
@@ -132,7 +151,7 @@ def attacked_patients(study: Study) -> list[str]:
 def _table(study: Study, found: _Found, adaptive: _Adaptive) -> Table:
     rows: list[Row] = []
     for weight in settings_of(study).weights:
-        for method in (*_MULTITASK, SEGMENTATION):
+        for method in (*_MULTITASK, SEGMENTATION, *(_ALSO if weight == TABLE_1_WEIGHT else ())):
             numbers = published.ADVERSARIAL[weight].get(method, ("", "", ""))
             scores, changes = estimates_of(found[method, weight], _COLUMNS), _median_changes(study, method, weight)
             rows.append((weight, NAMES[way_of(method)], *scores, *changes, *(f"{number}" for number in numbers)))
@@ -146,6 +165,24 @@ def _table(study: Study, found: _Found, adaptive: _Adaptive) -> Table:
         Column("paper: after"), Column("paper: drop"), Column("paper: success"),
     )  # fmt: skip
     return Table("adversarial", "Attacks on the count", columns, tuple(rows), _note(study))
+
+
+def _by_distance(study: Study) -> Table:
+    """How many counts an attack has changed before it has gone far."""
+    settings = settings_of(study)
+    reach = [share * settings.rate * settings.max_steps for share in _DISTANCES]
+    rows: list[Row] = []
+    for method in (*_MULTITASK, SEGMENTATION, *_ALSO):
+        for how in (_PAPERS, _BOTH) if method in _ADAPTIVE else (_PAPERS,):
+            more = ", this or the adaptive attack" if how == _BOTH else ""
+            found = (withstood(study, method, TABLE_1_WEIGHT, how, one)["success_rate"] for one in (*reach, math.inf))
+            rows.append((f"{NAMES[way_of(method)]}{more}", *map(estimate_of, found)))
+    columns = (Column("method"), *(Column(f"≤ {one:.3g}, %", "percent") for one in reach), Column("any, %", "percent"))
+    note = (
+        f"Success rate at λ = {TABLE_1_WEIGHT:g}, if no voxel of the image may change by more than this (in units of "
+        "its standard deviation; an attack stops as soon as the count changes, and its noise grows with every step)."
+    )
+    return Table("distance", "Attacks by how far the noise has gone", columns, tuple(rows), note)
 
 
 def _note(study: Study) -> str:
@@ -195,6 +232,8 @@ def _figures(study: Study, found: _Found, adaptive: _Adaptive) -> Iterator[Figur
         way_of(method): [estimate_of(found[method, weight]["success_rate"]) for weight in settings_of(study).weights]
         for method in (*_MULTITASK, SEGMENTATION)
     }
+    if len(settings_of(study).weights) == 1:
+        rates |= {method: [estimate_of(found[method, TABLE_1_WEIGHT]["success_rate"])] for method in _ALSO}
     seen = {way_of(method): estimate_of(of["success_rate"]) for method, of in adaptive.items()}
     yield success_figure(rates, settings_of(study).weights, seen, TABLE_1_WEIGHT)
     if study.data_set != "synthetic":

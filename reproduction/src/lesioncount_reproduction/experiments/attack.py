@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lesioncount.candidates import find_candidates
-from lesioncount.learning.networks import CountingNetwork
+from lesioncount.learning.networks import CountingNetwork, UNetOutput
 from lesioncount.learning.networks.heads import MapHead
 from lesioncount.learning.scans import LearningScan
 from lesioncount.torch import count_log_probs
@@ -77,6 +78,26 @@ class AttackOutcome:
             plain = {one.name: found[one.name] for one in fields(cls) if one.name != "example"}
             example = {name.removeprefix("example_"): found[name] for name in found if name.startswith("example_")}
         return cls(**plain, example=example)
+
+
+class UndoneHead(MapHead):
+    """Counts from the map with the positive weight of the loss undone: what a calibration changes, with a gradient.
+
+    Parameters
+    ----------
+    head : MapHead
+        Whose candidates stay as they are.
+    positive_weight : float
+        Their logits are lower by its logarithm.
+    """
+
+    def __init__(self, head: MapHead, positive_weight: float) -> None:
+        super().__init__(spatial_dims=head.spatial_dims, max_count=head.max_count, protocol=head.protocol)
+        self.shift = -math.log(positive_weight)
+
+    def forward(self, output: UNetOutput) -> Tensor:
+        """Log-probabilities (batch, max_count + 1)."""
+        return _seen(self, output.logits, self.protocol.threshold)
 
 
 @dataclass
@@ -169,7 +190,8 @@ def _run(
         outcome.end(batch, logits, log_probs, fooled | is_over, step)
         if is_over:
             return
-        seen = log_probs if gradient_threshold is None else _seen(network, logits, gradient_threshold)
+        wider = gradient_threshold
+        seen = log_probs if wider is None else _seen(cast("MapHead", network.head), logits, wider)
         objective = seen.gather(1, batch.labels[:, None])[:, 0]
         # A count that the wider view holds impossible has no gradient: nothing is to be gained there.
         objective = torch.where(objective.isfinite(), objective, torch.zeros_like(objective))
@@ -190,12 +212,14 @@ def _run(
         batch.keep(~(fooled | blind))
 
 
-def _seen(network: CountingNetwork, logits: Tensor, threshold: float) -> Tensor:
-    head = cast("MapHead", network.head)
+def _seen(head: MapHead, logits: Tensor, threshold: float) -> Tensor:
+    """What a head that counts from the map says of candidates above a threshold."""
+    shift = head.shift if isinstance(head, UndoneHead) else 0.0
+    odds = threshold / (1 - threshold) * math.exp(shift)
     return count_log_probs(
-        logits,
+        logits + shift,
         max_count=head.max_count,
-        protocol=replace(head.protocol, threshold=threshold),
+        protocol=replace(head.protocol, threshold=odds / (1 + odds)),
         spatial_dims=head.spatial_dims,
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -26,13 +26,14 @@ from lesioncount.errors import ConfigError, LesionCountError
 from lesioncount.learning.checkpoints import read_checkpoint
 from lesioncount.learning.config import TrainingConfig
 from lesioncount.learning.networks import CountingNetwork
+from lesioncount.learning.networks.heads import MapHead
 from lesioncount.learning.networks.layers import LAYOUTS, is_bfloat16
 from lesioncount.learning.prediction import load_checkpoint
 from lesioncount.learning.scans import LearningScan, ScanSource
 from lesioncount.learning.training import train
 from lesioncount.learning.training_folder import BEST, LAST, has_best, kept_config
 from lesioncount_reproduction.experiments.arms import Arm, content_key
-from lesioncount_reproduction.experiments.attack import AttackOutcome, attack
+from lesioncount_reproduction.experiments.attack import AttackOutcome, UndoneHead, attack
 from lesioncount_reproduction.experiments.kept_files import is_whole, kept_arrays, save_arrays, set_aside
 from lesioncount_reproduction.experiments.presets import AttackSettings
 from lesioncount_reproduction.experiments.scheduling import Job
@@ -258,11 +259,14 @@ class Attacked(_WithNetwork):
         λ of the change of the map.
     gradient_threshold : float or None
         Of the candidates that the gradient sees, for networks that count from the map; None: those that are counted.
+    positive_weight : float, default 1
+        Of the loss, undone in the count that is attacked.
     """
 
     settings: AttackSettings
     weight: float
     gradient_threshold: float | None = None
+    positive_weight: float = 1.0
 
     kind: ClassVar[str] = "attacked"
 
@@ -270,11 +274,14 @@ class Attacked(_WithNetwork):
     def title(self) -> str:
         """What it does, for messages."""
         how = "" if self.gradient_threshold is None else f", gradient through τ = {self.gradient_threshold:g}"
-        return f"attack {self.arm.title}, λ = {self.weight:g}{how}"
+        undone = "" if self.positive_weight == 1 else ", weight undone"
+        return f"attack {self.arm.title}, λ = {self.weight:g}{how}{undone}"
 
     def run(self, cache: Path) -> None:
         """Attack the same scans as every other method with this seed."""
         network = Trained(self.arm).network(cache, "best")
+        if self.positive_weight != 1:
+            network.head = UndoneHead(cast("MapHead", network.head), self.positive_weight)
         seed = self.arm.config.run.seed
         scans = attackable(parts_of(self.arm.config)["test"], self.settings.n_scans, seed=seed)
         seen = self.gradient_threshold

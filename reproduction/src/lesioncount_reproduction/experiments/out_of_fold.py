@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,18 @@ from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import KnownTruth, fit_calibration
 from lesioncount_reproduction.experiments.classes import CountClasses
+from lesioncount_reproduction.experiments.stats import THRESHOLDS as AT
 from lesioncount_reproduction.experiments.stats import VOXEL_BINS, ScanStats
+from lesioncount_reproduction.lidc import DetectedScan
 
 # Parts of the patients: each is counted by what was learned from the others.
 N_PARTS = 5
 
 # At which components are counted. A network that is too sure of itself merges all that touches below 0.9.
 THRESHOLDS = (0.1, *np.arange(0.2, 0.9, 0.05).tolist(), 0.9, 0.92, 0.94, 0.96, 0.98, 0.99, 0.995, 0.999)
+
+# Of the reader of each scan, and the most that a score may say.
+_READER_SEED, _SURE = 772, (1e-7, 1 - 1e-7)
 
 # Above which the volume is measured.
 _VOLUMES = (0.1, 0.5, 0.9)
@@ -71,6 +76,30 @@ class KnownScans:
         above = [voxels[:, round(t * VOXEL_BINS) :].sum(axis=1) for t in _VOLUMES]
         expected = voxels @ ((np.arange(VOXEL_BINS) + 0.5) / VOXEL_BINS)
         return np.column_stack([self.components, *above, expected]).astype(np.float64)
+
+    @classmethod
+    def of_detections(cls, scans: Sequence[DetectedScan]) -> Self:
+        """Of candidates with scores, each a lesion of its own; one reader of each scan, drawn by lot, is the truth."""
+        readers = np.random.default_rng(_READER_SEED).integers(len(scans[0].readings), size=len(scans))
+        n, scores = len(scans), tuple(np.clip(scan.scores, *_SURE) for scan in scans)
+        none, nothing = tuple(np.zeros(len(one), dtype=bool) for one in scores), np.zeros((n, VOXEL_BINS), np.int64)
+        stats = ScanStats(
+            tuple(scan.name for scan in scans),
+            tuple(scan.patient for scan in scans),
+            np.array([scan.readings[reader] for scan, reader in zip(scans, readers, strict=True)], dtype=np.int64),
+            np.zeros((n, 1)),
+            peaks=(scores, *(tuple(one[one > t] for one in scores) for t in AT[1:])),
+            hills=scores,
+            saddles=tuple(np.zeros(len(one)) for one in scores),
+            owns=none,
+            touches=none,
+            lesion_voxels=nothing,
+            other_voxels=nothing,
+            voxel_n=nothing,
+            voxel_confidence=nothing.astype(np.float64),
+            voxel_hits=nothing.astype(np.float64),
+        )
+        return cls(stats)
 
     def regions(self) -> KnownTruth:
         """Candidates as in the paper."""

@@ -185,14 +185,18 @@ _EVENING = replace(
     ),
 )
 
+# No network: the candidates are those of a detector, with its scores.
+_LIDC = replace(_SYNTHETIC, data=DataConfig(source="lidc"), low_data_epochs=0, attack=None)
+
 PRESETS = {
     "smoke": {
         "synthetic": _tiny(_SYNTHETIC, replace(_SYNTHETIC.data, patients=(24, 14, 12), shape=(12, 24, 20), seed=2022)),
         "leaf": _tiny(_LEAF, replace(_LEAF.data, shape=(32, 64), folds=2)),
         "nuclei": _tiny(_NUCLEI, replace(_NUCLEI.data, folds=2)),
+        "lidc": _LIDC,
     },
-    "laptop": {"synthetic": _SYNTHETIC, "leaf": _LEAF, "nuclei": _NUCLEI},
-    "evening": {"synthetic": _EVENING, "leaf": _LEAF, "nuclei": _NUCLEI},
+    "laptop": {"synthetic": _SYNTHETIC, "leaf": _LEAF, "nuclei": _NUCLEI, "lidc": _LIDC},
+    "evening": {"synthetic": _EVENING, "leaf": _LEAF, "nuclei": _NUCLEI, "lidc": _LIDC},
 }
 
 

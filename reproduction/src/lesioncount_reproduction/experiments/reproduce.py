@@ -59,7 +59,8 @@ def reproduce(
         How large: "smoke", "laptop" or "evening".
     data : dict, optional
         Data sets and where their files are: "synthetic" needs none, "leaf" the folder of photographs, "nuclei" that of
-        the images. Default: the synthetic cohort.
+        the images, "lidc" that of the tables of a detector and its readers (ways to count only). Default: the
+        synthetic cohort.
     n_seeds : int, default 3
         Number of training seeds.
     jobs : int, default 1
@@ -103,9 +104,13 @@ def reproduce(
 
 
 def makes_sense(study: Study, experiment: str) -> bool:
-    """Whether an experiment says anything on a data set: a tenth of 125 images is none, and nuclei are too many."""
+    """Whether an experiment says anything on a data set.
+
+    A tenth of 125 images is too few to learn from, nuclei are too many, and of a detector there are only scores.
+    """
     return not (
-        (experiment == "adversarial" and study.recipe.attack is None)
+        (experiment != "which" and study.recipe.data.source == "lidc")
+        or (experiment == "adversarial" and study.recipe.attack is None)
         or (experiment == "lowdata" and study.recipe.low_data_epochs == 0)
     )
 

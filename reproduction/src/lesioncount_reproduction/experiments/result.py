@@ -163,8 +163,8 @@ class Result:
     @property
     def basis(self) -> str:
         """What the numbers stand on, in words."""
-        seeds = f"{len(self.seeds)} training seed{'s' if len(self.seeds) > 1 else ''}"
-        return f"{self.n_scans} test scans of {self.n_patients} patients, {seeds}"
+        seeds = f", {len(self.seeds)} training seed{'s' if len(self.seeds) > 1 else ''}" if self.seeds else ""
+        return f"{self.n_scans} test scans of {self.n_patients} patients{seeds}"
 
     def claim(self, number: int, *evidence: Evidence, remark: str = "") -> Claim:
         """A claim of the paper, tested on these data."""

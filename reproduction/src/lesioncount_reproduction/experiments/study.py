@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lesioncount.report.drawing import Figure
-from lesioncount_reproduction.experiments.arms import HEADS, OURS, OURS_PEAKS, SEGMENTATION, Arm, arm
+from lesioncount_reproduction.experiments.arms import HEADS, LOSS, OURS, OURS_PEAKS, SEGMENTATION, Arm, arm
 from lesioncount_reproduction.experiments.classes import CountClasses
 from lesioncount_reproduction.experiments.jobs import Attacked, DropoutCounted, Trained
 from lesioncount_reproduction.experiments.presets import Recipe
 from lesioncount_reproduction.experiments.result import Result, Table
 from lesioncount_reproduction.experiments.stats import ScanStats
+
+# Post hoc counts with the positive weight of the loss undone.
+UNDONE = "ours_unweighted"
 
 MULTITASK = (*HEADS, OURS, OURS_PEAKS)
 EVERY_METHOD = (SEGMENTATION, *MULTITASK)
@@ -70,12 +73,18 @@ class Study:
 
     def attacks(self, method: str, weight: float, gradient_threshold: float | None = None) -> Iterator[Attacked]:
         """Jobs that attack the networks of a method."""
-        settings = self.recipe.attack
-        return (
-            iter(())
-            if settings is None
-            else (Attacked(one, settings, weight, gradient_threshold) for one in self.arms(method))
-        )
+        for seed in self.seeds:
+            yield from self.attacks_of_seed(method, seed, weight, gradient_threshold)
+
+    def attacks_of_seed(
+        self, method: str, seed: int, weight: float, gradient_threshold: float | None = None
+    ) -> Iterator[Attacked]:
+        """The same of one seed: all folds. `UNDONE` attacks what networks that learned segmentation count post hoc."""
+        if self.recipe.attack is None:
+            return
+        trained, undone = (SEGMENTATION, LOSS.positive_weight) if method == UNDONE else (method, 1.0)
+        for one in self.arms_of_seed(trained, seed):
+            yield Attacked(one, self.recipe.attack, weight, gradient_threshold, undone)
 
     def stats(self, method: str, *, epoch: str = "best", share: float = 1.0) -> list[ScanStats]:
         """What the networks of a method said of the test scans: for each seed, all folds together."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,9 @@ from lesioncount_reproduction.experiments.result import Column, Result, Row, Tab
 from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.stats import ScanStats
 from lesioncount_reproduction.experiments.study import EVERY_METHOD, Study
+from lesioncount_reproduction.lidc import read_lidc
 
-TUNED, BEST = "cc_tuned", "peaks_calibrated"
+TUNED = "cc_tuned"
 
 _COLUMNS = {
     "rps": Column("RPS", "score"),
@@ -63,6 +65,8 @@ WAYS = {
     "bottleneck": ("bottleneck head", "training with counts"),
     "multihead": ("multi-head", "training with counts"),
     "downstream": ("downstream head", "training with counts"),
+    "scores": ("candidates with their scores", "nothing"),
+    "scores_calibrated": ("candidates, calibrated", "known counts"),
 }
 
 
@@ -91,45 +95,64 @@ class InLesions:
 
 def needs(study: Study) -> Iterator[Job]:
     """What must be trained and predicted."""
-    for method in EVERY_METHOD:
+    for method in EVERY_METHOD if _has_maps(study) else ():
         yield from study.trainings(method)
 
 
+def _has_maps(study: Study) -> bool:
+    """Or only a detector's candidates, to which fewer ways apply."""
+    return study.recipe.data.source != "lidc"
+
+
 def run(study: Study) -> Result:
-    """Count in every way, and compare each with calibrated peaks."""
-    found = counted(study)
+    """Count in every way, and compare each with calibrated peaks, or calibrated candidates of a detector."""
+    found, best = counted(study), "peaks_calibrated" if _has_maps(study) else "scores_calibrated"
     resampling = Resampling.of(found[TUNED])
     samples = {name: resampling.samples(seeds) for name, seeds in found.items()}
     estimates = {name: {score: estimate_of(of[score]) for score in ("rps", "mae")} for name, of in samples.items()}
-    tables = (_table(study, samples), _differences(samples))
+    tables = (_table(study, samples), _differences(samples, best))
     labels = {name: WAYS[name][0] for name in estimates}
-    figures = (ways_figure(estimates, labels, best=BEST),)
-    return study.result("which", found[TUNED][0].groups, tables, figures)
+    figures = (ways_figure(estimates, labels, best=best),)
+    trained = study if _has_maps(study) else replace(study, seeds=())
+    return trained.result("which", found[TUNED][0].groups, tables, figures)
 
 
 def counted(study: Study) -> dict[str, list[InLesions]]:
     """Every way to count, for each seed."""
-    found: dict[str, list[InLesions]] = {name: [] for name in WAYS}
+    if not _has_maps(study):
+        known = KnownScans.of_detections(read_lidc(Path(study.recipe.data.path)))
+        return {name: [one] for name, one in _of_scores(known, study.classes)}
+    found: dict[str, list[InLesions]] = {}
     stats = {method: study.stats(method) for method in EVERY_METHOD}
     for i in range(len(study.seeds)):
         of_seed = {method: of[i] for method, of in stats.items()}
         for name, one in _of_seed(of_seed, study.classes):
-            found[name].append(one)
+            found.setdefault(name, []).append(one)
     return found
+
+
+def _of_scores(known: KnownScans, classes: CountClasses) -> Iterator[tuple[str, InLesions]]:
+    yield from _of_components(known, classes)
+    yield from _of_ways(
+        known,
+        classes,
+        {
+            "forest": lambda: counted_by_forest(known),
+            "scores": lambda: counted_as_they_are(known.peaks()),
+            "scores_calibrated": lambda: counted_calibrated(known, known.peaks()),
+        },
+    )
+
+
+_Ways = dict[str, Callable[[], list[CountDistribution]]]
 
 
 def _of_seed(stats: Mapping[str, ScanStats], classes: CountClasses) -> Iterator[tuple[str, InLesions]]:
     known = KnownScans(stats[SEGMENTATION])
     undone = Calibration.for_positive_weight(LOSS.positive_weight)
-    numbers: dict[str, NDArray[np.int64]] = {
-        "cc": known.components[:, int(np.argmin(np.abs(np.array(THRESHOLDS) - 0.5)))],
-        "cc_tuned": components_tuned(known),
-    }
-    for name, given in numbers.items():
-        exact, of_class = Predictions.of_counts(given, known.counts), classes.of_counts(given, known.counts)
-        yield name, InLesions(exact, of_class, known.stats.patients)
+    yield from _of_components(known, classes)
     of_peaks = KnownScans(stats[OURS_PEAKS])
-    ways: dict[str, Callable[[], list[CountDistribution]]] = {
+    ways: _Ways = {
         "forest": lambda: counted_by_forest(known),
         "regions": lambda: counted_as_they_are(known.regions()),
         "regions_undone": lambda: counted_as_they_are(known.regions(), undone),
@@ -142,6 +165,22 @@ def _of_seed(stats: Mapping[str, ScanStats], classes: CountClasses) -> Iterator[
         "ours_peaks_calibrated": lambda: counted_calibrated(of_peaks, of_peaks.peaks()),
         **{head: lambda head=head: counted_by_head(KnownScans(stats[head]), classes) for head in HEADS},  # type: ignore[misc]  # a name of its own for each
     }
+    yield from _of_ways(known, classes, ways)
+
+
+def _of_components(known: KnownScans, classes: CountClasses) -> Iterator[tuple[str, InLesions]]:
+    """One number a scan: what is above a threshold."""
+    numbers: dict[str, NDArray[np.int64]] = {
+        "cc": known.components[:, int(np.argmin(np.abs(np.array(THRESHOLDS) - 0.5)))],
+        TUNED: components_tuned(known),
+    }
+    for name, given in numbers.items():
+        exact, of_class = Predictions.of_counts(given, known.counts), classes.of_counts(given, known.counts)
+        yield name, InLesions(exact, of_class, known.stats.patients)
+
+
+def _of_ways(known: KnownScans, classes: CountClasses, ways: _Ways) -> Iterator[tuple[str, InLesions]]:
+    """A distribution a scan."""
     for name, count in ways.items():
         distributions = count()
         exact = Predictions.of_distributions(distributions, known.counts)
@@ -151,7 +190,7 @@ def _of_seed(stats: Mapping[str, ScanStats], classes: CountClasses) -> Iterator[
 
 def _table(study: Study, samples: Mapping[str, Mapping[str, Samples]]) -> Table:
     rows: list[Row] = [
-        (WAYS[name][0], *estimates_of(of, _COLUMNS), WAYS[name][1], _minutes(study, name))
+        (WAYS[name][0], *estimates_of(of, _COLUMNS), WAYS[name][1], _minutes(study, name) if _has_maps(study) else None)
         for name, of in samples.items()
     ]
     columns = (Column("way to count"), *_COLUMNS.values(), Column("needs"), Column("minutes to train", "number"))
@@ -180,17 +219,17 @@ def _of_training(study: Study, arm: Arm) -> float:
     return before + Trained(arm).minutes(study.cache)
 
 
-def _differences(samples: Mapping[str, Mapping[str, Samples]]) -> Table:
+def _differences(samples: Mapping[str, Mapping[str, Samples]], best: str) -> Table:
     scores = ("rps", "mae", "exact", "binned")
-    best = samples[BEST]
     rows: list[Row] = [
-        (WAYS[name][0], *(estimate_of(best[score] - of[score]) for score in scores))
+        (WAYS[name][0], *(estimate_of(samples[best][score] - of[score]) for score in scores))
         for name, of in samples.items()
-        if name != BEST
+        if name != best
     ]
-    columns = (Column(f"{WAYS[BEST][0]}, minus"), *(_COLUMNS[score] for score in scores))
-    note = "Paired differences. Below 0 in RPS and mean error, and above 0 in the shares, favour calibrated peaks."
-    return Table("differences", "Calibrated peaks against every other way", columns, tuple(rows), note)
+    which = WAYS[best][0]
+    columns = (Column(f"{which}, minus"), *(_COLUMNS[score] for score in scores))
+    note = f"Paired differences. Below 0 in RPS and mean error, and above 0 in the shares, favour {which}."
+    return Table("differences", f"{which.capitalize()} against every other way", columns, tuple(rows), note)
 
 
 _AXES = {"rps": "RPS, in lesions  (better ←)", "mae": "mean error, in lesions  (better ←)"}
