@@ -1,5 +1,7 @@
 """Scans that look unlike those of a calibration are said to, and others are not."""
 
+import json
+
 import numpy as np
 import pytest
 from trust.fitting.simulated import cohort, without_lesions
@@ -24,6 +26,16 @@ def test_scans_of_one_kind_are_alike_but_for_chance():
         for seed in range(40)
     ]
     assert sum(alarms) <= 6  # of 40, at 5 %: more in one of 70 cases
+
+
+def test_scans_whose_best_candidates_are_certain_are_alike_too():
+    """Their logits are all the same number, which the file of a calibration rounds."""
+    rng, alarms = np.random.default_rng(4), 0
+    for seed in range(20):
+        scans = [[1.0] * 12 + rng.uniform(0.2, 0.99, 20).tolist() for _ in range(60)]
+        known = CalibrationScans.from_dict(json.loads(json.dumps(CalibrationScans.of(scans[:40]).to_dict())))
+        alarms += known.compare(scans[40:], seed=seed).is_alarm
+    assert alarms <= 4  # of 20, at 5 %
 
 
 @pytest.mark.parametrize(("by", "word"), [(1.5, "higher"), (-1.5, "lower")])

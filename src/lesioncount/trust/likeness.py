@@ -48,7 +48,8 @@ def numbers_of_scan(candidates: TableLike) -> NDArray[np.float64]:
     logits = np.sort(logit(table.peak))[::-1]
     quantiles = np.quantile(logits, _QUANTILES) if len(logits) else np.full(len(_QUANTILES), _NONE)
     ranked = [logits[rank - 1] if rank <= len(logits) else _NONE for rank in _RANKS]
-    return np.array([*quantiles, *ranked, np.log1p(len(logits)), np.log1p(float(table.existence().sum()))])
+    # To the digits that a file keeps: where best candidates are as sure as can be, new scans tie with old ones.
+    return np.round([*quantiles, *ranked, np.log1p(len(logits)), np.log1p(float(table.existence().sum()))], 4)
 
 
 def places_of(distributions: Sequence[CountDistribution], counts: Sequence[int], *, seed: int) -> list[float]:
@@ -169,7 +170,7 @@ class CalibrationScans:
         order = np.random.default_rng(0).permutation(len(candidates))[:_MOST_REMEMBERED]
         rows = [numbers_of_scan(candidates[row]) for row in sorted(order.tolist())]
         numbers = np.reshape(np.array(rows, dtype=np.float64), (-1, _N_NUMBERS))
-        return cls(numbers.round(4), tuple(round(one, 4) for one in pits))
+        return cls(numbers, tuple(round(one, 4) for one in pits))
 
     def compare(self, candidates: Sequence[TableLike], *, seed: int = 0) -> Unlike | None:
         """Whether new scans look like these; None if they are too few to tell, or these are."""
