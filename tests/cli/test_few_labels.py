@@ -35,6 +35,46 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     assert "not checked against any counted scan: count 10 scans and calibrate on them." in capsys.readouterr().out
     assert "not checked against any counted scan" in (tmp_path / "out" / "run.json").read_text()
     assert "not checked against any counted scan" in (tmp_path / "out" / "report.html").read_text()
+    for path in (tmp_path / "out").glob("sub-*.json"):
+        assert any("not checked against" in warning for warning in json.loads(path.read_text())["warnings"])
+    truth = ["--truth-counts", str(SAMPLES / "counts.tsv"), "--counts-only"]
+    assert main(["evaluate", str(tmp_path / "out"), *truth, "-o", str(tmp_path / "e"), "--skip-missing"]) == 0
+    assert "not checked against any counted scan" in " ".join(capsys.readouterr().out.split())
+    people = ["--by", "arm", "--participants", str(SAMPLES / "participants.tsv"), "--skip-missing"]
+    assert main(["summarize", str(tmp_path / "out"), *people, "--imputations", "3"]) == 0
+    assert "not checked against any counted scan" in " ".join(capsys.readouterr().out.split())
+    assert main(["count", str(SAMPLES / "new"), "--calibration", c]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("not checked against any counted scan") == 1  # of all scans together
+    assert main(["count", str(SAMPLES / "new" / "sub-141_ses-01.nii.gz"), "--calibration", c]) == 0
+    shown = capsys.readouterr().out
+    assert "not checked against any counted scan" in shown
+    assert "Without the calibration: " in shown
+
+
+def test_of_an_ensemble_all_members_have_what_is_stated(tmp_path):
+    members = [str(SAMPLES / "member01"), str(tmp_path / "many")]
+    (tmp_path / "many").mkdir()
+    for path in (SAMPLES / "member01").glob("*.nii.gz"):
+        image = nibabel.load(path)
+        p = image.get_fdata().astype(np.float32)
+        p[::5, ::5, ::5] = 0.4
+        nibabel.save(nibabel.Nifti1Image(p, image.affine), tmp_path / "many" / path.name)
+    out, again = str(tmp_path / "out"), str(tmp_path / "again")
+    assert main(["count", "--members", *members, "-o", out, "--quiet"]) == 0
+    assert main(["calibrate", out, "--mean", "1.2±0.05", "-o", str(tmp_path / "c.json"), "--quiet"]) == 0
+    count = ["count", "--members", *members, "--calibration", str(tmp_path / "c.json"), "-o", again, "--quiet"]
+    assert main(count) == 0
+    with (tmp_path / "again" / "counts.tsv").open(encoding="utf-8") as file:
+        means = [float(row["count_mean_calibrated"]) for row in csv.DictReader(file, delimiter="\t")]
+    assert np.mean(means) == pytest.approx(1.2, rel=0.15)
+
+
+def test_changes_have_no_stated_mean(tmp_path, capsys):
+    out = str(tmp_path / "out")
+    assert main(["compare", str(SAMPLES / "baseline"), str(SAMPLES / "followup"), "-o", out, "--quiet"]) == 0
+    assert main(["calibrate", out, "--mean", "2", "-o", str(tmp_path / "c.json")]) == 2
+    assert "holds changes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -44,6 +84,13 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
         (["--mean", "0"], "a mean above 0"),
         (["--mean", "1", "--prevalence", "0.5"], "one of them"),
         (["--mean", "1", "--truth-counts", "x.csv"], "without truth"),
+        (["--mean", "1", "--fit-from", "lesions"], "leave --fit-from out"),
+        (["--mean", "1", "--interval-groups", "10"], "leave --interval-groups out"),
+        (["--mean", "1", "--group-by", "patient"], "leave --group-by out"),
+        (["--mean", "1", "--positive-weight", "3"], "--mean does not go with --positive-weight"),
+        (["--mean", "1", "--check", "c.json"], "--mean does not go with --check"),
+        (["--mean", "1", "--known", "x.csv"], "leave --mean out"),
+        (["--prevalence", "74"], "If it is in percent, write 0.74"),
     ],
 )
 def test_what_a_stated_number_cannot_do_is_said(counted, tmp_path, capsys, options, why):
@@ -73,7 +120,11 @@ def test_a_list_is_marked_and_its_promise_said(counted, tmp_path, capsys):
     assert "a list for one of" in capsys.readouterr().err
 
 
-def test_a_list_needs_known_lesions(tmp_path, capsys):
+def test_a_list_needs_known_lesions_and_a_folder(counted, tmp_path, capsys):
+    assert (
+        main(["count", str(SAMPLES / "probs"), "--calibration", str(counted / "c.json"), "--list", "missed<=10%"]) == 2
+    )
+    assert "--list needs a folder" in capsys.readouterr().err
     assert main(["count", str(SAMPLES / "probs"), "-o", str(tmp_path), "--list", "missed<=10%"]) == 2
     assert "needs a calibration that knows true lesions" in capsys.readouterr().err
 
@@ -142,10 +193,19 @@ def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsy
     assert ListRule.parse("missed<=20%").promise not in shown
     assert "unlike" in json.loads((tmp_path / "out" / "run.json").read_text())
     assert "unlike those of the calibration" in (tmp_path / "out" / "report.html").read_text()
+    assert "conformal 90 %" in shown
+    assert "guaranteed 90 %" not in shown
+    assert main(count[:4]) == 0  # without a folder
+    assert "unlike those of the calibration" in capsys.readouterr().out
+    truth = ["--truth-counts", str(SAMPLES / "counts.tsv"), "--counts-only", "--skip-missing"]
+    assert main(["evaluate", str(tmp_path / "out"), *truth, "-o", str(tmp_path / "e")]) == 0
+    assert "unlike those of the calibration" in " ".join(capsys.readouterr().out.split())
 
 
 def test_scans_like_those_of_the_calibration_are_not(counted, tmp_path, capsys):
     out = str(tmp_path / "out")
     assert main(["count", str(SAMPLES / "probs"), "--calibration", str(counted / "c.json"), "-o", out]) == 0
-    assert "unlike" not in capsys.readouterr().out
-    assert "unlike" not in (tmp_path / "out" / "run.json").read_text()
+    assert "note: These scans look like those of the calibration" in capsys.readouterr().out
+    written = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert "unlike" not in written
+    assert written["alike"].startswith("These scans look like those of the calibration")

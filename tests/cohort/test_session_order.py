@@ -105,3 +105,20 @@ def test_a_folder_or_a_file_compared_with_itself_is_said(tmp_path, capsys):
     assert f"note: link: {said}" in capsys.readouterr().out
     assert main(["compare", str(first), str(second), "-o", str(tmp_path / "c")]) == 0
     assert said not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [("311223", "010124"), ("150323", "020424"), ("311299", "010100"), ("122023", "012024"), ("31122023", "1012024")],
+)
+def test_short_dates_whose_numbers_are_in_another_order_are_asked_about(labels):
+    with pytest.raises(MapFileError, match="They may be dates"):
+        in_order(labels)
+    assert in_order(labels, baseline=labels[0]).sessions == list(labels)
+
+
+@pytest.mark.parametrize(
+    "labels", [("202301", "202312"), ("230105", "231231"), ("100001", "100002"), ("010123", "020123"), ("8", "12")]
+)
+def test_numbers_that_are_in_the_order_of_any_date_they_may_be_are_not_asked_about(labels):
+    assert in_order(labels).sessions == list(labels)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import lesioncount as lc
+from lesioncount.distributions import with_extra
 from lesioncount.distributions.sum_of_counts import SumOfCounts
-from lesioncount.distributions.with_extra import CountWithExtra
+from lesioncount.distributions.with_extra import CountWithExtra, over_nodes
 from lesioncount.errors import DistributionError
 
 probabilities = st.lists(st.floats(0, 1), max_size=8)
@@ -27,6 +28,18 @@ def test_missed_lesions_add_a_poisson(p, rate):
     assert count.mean() == pytest.approx(found.mean() + rate)
     assert count.var() == pytest.approx(found.var() + rate)
     assert count.pmf().sum() == pytest.approx(1)
+
+
+def test_many_extra_lesions_over_nodes_are_added_node_by_node(monkeypatch, rng):
+    """Which is another way to the same table: up to a thousand lesions without a candidate, at three nodes."""
+    p, weights, extra = rng.uniform(0.01, 0.99, (3, 400)), np.array([0.2, 0.5, 0.3]), np.array([60.0, 90.0, 0.0])
+    quick = over_nodes(p, weights, extra, 1.5)
+    monkeypatch.setattr(with_extra, "_MANY_EXTRA", 10**9)
+    slow = over_nodes(p, weights, extra, 1.5)
+    k = np.arange(3000)
+    np.testing.assert_allclose(quick.pmf(k), slow.pmf(k), rtol=1e-9, atol=1e-18)
+    assert quick.pmf(k).sum() == pytest.approx(1)
+    assert quick.mean() == pytest.approx(weights @ (p.sum(axis=1) + extra), rel=1e-6)
 
 
 @given(probabilities, rates)

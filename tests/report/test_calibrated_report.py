@@ -150,7 +150,7 @@ def test_guaranteed_intervals_are_shown_with_what_they_promise(maps, out):
     text = report(maps, out, calibration=guaranteed(WEIGHT_3), conformal=True).text
     count = record_of(out, "a")["count"]
     low, high = count["interval90_low_conformal"], count["interval90_high_conformal"]
-    assert f"guaranteed {low} to {high}" in text
+    assert f"conformal {low} to {high}" in text
     assert "90 % should have their true number of lesions inside" in text
     assert "Proven for new scans like those of the calibration" in text
 

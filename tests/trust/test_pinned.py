@@ -3,6 +3,7 @@
 import pytest
 
 import lesioncount as lc
+from lesioncount.errors import CalibrationError
 from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, ConformalFit
 
@@ -29,6 +30,15 @@ CHANGING = CandidateTable.of(PEAKS, saddle=SADDLES, other=[0.1, 0.5, 0.0, 0.05, 
 def test_the_fingerprint_of_a_calibration_stays_so_that_a_run_can_be_resumed(fit, fingerprint):
     assert fit.fingerprint == fingerprint
     assert CalibrationFit.from_json(fit.to_json()).fingerprint == fingerprint
+
+
+def test_numbers_that_were_changed_after_the_fit_are_refused():
+    fit = CalibrationFit(OF_PEAKS, conformal=INTERVALS)
+    for old, new in (('"offset": -1.0', '"offset": 2.0'), ('"slope": 0.75', '"slope": 0.7')):
+        text = fit.to_json()
+        assert old in text
+        with pytest.raises(CalibrationError, match="changed since it was fitted"):
+            CalibrationFit.from_json(text.replace(old, new))
 
 
 def test_a_calibration_of_peaks_gives_the_numbers_that_it_gave():

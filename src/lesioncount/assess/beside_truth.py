@@ -254,6 +254,7 @@ def compare(results: CountsOf, options: TruthOptions, *, read_maps: bool, jobs: 
     groups = groups_of(known, options.group_by, table)
     of_table = (table.note,) if table is not None and table.note else ()
     notes = (*of_table, *_notes(truths, options), *(() if reviews is None else reviews.notes()))
+    notes = (*notes, *_same_person(known, groups))
     return Compared(results, known, truths, tuple(groups), notes)
 
 
@@ -323,6 +324,18 @@ def _notes(truths: Sequence[ScanTruth], options: TruthOptions) -> Iterator[str]:
         )
     if options.instances and len(truths) > 1 and max(truth.n_drawn or 0 for truth in truths) < 2:
         yield "No mask holds more than one value. If its regions are the lesions, leave --truth-instances out."
+
+
+def _same_person(scans: Sequence[Entry], groups: Sequence[str]) -> Iterator[str]:
+    """Scans of one person are no independent scans, though they are taken so where nobody says otherwise."""
+    people = [scan.whose.get("participant_id") for scan in scans]
+    n_known = len(set(people))
+    if all(people) and n_known < len(scans) == len(set(groups)):
+        yield (
+            f"{len(scans)} scans of {n_known} participants are taken as if each were of another one, but scans of one "
+            "person resemble each other: intervals are too short, and what is said to be proven is not, unless they "
+            "are kept together (--group-by participant_id)."
+        )
 
 
 def _names_in(folders: Iterable[Path]) -> Iterator[str]:

@@ -12,20 +12,24 @@ from lesioncount.assess.truth import TruthTable, middle_of
 from lesioncount.cohort.item import FileFacts, ScanFiles
 from lesioncount.cohort.scans import Selection
 from lesioncount.cohort.table_names import names_in_tables
-from lesioncount.errors import TruthError, listed
+from lesioncount.errors import CalibrationError, TruthError, listed
 from lesioncount.files.remote_path import to_path
 from lesioncount.folder.output import OutputFolder
+from lesioncount.results.count_warnings import is_joined
 from lesioncount.results.counts_of import table_names
 from lesioncount.results.earlier import earlier_run
 from lesioncount.results.record import Entry
-from lesioncount.results.results import Results
+from lesioncount.results.results import Results, read_results
 from lesioncount.results.settings import KnownFolds, Settings, counts_fingerprint
 from lesioncount.runs.count import Counting, count_batch
 from lesioncount.runs.count_table import records_of
 from lesioncount.runs.engine import check_maps
 from lesioncount.trust.fitting.choice import Choice, choose
 from lesioncount.trust.fitting.choice import Kind as Candidates
+from lesioncount.trust.fitting.evidence import CalibrationFit
 from lesioncount.trust.fitting.known_truth import KnownTruth
+from lesioncount.trust.fitting.stated import Stated, calibration_from
+from lesioncount.trust.likeness import CalibrationScans
 
 # What is tried, unless a protocol says that it is peaks.
 BOTH: tuple[Candidates, ...] = ("regions", "peaks")
@@ -221,3 +225,18 @@ def _groups(scans: Sequence[Entry], known: TruthOptions, table: TruthTable | Non
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def learn_stated(results: Path, stated: Stated, /, *, seed: int = 0) -> CalibrationFit:
+    """A calibration from a mean or a prevalence that is stated of the scans of a folder of results.
+
+    Of an ensemble, each member is taken as a scan of its own: their mean is that of the mixture.
+    """
+    found = read_results(results)
+    if found.run.is_of_changes:
+        raise CalibrationError(f"{results} holds changes: a mean or a prevalence is stated of the lesions of scans.")
+    scans, how = found.counted, found.run.settings
+    tables = [table for scan in scans for table in scan.tables]
+    joined = sum(any(map(is_joined, scan.warnings)) for scan in scans) / max(len(scans), 1)
+    calibration = calibration_from(stated, tables, protocol=how.protocol, joined=joined, seed=seed)
+    return CalibrationFit(calibration, reading=how.reading, scans=CalibrationScans.of(tables))

@@ -119,6 +119,7 @@ def run(options: argparse.Namespace) -> int:
     """Fit, write, and print how much it helps."""
     from lesioncount.folder.output import OutputFolder
 
+    _check_ways(options)
     if options.check is not None:
         return _check(options)
     if options.output is None:
@@ -136,6 +137,16 @@ def run(options: argparse.Namespace) -> int:
         _print(fit, options.output)
         print_learned(learned, options.output)
     return 0
+
+
+def _check_ways(options: argparse.Namespace) -> None:
+    """Raise if two ways to a calibration are asked for at once: one of them would be left out without a word."""
+    ways = ("mean", "prevalence", "check", "positive_weight")
+    said = [name for name in ways if getattr(options, name) is not None]
+    if len(said) > 1 and said != ["mean", "prevalence"]:
+        raise CalibrationError(f"{_option(said[0])} does not go with {_option(said[1])}. Leave one of them out.")
+    if options.known is not None and said and said != ["check"]:
+        raise CalibrationError(f"--known is the truth by itself: leave {_option(said[0])} out.")
 
 
 def _learn(options: argparse.Namespace) -> Learned:
@@ -258,21 +269,23 @@ def _only(results: Sequence[Path]) -> Path:
 
 def _from_stated(where: Path, options: argparse.Namespace) -> CalibrationFit:
     """From what is known of the scans without counting any."""
-    from lesioncount.results.results import read_results
-    from lesioncount.trust.fitting import CalibrationFit
-    from lesioncount.trust.fitting.stated import Stated, calibration_from
-    from lesioncount.trust.likeness import CalibrationScans
+    from lesioncount.assess.known_counts import learn_stated
+    from lesioncount.trust.fitting.stated import Stated
 
-    others = (options.truth, options.truth_counts, options.reviews, *options.feature)
-    if any(one is not None for one in others):
-        raise CalibrationError("--mean and --prevalence are for scans without truth. With truth, leave them out.")
+    useless = given(options, *_OF_TRUTH) | {"fit_from": options.fit_from != "counts"}
+    if said := [name for name, value in useless.items() if value]:
+        raise CalibrationError(f"--mean and --prevalence are for scans without truth: leave {_option(said[0])} out.")
     (mean, of_mean), (prevalence, of_prevalence) = options.mean or (None, None), options.prevalence or (None, None)
-    results = read_results(where)
-    tables = [one.tables[0] for one in results.counted]
     stated = Stated(mean=mean, prevalence=prevalence, doubt=of_mean if mean is not None else of_prevalence)
-    calibration = calibration_from(stated, tables, protocol=results.run.settings.protocol, seed=options.seed)
-    reading = results.run.settings.reading
-    return CalibrationFit(calibration, reading=reading, scans=CalibrationScans.of(tables))
+    return learn_stated(where, stated, seed=options.seed)
+
+
+# What only a fit to truth has a use for.
+_OF_TRUTH = ("truth", "truth_counts", "reviews", "feature", "interval_groups", "group_by", "of", "skip_missing")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _print(fit: CalibrationFit, path: Path) -> None:

@@ -36,7 +36,7 @@ from lesioncount.errors import CalibrationError, MapFileError, listed
 
 if TYPE_CHECKING:
     from lesioncount.assess.known_counts import Learned
-    from lesioncount.results.record import Entry
+    from lesioncount.results.record import Entry, Record
     from lesioncount.runs import DicomOutput, Results, Settings
     from lesioncount.trust.fitting.lists import ListRule
 
@@ -163,16 +163,18 @@ def run(options: argparse.Namespace) -> int:
 # What is written, or is about what was written: it needs a folder.
 _FOR_FOLDERS = (
     "known", "reviews", "reads", "members", "report", "write", "csv", "dicom_series", "dicom_type", "resume",
-    "overwrite", "cluster", "ask",
+    "overwrite", "cluster", "ask", "listed",
 )  # fmt: skip
 
 
 def _only_print(options: argparse.Namespace) -> int:
     """Print the count of one map with its candidates, or a row for each of several; write nothing."""
+    from lesioncount.results.count_warnings import in_general
     from lesioncount.runs import count_file, count_files
 
     if said := [name for name in _FOR_FOLDERS if getattr(options, name, None)]:
-        raise MapFileError(f"--{said[0].replace('_', '-')} needs a folder for the results: -o FOLDER.")
+        name = {"listed": "list"}.get(said[0], said[0].replace("_", "-"))
+        raise MapFileError(f"--{name} needs a folder for the results: -o FOLDER.")
     settings, selection = _settings(options), selection_of(options, "regions_suffix")
     where = given(options, "mask", "regions", "region_names", "within")
     how = {"protocol": settings.protocol, **settings.reading}
@@ -190,12 +192,17 @@ def _only_print(options: argparse.Namespace) -> int:
         print(table)
     if one is not None:
         where["mask"] = one.record.within
+        print("" if settings.calibration is None else "Without the calibration: ", end="")
         print(count_file(one.path, **how | where, level=level).result)
     for row in table.failed:
         print(f"failed: {row.record.shown}: {row.error}", file=sys.stderr)
+    warned: dict[str, list[Record]] = {}
     for row in table.counted:
         for warning in row.warnings:
-            print(f"warning: {row.record.shown}: {warning}")
+            warned.setdefault(in_general(warning), []).append(row.record)
+    said = [_about(warning, records, len(table.counted)) for warning, records in warned.items()]
+    for warning in said:
+        print(f"warning: {warning}")
     return 1 if table.failed else 0
 
 
@@ -297,10 +304,9 @@ def _say_missing(result: Results, options: argparse.Namespace) -> None:
 
 def summary_of(result: Results, *, shown: int) -> Summary:
     """The counts, a row for each scan."""
-    from lesioncount.trust.calibration import NOT_CHECKED
-
     is_calibrated = result.calibration is not None
-    interval = "guaranteed 90 %" if result.is_guaranteed else "90 % interval"
+    kind = "conformal" if result.run.unlike else "guaranteed"
+    interval = f"{kind} 90 %" if result.is_guaranteed else "90 % interval"
     expected = sum(scan.counted.best.count_mean for scan in result.counted)
     total = f"{expected:.1f} lesions expected in total{' (calibrated)' if is_calibrated else ''}"
     n, n_read = len(result.counted), sum(scan.counted.another is not None for scan in result.counted)
@@ -316,17 +322,12 @@ def summary_of(result: Results, *, shown: int) -> Summary:
         notes=[
             *(f"warning: {_about(warning, scans, n)}" for warning, scans in result.warnings.items()),
             *(f"warning: {one}" for one in (result.run.unlike,) if one),
-            *(f"warning: The calibration is from {origin}." for origin in _origins(result) if NOT_CHECKED in origin),
+            *(f"note: {one}" for one in (result.run.alike,) if one),
             *(f"Guaranteed intervals. {promise}" for promise in promises),
             *_list_note(result),
             *([f"What another reader would count, in {some(n_read, 'scan')}: counts.tsv."] if n_read else []),
         ],
     )
-
-
-def _origins(result: Results) -> list[str]:
-    """Where its calibration comes from, if there is one."""
-    return [one.origin for one in (result.calibration,) if one is not None]
 
 
 def _list_note(result: Results) -> list[str]:
@@ -347,7 +348,7 @@ def _row(scan: Entry) -> tuple[str, ...]:
     return scan.shown, *map(str, numbers), "{} to {}".format(*ends)
 
 
-def _about(warning: str, scans: Sequence[Entry], n_counted: int) -> str:
+def _about(warning: str, scans: Sequence[Record], n_counted: int) -> str:
     """A warning about one scan with its numbers, or about several without."""
     if len(scans) == 1:
         own = next((text for text in scans[0].warnings if text.startswith(warning)), warning)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lesioncount.cli.map_arguments import smallest_sizes
 from lesioncount.cli.options import add_group, add_output, add_rerun, given
-from lesioncount.cli.printing import aligned
+from lesioncount.cli.printing import aligned, some
 from lesioncount.cli.truth import FIRST_OF_TRUTH, add_results, add_truth_arguments, truth_options, why_no_page
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _print(evaluation: Evaluation, page: str, out: Path) -> None:
     lines += [f"note: {note}" for note in evaluation.notes]
     n, groups = evaluation.n_scans, evaluation.n_groups
     of = "" if n == groups else f" of {groups} group{'' if groups == 1 else 's'}"
-    lines += [f"{n} scans{of}, 95 % intervals from {evaluation.n_resamples} resamples. Results: {out}", page]
+    lines += [f"{some(n, 'scan')}{of}, 95 % intervals from {evaluation.n_resamples} resamples. Results: {out}", page]
     print("\n".join(lines))
 
 
@@ -124,7 +124,8 @@ def _table(evaluation: Evaluation) -> list[str]:
 
 
 def _with_interval(score: Estimate) -> str:
-    return f"{_number(score.value)} [{_number(score.low)}, {_number(score.high)}]"
+    interval = f" [{_number(score.low)}, {_number(score.high)}]" if score.has_interval else ""
+    return f"{_number(score.value)}{interval}"
 
 
 def _number(value: float) -> str:

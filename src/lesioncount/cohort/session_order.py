@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import NamedTuple
 
 from lesioncount.errors import MapFileError, listed
@@ -58,7 +58,23 @@ def _by_number(sessions: list[str]) -> list[str]:
     numbers = {int(match.group(2)) for match in parts.values() if match}
     if len(kinds) > 1 or len(numbers) < len(sessions):
         raise _unclear(sessions)
-    return sorted(sessions, key=lambda one: int(match.group(2)) if (match := parts[one]) else 0)
+    digits = {one: match.group(2) for one, match in parts.items() if match}
+    ordered = sorted(sessions, key=lambda one: int(digits[one]))
+    if any(sorted(ordered, key=days.__getitem__) != ordered for days in _short_dates(digits)):
+        raise _unclear(sessions, " They may be dates, and then numbers are not their order.")
+    return ordered
+
+
+def _short_dates(digits: Mapping[str, str]) -> Iterator[dict[str, date]]:
+    """Every way in which all labels are days of the past: two digits for the year, no day, or no zero before it."""
+    longest = max(map(len, digits.values()))
+    for form in ("%d%m%y", "%m%d%y", "%m%Y") if longest == 6 else ("%d%m%Y", "%m%d%Y") if longest == 8 else ():
+        try:
+            days = {one: datetime.strptime(text.zfill(longest), form).date() for one, text in digits.items()}  # noqa: DTZ007 - days have no time zone
+        except ValueError:
+            continue
+        if all(day.year in _YEARS and day <= date.today() for day in days.values()):  # noqa: DTZ011 - as above
+            yield days
 
 
 def _by_date(rest: list[str], dates: Mapping[str, Mapping[str, date]], baseline: str | None) -> SessionOrder:

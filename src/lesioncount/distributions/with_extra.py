@@ -24,6 +24,9 @@ _NEGLIGIBLE_LOG = 40.0
 # Of one count in a table of many nodes: less is below the last digit of what is more probable.
 _NOTHING = 1e-20
 
+# From so many numbers of extra lesions on, each node is convolved by itself: its table matters in a window only.
+_MANY_EXTRA = 400
+
 # And here at the latest: a tail that is longer comes from no scan, and would fill the memory.
 _LONGEST = 1_000_000
 
@@ -158,6 +161,18 @@ def over_nodes(
     more = np.exp(log_pmf_of_extra(extra, shape, enough_extra(float(extra.max()), shape)))
     matters = np.flatnonzero((more > _NOTHING).any(axis=0))
     total = np.zeros(tables.shape[1] + matters[-1])
+    if len(matters) > _MANY_EXTRA:
+        for weight, table, of_extra in zip(weights, tables, more, strict=True):
+            (first, found), (n_extra, added) = _that_matters(table), _that_matters(of_extra)
+            both = np.convolve(found, weight * added)
+            total[first + n_extra : first + n_extra + len(both)] += both
+        return TabulatedCount(total)
     for n_extra in range(matters[0], matters[-1] + 1):  # few: all nodes at once is faster than a convolution for each
         total[n_extra : n_extra + tables.shape[1]] += (weights * more[:, n_extra]) @ tables
     return TabulatedCount(total)
+
+
+def _that_matters(table: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """Where a table begins to matter, and all of it up to where it ends to."""
+    places = np.flatnonzero(table > _NOTHING)
+    return int(places[0]), table[places[0] : places[-1] + 1]

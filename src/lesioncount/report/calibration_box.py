@@ -58,10 +58,8 @@ def _further(one: Calibration) -> Iterator[tuple[str, str]]:
         yield "Ripple", f"peaks that rise by less than {one.ripple:.3g} are left out"
     if one.draws:
         n = len(one.members)
-        yield (
-            "Draws",
-            f"counts are the average over {n} calibrations that fit about as well; numbers here are of the best",
-        )
+        which = ("could give what is stated", "medians") if one.is_stated else ("fit about as well", "of the best")
+        yield "Draws", f"counts are the average over {n} calibrations that {which[0]}; numbers here are {which[1]}"
 
 
 def _signed(number: float) -> str:

@@ -104,7 +104,8 @@ def _direction(evaluation: Evaluation) -> str:
     bias = evaluation.ours.score("bias")
     if not evaluation.can_judge:
         what = "scans" if evaluation.n_groups == evaluation.n_scans else "groups"
-        return f"{evaluation.n_groups} {what} are too few to tell whether counts are too high or too low"
+        few = f"1 {what[:-1]} is" if evaluation.n_groups == 1 else f"{evaluation.n_groups} {what} are"
+        return f"{few} too few to tell whether counts are too high or too low"
     if not bias.has_interval or bias.low <= 0 <= bias.high:
         return "neither clearly too high nor too low"
     return "too low" if bias.value < 0 else "too high"

@@ -205,6 +205,11 @@ def in_general(warning: str) -> str:
     return warning.partition(_HERE)[0]
 
 
+def is_joined(warning: str) -> bool:
+    """Whether it says that lesions which touch are counted as one."""
+    return warning.startswith(JOINED.partition("{")[0])
+
+
 def in_short(warning: str) -> str:
     """A warning that is explained elsewhere: its first words, and what it says of this map."""
     about, here, numbers = warning.partition(_HERE)

@@ -118,8 +118,9 @@ class Run(Struct, frozen=True):
         Of a comparison: patients with one map only.
     inputs, patients : tuple of RunItem
         What became of scans, or of patients, in the order of the inputs.
-    unlike : str
-        How the scans differ from those of the calibration, in words; empty if they do not, or that cannot be told.
+    unlike, alike : str
+        How the scans differ from those of the calibration, or that they seem not to, in words; empty if that cannot be
+        told: of fewer than ten scans, or if the calibration remembers none.
     files : dict of str to str
         The SHA-256 of the files that were written.
     """
@@ -136,6 +137,7 @@ class Run(Struct, frozen=True):
     inputs: tuple[RunItem, ...] = ()
     patients: tuple[RunItem, ...] = ()
     unlike: str = ""
+    alike: str = ""
     files: dict[str, str] = {}
 
     @classmethod
@@ -194,9 +196,9 @@ class Run(Struct, frozen=True):
         """The same, after it has come so far."""
         return replace(self, run=replace(self.run, status=status))
 
-    def with_unlike(self, words: str) -> Self:
-        """The same, with how its scans differ from those of the calibration."""
-        return replace(self, unlike=words)
+    def with_likeness(self, *, unlike: str = "", alike: str = "") -> Self:
+        """The same, with whether its scans are like those of the calibration."""
+        return replace(self, unlike=unlike, alike=alike)
 
     def with_items(
         self,
@@ -227,7 +229,7 @@ class Run(Struct, frozen=True):
     def to_json(self) -> str:
         """As text."""
         always = _OF_CHANGES if self.is_of_changes else _OF_COUNTS
-        always |= {"unlike"} if self.unlike else set()
+        always |= {name for name in ("unlike", "alike") if getattr(self, name)}
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name in always}
         return to_json(values | {"settings": self.settings.plain})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -46,6 +46,7 @@ from lesioncount.runs.detection_counts import check_needs, count_table
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.workers import CLUSTER_TIMEOUT
+from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 
 Progress = Callable[[Entry, int, int], None]
@@ -101,15 +102,19 @@ class Counting(Kind):
         ]
         return counted(item.name, counts, files()[0], how), counts[0]
 
-    def unlike(self, done: Sequence[Entry]) -> str:
-        """How the scans differ from those of the calibration, as far as their candidates can tell."""
+    def likeness(self, done: Sequence[Entry]) -> dict[str, str]:
+        """Whether the scans differ from those of the calibration, as far as their candidates can tell."""
         fit = self.settings.calibration
         known = None if fit is None or self.settings.known else fit.scans
-        found = None if known is None else known.compare([one.tables[0] for one in done if one.tables])
-        if found is None or not found.is_alarm:
-            return ""
+        # Of an ensemble, its members in turn: so a calibration remembers them.
+        tables = [one.tables[place % len(one.tables)] for place, one in enumerate(done) if one.tables]
+        found = None if known is None else known.compare(tables)
+        if found is None:
+            return {}
+        if not found.is_alarm:
+            return {"alike": str(found)}
         withdrawn = " What guaranteed intervals promise does not hold for them." if self.settings.conformal else ""
-        return f"{found}{withdrawn}"
+        return {"unlike": f"{found}{withdrawn}"}
 
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""
@@ -238,7 +243,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         input=files,
         settings=settings.recorded,
         map=MapFacts.of(counts[0]),
-        warnings=_once_each(warning for count in counts for warning in count.warnings),
+        warnings=_once_each([*(warning for count in counts for warning in count.warnings), *_unchecked(calibration)]),
         shares=counts[0].shares if len(tables[0]) and counts[0].result.candidates.warning is None else (),
         count=numbers,
         n_dropped=sum(count.result.candidates.n_dropped for count in counts),
@@ -250,6 +255,12 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         lesions=with_list(lesion_rows(counts, calibration), settings.list_threshold),
         members=tuple(map(MemberNumbers.of, range(1, len(counts) + 1), counts)) if len(counts) > 1 else (),
     )
+
+
+def _unchecked(calibration: Calibration | None) -> Iterator[str]:
+    """What all that is made with a calibration from no counted scan must say."""
+    if calibration is not None and calibration.is_stated:
+        yield f"The calibration is from {calibration.origin}."
 
 
 def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from lesioncount.outputs.output import Keep
 from lesioncount.protocol import CountingProtocol, ProtocolFields
 from lesioncount.regions import RegionCounts, Within
 from lesioncount.results.lesion_rows import LesionRow
-from lesioncount.results.record import Record
+from lesioncount.results.record import Entry, Record
 from lesioncount.results.region_settings import region_settings
 from lesioncount.results.results import frame_of
 from lesioncount.results.scan_numbers import CountNumbers
@@ -129,9 +129,13 @@ class CountTable:
     ----------
     rows : tuple of FileCount
         One for each file, in the order of the inputs; what could not be counted is a row with its error.
+    unlike : str
+        How the files differ from what a calibration was fitted on, in words; empty if they do not, or that cannot be
+        told.
     """
 
     rows: tuple[FileCount, ...]
+    unlike: str = ""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -191,7 +195,7 @@ class CountTable:
         lines = [
             "  ".join(text.ljust(n) for text, n in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)
         ]
-        return "\n".join([*lines, self._summary()])
+        return "\n".join([*lines, self._summary(), *([f"warning: {self.unlike}"] if self.unlike else [])])
 
     __repr__ = __str__
 
@@ -304,8 +308,11 @@ def count_files(  # noqa: PLR0913 - as many as a count of files has options
         given, mask=None if mask is None else to_path(mask), regions=None if regions is None else to_path(regions)
     )
     told = None if progress is None else lambda record, done, n: progress(FileCount(record), done, n)
-    records = records_of(scans, Counting(settings), jobs=jobs, progress=told)
-    return CountTable(tuple(FileCount(records[place]) for place in range(len(scans))))
+    kind = Counting(settings)
+    records = records_of(scans, kind, jobs=jobs, progress=told)
+    rows = tuple(FileCount(records[place]) for place in range(len(scans)))
+    entries = [] if fit is None else [Entry.of(row.record) for row in rows if row.is_counted]
+    return CountTable(rows, kind.likeness(entries).get("unlike", ""))
 
 
 def records_of(

@@ -83,9 +83,9 @@ class Kind(ABC):
         What is recorded of its files is asked for when they have been read: then most are hashed.
         """
 
-    def unlike(self, done: Sequence[Entry]) -> str:  # noqa: ARG002 - for kinds that can tell
-        """How all that was done differs from what a calibration was fitted on; empty where it does not."""
-        return ""
+    def likeness(self, done: Sequence[Entry]) -> dict[str, str]:  # noqa: ARG002 - for kinds that can tell
+        """Whether all that was done is like what a calibration was fitted on: fields of a `Run`, if it can be told."""
+        return {}
 
     @abstractmethod
     def failed(self, item: Any, why: str, files: Sequence[FileFacts] = ()) -> Record:
@@ -180,7 +180,7 @@ class Engine:
             n_new, status = self._work_on_all(items, done)
             run = run.with_status(status)
             ordered = tuple(done[item.name] for item in items if item.name in done)
-            run = run.with_unlike(self.kind.unlike(ordered))
+            run = run.with_likeness(**self.kind.likeness(ordered))
             results = Results(self.out.path, run, ordered)
             is_changed = bool(n_new) or not _is_as_before(run, [one.name for one in ordered], before)
             is_new = is_changed or not self._are_there(results, listed)

@@ -431,6 +431,11 @@ class Calibration:
         given["of_regions"] = None if other is None else cls.from_dict(other)
         return cls(**given)
 
+    @property
+    def is_stated(self) -> bool:
+        """Whether it comes from no counted scan, but from a number that somebody has stated."""
+        return NOT_CHECKED in self.origin
+
     def __str__(self) -> str:
         """One line in plain words."""
         if self.is_identity:
@@ -449,7 +454,7 @@ class Calibration:
             share = f" and {self.extra_share:.2g} for each that has one" if self.extra_share else ""
             parts.append(f"{self.extra_rate:.3g} lesions per scan without a candidate of their own{share}")
         if self.draws:
-            parts.append(f"averaged over {len(self.members)} that fit about as well")
+            parts.append(f"averaged over {len(self.members)}{'' if self.is_stated else ' that fit about as well'}")
         if self.of_regions is not None:
             own, regions = ", ".join(parts), str(self.of_regions).rpartition(" (from ")[0]
             return f"half of peaks: {own}; half of regions: {regions} (from {self.origin})"

@@ -176,7 +176,8 @@ class CalibrationScans:
         """Whether new scans look like these; None if they are too few to tell, or these are."""
         if min(len(candidates), len(self.numbers)) < FEWEST_SCANS:
             return None
-        new = np.array([numbers_of_scan(one) for one in candidates[: 2 * _MOST_REMEMBERED]])
+        rows = np.random.default_rng(seed).permutation(len(candidates))[: 2 * _MOST_REMEMBERED]
+        new = np.array([numbers_of_scan(candidates[row]) for row in sorted(rows.tolist())])
         scores = _normal_scores(np.concatenate([self.numbers, new]))
         is_new = np.arange(len(scores)) >= len(self.numbers)
         apart = np.sqrt(((scores[:, None] - scores[None]) ** 2).sum(axis=-1))
@@ -187,16 +188,22 @@ class CalibrationScans:
         """Whether true counts of new scans lie elsewhere in their distributions than those of these.
 
         From where the counts of new scans lie in the distributions of the calibration: the largest difference between
-        the two cumulative shares, among deals of all scans.
+        the two cumulative shares, among deals of all scans. Places are partly random (`places_of`): given several rows
+        of them, p is the mean over rows, which no longer depends on the luck of one.
         """
         if not self.pits:
             raise CalibrationError(
                 "The calibration does not remember counted scans of its own, which these could be compared with. "
                 "Calibrate from counted scans: lesioncount calibrate, or count --known."
             )
-        new = np.asarray(pits, dtype=np.float64)
-        if len(new) < FEWEST_SCANS:
-            raise CalibrationError(f"A check needs {FEWEST_SCANS} counted scans, but there are {len(new)}.")
+        drawn = np.atleast_2d(np.asarray(pits, dtype=np.float64))
+        n_new = drawn.shape[1]
+        if n_new < FEWEST_SCANS:
+            raise CalibrationError(f"A check needs {FEWEST_SCANS} counted scans, but there are {n_new}.")
+        p = float(np.mean([self._p_of_places(new, seed + row) for row, new in enumerate(drawn)]))
+        return CountCheck(p, n_new, float(drawn.mean()))
+
+    def _p_of_places(self, new: NDArray[np.float64], seed: int) -> float:
         values = np.concatenate([self.pits, new])
         grid = np.unique(values)
 
@@ -206,8 +213,7 @@ class CalibrationScans:
             )
             return float(np.abs(ours - theirs).max())
 
-        p = _p_of(distance, np.arange(len(values)) >= len(self.pits), seed)
-        return CountCheck(p, len(new), float(new.mean()))
+        return _p_of(distance, np.arange(len(values)) >= len(self.pits), seed)
 
     @staticmethod
     def _n_outliers(apart: NDArray[np.float64], is_new: NDArray[np.bool_]) -> int:

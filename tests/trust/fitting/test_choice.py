@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
+from trust.fitting.simulated import cohort, without_lesions
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
@@ -120,3 +121,13 @@ def test_an_ensemble_is_calibrated_as_a_whole(touching, rng):
     expected = [np.mean([choice.fit.calibration.distribution(t).mean() for t in of]) for of in members]
     np.testing.assert_allclose([one.mean() for one in together], expected)
     assert CalibrationFit.fit(truth).held_out.n_scans == 30
+
+
+def test_scans_of_one_group_cannot_be_held_out():
+    truth = without_lesions(cohort(14, candidates=6))
+    one = KnownTruth.of(truth.candidates, truth.counts, groups=["a"] * 14)
+    with pytest.raises(CalibrationError, match="All 14 scans with a known count are of one group"):
+        choose(one)
+    fit = CalibrationFit.fit(one)
+    assert fit.conformal is None
+    assert fit.held_out is None

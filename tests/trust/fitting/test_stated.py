@@ -6,7 +6,7 @@ from trust.fitting.simulated import cohort, without_lesions
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
-from lesioncount.trust.fitting.stated import NOT_CHECKED, Stated, calibration_from
+from lesioncount.trust.fitting.stated import NOT_CHECKED, Stated, _drawn, calibration_from
 
 
 def scans(n=60, seed=0):
@@ -66,6 +66,26 @@ def test_a_prevalence_is_as_well_known_as_the_share_without_a_lesion():
 def test_what_has_done_harm_is_refused(stated, tables, why):
     with pytest.raises(CalibrationError, match=why):
         calibration_from(stated, tables)
+
+
+def test_regions_that_hold_what_touches_are_refused_where_maps_can_tell():
+    truth = scans()
+    calibration_from(Stated(mean=1.0), truth.candidates, joined=0.06)  # leaves
+    with pytest.raises(CalibrationError, match="39% of the scans have lesions that touch and are counted as one"):
+        calibration_from(Stated(mean=1.0), truth.candidates, joined=0.39)  # nuclei
+
+
+def test_a_doubt_so_wide_that_most_draws_have_no_solution_is_refused():
+    truth = scans()
+    with pytest.raises(CalibrationError, match="of 100 calibrations could give these scans a stated mean of 3 ± 25"):
+        calibration_from(Stated(mean=3.0, doubt=25.0), truth.candidates)
+
+
+def test_no_seed_draws_numbers_that_no_calibration_has():
+    """The shape of extra lesions reaches below its bound once in 700 draws: with this seed, too."""
+    drawn = _drawn(3000, np.random.default_rng(0))
+    assert min(one.extra_shape for one in drawn) >= 0.1
+    assert max(one.spread for one in drawn) <= 10
 
 
 @pytest.mark.parametrize(

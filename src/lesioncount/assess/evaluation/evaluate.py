@@ -173,6 +173,12 @@ def known_truth(
         raise MapFileError(
             f"{results} holds the counts of an ensemble, which is calibrated from counts: leave --fit-from lesions out."
         )
+    if from_lesions and truth.masks and counted.protocol.has_detections:
+        raise CalibrationError(
+            "Detections have places and no voxels, so that masks cannot say which of them is which lesion. Decide on "
+            "them (lesioncount review, then --reviews in place of --truth), or say it from Python: "
+            "KnownTruth.of(candidates, counts, owns=...)."
+        )
     compared = compare(counted, truth, read_maps=from_lesions and truth.reviews is None, jobs=jobs)
     owns = [match.owns for truth in compared.truths for match in truth.matches.values()]
     return (

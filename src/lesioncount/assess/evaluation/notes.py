@@ -16,6 +16,7 @@ from lesioncount.assess.evaluation.evaluation import FEWEST_TO_JUDGE
 from lesioncount.cohort.inputs import common_folder
 from lesioncount.errors import CalibrationError, LesionCountError
 from lesioncount.protocol import CountingProtocol
+from lesioncount.results.counts_of import CountsOf
 from lesioncount.results.record import Entry
 from lesioncount.results.recorded import Recorded
 from lesioncount.runs.file_counts import count_file
@@ -39,6 +40,7 @@ def notes_on(compared: Compared, raw: Predictions) -> tuple[str, ...]:
         *_polarised(compared),
         *_impossible(raw),
         *_guaranteed(compared),
+        *doubts_about(compared.results),
         *_not_read(compared),
         *_few(compared),
     )
@@ -96,6 +98,14 @@ def _guaranteed(compared: Compared) -> Iterator[str]:
             f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} {what} ({np.mean(held):.0%}); "
             f"their mean width is {width:.3g}."
         )
+
+
+def doubts_about(counts: CountsOf) -> Iterator[str]:
+    """What is not known of the calibration that counts were corrected with."""
+    if counts.calibration is not None and counts.calibration.is_stated:
+        yield f"The calibration is from {counts.calibration.origin}."
+    if counts.results.run.unlike:
+        yield counts.results.run.unlike
 
 
 def _not_read(compared: Compared) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lesioncount.assess.evaluation.notes import doubts_about
 from lesioncount.assess.groups.group_row import GroupRow, RatioRow
 from lesioncount.assess.groups.grouping import Grouped, GroupOptions, grouped
 from lesioncount.assess.groups.trial_summary import TrialSummary, check_folder, write_summary
@@ -141,6 +142,7 @@ def notes_on(
     return (
         *_left_out(counts, grouped),
         *_uncalibrated(counts),
+        *doubts_about(counts),
         *_whose(grouped, groups),
         *_few(groups),
         *_model(ratios, n_imputations),

@@ -109,6 +109,11 @@ def choose(
     than the mean of both. On leaves, platelets and nuclei it lost 1 to 2 % against the better one, where "regions
     unless peaks are clearly better" lost up to 12 %.
     """
+    if len(set(truth.groups)) < 2:
+        raise CalibrationError(
+            f"All {len(truth)} scans with a known count are of one group, so that none can be held out. Count scans of "
+            "other patients, too; or leave the groups out (--group-by), if these are not patients."
+        )
     own = protocol or CountingProtocol()
     truths = {"peaks": truth, "regions": truth.of_regions}
     fits: dict[str, Calibration] = {}

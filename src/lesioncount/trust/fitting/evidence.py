@@ -55,6 +55,9 @@ CONFIDENCE = 0.9
 _HELD_OUT_PARTS = ("before", "after", "change")
 _REPORTED = ("rps", "mae", "bias", "nll", "accuracy", "coverage90", "width90", "zero_mass")
 
+# How often the random part of where a count lies is drawn, when new scans are checked.
+_N_PLACES = 20
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -246,7 +249,7 @@ class CalibrationFit:
         held = _held_out_counts(truth, calibration, seed)
         held_out = None if held is None else held_out_scores(truth, held, seed)
         intervals = None
-        if truth.members is None:
+        if truth.members is None and len(set(truth.groups)) > 1:
 
             def refit(rows: Sequence[int], averaged: bool) -> Calibration:
                 return fitted_or_none(truth[rows], None, averaged=averaged)
@@ -285,7 +288,8 @@ class CalibrationFit:
 
     def check(self, truth: KnownTruth, /, *, seed: int = 0) -> CountCheck:
         """Whether the true counts of ten new scans or more fit it as those of its own scans do."""
-        places = places_of(truth.distributions(self.calibration), truth.counts.tolist(), seed=seed + 1)
+        distributions, counts = truth.distributions(self.calibration), truth.counts.tolist()
+        places = [places_of(distributions, counts, seed=seed + 1 + draw) for draw in range(_N_PLACES)]
         return (self.scans or CalibrationScans.of(())).check(places, seed=seed)
 
     def guaranteed(self, candidates: TableLike, confidence: float) -> tuple[int, int] | None:
@@ -348,7 +352,7 @@ class CalibrationFit:
             raise CalibrationError(f"Expected a calibration of format {FORMAT_VERSION}, but got {given}.")
         held_out, conformal = content.get("held_out"), content.get("conformal")
         scans, lists, pool = content.get("scans"), content.get("lists"), content.get("pool")
-        return cls(
+        fit = cls(
             read_calibration(content["calibration"]),
             None if held_out is None else HeldOut.from_dict(held_out),
             None if conformal is None else ConformalFit.from_dict(conformal),
@@ -357,6 +361,12 @@ class CalibrationFit:
             None if lists is None else CandidateLists.from_dict(lists),
             None if pool is None else ReaderPool.from_dict(pool),
         )
+        if content.get("fingerprint", fit.fingerprint) != fit.fingerprint:
+            raise CalibrationError(
+                "The numbers of this calibration have been changed since it was fitted: they do not have its "
+                "fingerprint. What it says of held-out scans and of intervals is not about them. Calibrate again."
+            )
+        return fit
 
 
 def pool_of_readers(truth: KnownTruth, held: Sequence[CountDistribution] | None) -> ReaderPool | None:

@@ -59,8 +59,8 @@ class ListRule:
         begin = f"On average over scans like those of the calibration, at most {100 * self.level:g} % of"
         if self.promised == "missed":
             return (
-                f"{begin} the lesions that have a candidate are missing from a scan's list; scans without such a "
-                "lesion are left out."
+                f"{begin} the lesions that have a candidate of their own are missing from a scan's list; scans "
+                "without such a lesion are left out."
             )
         return f"{begin} the candidates on a scan's list are not lesions (none, where a list is empty)."
 
@@ -126,8 +126,9 @@ class CandidateLists:
             raise CalibrationError(f"Expected a list for one of {levels} %, but got {100 * rule.level:g} %.")
         if rule.promised == "missed" and self.without_candidate > _TOO_NEAR * rule.level:
             raise CalibrationError(
-                f"{100 * self.without_candidate:.1f} % of the lesions have no candidate, and are on no list. That is "
-                f"too near to {100 * rule.level:g} % for a promise. Ask for more, or count at a lower threshold."
+                f"{100 * self.without_candidate:.1f} % of the lesions have no candidate of their own, and are on no "
+                f"list. That is too near to {100 * rule.level:g} % for a promise. Allow a larger share, or count at a "
+                "lower threshold."
             )
         found = self.thresholds[rule.promised][known[0]]
         if found is None:

@@ -16,7 +16,7 @@ from lesioncount.trust.candidate_table import CandidateTable, TableLike
 from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Numbers
 from lesioncount.trust.fitting.fit import RIPPLE, as_calibration, some_of
 from lesioncount.trust.fitting.known_truth import KnownTruth
-from lesioncount.trust.fitting.prior import LEARNT, numbers_of
+from lesioncount.trust.fitting.prior import LEARNT, bounds, numbers_of
 
 # How far a stated number is taken to be off, unless somebody says: as a share of it. Held closer, intervals were too
 # short where the number was wrong by a third.
@@ -33,8 +33,10 @@ _NEAR_ENOUGH, _MOST_STEPS = 1e-3, 40
 
 # Refusals. Each limit is the middle between the open data that gained and those that were harmed, rounded down: leaves
 # (25 % of candidates touch) and nuclei (49 %); of doubt about the calibration itself, leaves from a mean (0.28; LIDC
-# from a prevalence 0.21) and from a prevalence (0.60, by seed 0.44 to 0.72).
+# from a prevalence 0.21) and from a prevalence (0.60, by seed 0.44 to 0.72); of scans whose regions hold several
+# components, leaves (6 %) and nuclei (39 %).
 _MOST_TOUCHING = 0.35
+_MOST_JOINED = 0.2
 _MOST_DOUBT = 0.4
 _HIGHEST_PREVALENCE = 0.95
 _FEWEST_SOLVED = 0.5
@@ -70,7 +72,9 @@ class Stated:
         if self.mean is not None and not 0 < self.mean < 1e6:
             raise CalibrationError(f"Expected a mean above 0, but got {self.mean!r}.")
         if self.prevalence is not None and not 0 < self.prevalence < 1:
-            raise CalibrationError(f"Expected a prevalence between 0 and 1, but got {self.prevalence!r}.")
+            percent = self.prevalence / 100
+            hint = f" If it is in percent, write {percent:g}." if 0 < percent < 1 else ""
+            raise CalibrationError(f"Expected a prevalence between 0 and 1, but got {self.prevalence:g}.{hint}")
         if self.doubt is not None and not 0 < self.doubt < 10 * self.value:
             raise CalibrationError(f"Expected a doubt above 0, in the units of the number, but got {self.doubt!r}.")
 
@@ -107,6 +111,7 @@ def calibration_from(
     /,
     *,
     protocol: CountingProtocol | None = None,
+    joined: float = 0.0,
     seed: int = 0,
 ) -> Calibration:
     """The average over calibrations under which the scans have, on average, what is stated.
@@ -118,6 +123,8 @@ def calibration_from(
         Of each scan; none of them needs to be counted, but all must be what the number is stated of.
     protocol : CountingProtocol, optional
         What counted as one lesion.
+    joined : float, default 0
+        Share of the scans whose regions hold several lesions that touch, as far as maps can tell: candidates cannot.
     seed : int, default 0
 
     Notes
@@ -132,12 +139,14 @@ def calibration_from(
     """
     truth = KnownTruth.of(candidates, np.zeros(len(candidates)))
     used = some_of(truth, _MOST_SCANS).without_ripples(RIPPLE)
-    _check(stated, used)
+    _check(stated, used, joined)
     rng = np.random.default_rng(seed)
     drawn, scans = _drawn(_N_TRIED, rng), _Scans(used, stated)
     sure = scans.solved(drawn, stated.draws(_N_TRIED, _NEARLY_FIXED, rng))
     _check_solved(stated, scans, sure)
-    kept = scans.solved(drawn, stated.draws(_N_TRIED, None, rng))[:_N_KEPT]
+    kept = scans.solved(drawn, stated.draws(_N_TRIED, None, rng))
+    _check_enough(stated, kept)
+    kept = kept[:_N_KEPT]
     members = [as_calibration(one, used) for one in kept]
     middle = as_calibration(Numbers.of_vector(np.median([one.vector for one in kept], axis=0)), used)
     return replace(
@@ -148,7 +157,7 @@ def calibration_from(
     )
 
 
-def _check(stated: Stated, truth: KnownTruth) -> None:
+def _check(stated: Stated, truth: KnownTruth, joined: float) -> None:
     """Refuse what cannot be solved, or has done harm."""
     if len(truth) < _FEWEST_SCANS:
         raise CalibrationError(
@@ -159,24 +168,33 @@ def _check(stated: Stated, truth: KnownTruth) -> None:
             f"A prevalence of {stated.prevalence:g} says nothing of how many lesions there are. State the mean."
         )
     touching = float(np.mean(CandidateTable.joined(truth.candidates).saddle > 0)) if truth.touches else 0.0
-    if touching > _MOST_TOUCHING:
-        raise CalibrationError(
-            f"{touching:.0%} of the candidates touch another. With so many, a calibration from a stated number alone "
-            f"has made counts worse. Count {_FEWEST_SCANS} scans and calibrate on them."
-        )
+    for share, limit, what in (
+        (touching, _MOST_TOUCHING, "of the candidates touch another"),
+        (joined, _MOST_JOINED, "of the scans have lesions that touch and are counted as one"),
+    ):
+        if share > limit:
+            raise CalibrationError(
+                f"{share:.0%} {what}. With so many, a calibration from a stated number alone has made counts worse. "
+                f"Count {_FEWEST_SCANS} scans and calibrate on them."
+            )
 
 
-def _check_solved(stated: Stated, scans: _Scans, solved: list[Numbers]) -> None:
+def _check_enough(stated: Stated, solved: list[Numbers]) -> None:
     if len(solved) < _FEWEST_SOLVED * _N_TRIED:
         raise CalibrationError(
             f"Only {len(solved)} of {_N_TRIED} calibrations could give these scans {stated}. Do the number and the "
             f"scans belong together? Count {_FEWEST_SCANS} scans and calibrate on them."
         )
+
+
+def _check_solved(stated: Stated, scans: _Scans, solved: list[Numbers]) -> None:
+    _check_enough(stated, solved)
     if (doubt := scans.doubt(solved)) > _MOST_DOUBT:
+        instead = "Count" if stated.prevalence is None else "State the mean, or count"
         raise CalibrationError(
             f"A{str(stated)[1:]} leaves too much open: "
-            f"{doubt:.0%} of the doubt about a count would be about the calibration itself. State the mean if you "
-            f"stated a prevalence, or count {_FEWEST_SCANS} scans and calibrate on them."
+            f"{doubt:.0%} of the doubt about a count would be about the calibration itself. {instead} "
+            f"{_FEWEST_SCANS} scans and calibrate on them."
         )
 
 
@@ -187,7 +205,8 @@ def _drawn(n: int, rng: np.random.Generator) -> list[Numbers]:
     points = centre + width * np.where(LEARNT.is_heavy[:-1], heavy, rng.standard_normal((n, len(centre))))
     spread = Numbers._fields.index("spread")
     points[:, spread] = np.minimum(points[:, spread], math.log(LEARNT.large_spread))
-    return [numbers_of(point)._replace(offset=0.0) for point in points]
+    lowest, highest = bounds(len(centre))
+    return [numbers_of(point)._replace(offset=0.0) for point in np.clip(points, lowest, highest)]
 
 
 class _Scans:

@@ -48,6 +48,11 @@ def interval_of(resamples: NDArray[np.float64], /) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def _ends(resamples: NDArray[np.float64], groups: Sequence[Hashable]) -> tuple[float, float]:
+    """The same, but NaN for scans of one group: drawn again they are always the same, which says nothing of others."""
+    return interval_of(resamples) if len(set(groups)) > 1 else (float("nan"), float("nan"))
+
+
 def estimates_of(
     values: Iterable[float],
     measure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
@@ -58,7 +63,7 @@ def estimates_of(
 ) -> list[Estimate]:
     """Values with their intervals: for weights (some, n) of resamples, the measure gives them as (some, values)."""
     samples = np.concatenate([measure(weights) for weights in resampled_weights(groups, seed=seed)])
-    return [Estimate(float(value), *interval_of(of)) for value, of in zip(values, samples.T, strict=True)]
+    return [Estimate(float(value), *_ends(of, groups)) for value, of in zip(values, samples.T, strict=True)]
 
 
 def resampled_ratios(
@@ -97,7 +102,7 @@ def score_all(
 
     def estimates(key: str, found: NDArray[np.float64], drawn: NDArray[np.float64]) -> dict[str, Estimate]:
         each = zip(once[key], found, drawn, strict=True)
-        return {score: Estimate(float(value), *interval_of(of)) for score, value, of in each}
+        return {score: Estimate(float(value), *_ends(of, groups)) for score, value, of in each}
 
     pairs = [(a, b) for a in methods for b in methods if a != b]
     return (
