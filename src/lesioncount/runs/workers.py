@@ -258,15 +258,13 @@ class Watched:
         if self._has_workers():
             self._begin()
         waited = time.monotonic() - self._seen_at
-        if waited >= self._seconds:
-            return True
-        if waited >= self._say_after:
+        if waited >= self._say_after:  # on a busy machine, perhaps only when it is too long: it is said all the same
             self._say_after = waited + _SECONDS_TO_REPEAT
             logging.getLogger("lesioncount").warning(
                 "The cluster has had no workers for %.0f s: waiting for some, for %.0f s more. Why they ended is in "
-                "their logs.", waited, self._seconds - waited,
+                "their logs.", waited, max(self._seconds - waited, 0),
             )  # fmt: skip
-        return False
+        return waited >= self._seconds
 
     def _has_workers(self) -> bool:
         try:
