@@ -1,5 +1,9 @@
 """DICOM without endings, and segmentations as masks."""
 
+import contextlib
+import tracemalloc
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -151,3 +155,19 @@ def test_counting_a_mask_says_what_it_can_be_used_for(tmp_path, labels):
     path = save_segmentation(tmp_path / "m.dcm", ct_series(SHAPE), (labels > 0).astype(np.uint8), "BINARY")
     with pytest.raises(MapFileError, match=r"without probabilities.*As a mask or as the truth"):
         open_map(path)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of pydicom, about the damage
+def test_an_element_that_claims_gigabytes_gets_no_more_than_the_file_has():
+    """A file of 5 kB, whose first element is 4 GB long: room for that was made before anything was read."""
+    path = Path(__file__).parents[1] / "fuzz_corpus" / "maps" / "claims_4_gb.dcm"
+    with contextlib.suppress(MapFileError):
+        open_map(path)  # imports
+    tracemalloc.start()
+    try:
+        with pytest.raises(MapFileError, match="is not a DICOM segmentation"):
+            open_map(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -78,7 +79,8 @@ def read_header(path: Path) -> Any:
     """All elements of an image but its pixels."""
     pydicom = optional("pydicom", "dicom", "Reading DICOM")
     _check_deflated(path)
-    return pydicom.dcmread(path, stop_before_pixels=True)
+    with _Bounded(path) as file:
+        return pydicom.dcmread(file, stop_before_pixels=True)
 
 
 def to_ras(affine: ArrayLike) -> NDArray[np.float64]:
@@ -111,7 +113,8 @@ def _dataset(path: Path) -> Any:
     """All elements of a file, which is known to hold what it promises, before there is room made for it."""
     pydicom = optional("pydicom", "dicom", "Reading DICOM")
     _check_deflated(path)
-    data = pydicom.dcmread(path)
+    with _Bounded(path) as file:
+        data = pydicom.dcmread(file)
     n_frames = int(data.get("NumberOfFrames") or 1)
     n_described = len(data.PerFrameFunctionalGroupsSequence)
     if n_frames != n_described:
@@ -128,9 +131,24 @@ def _dataset(path: Path) -> Any:
     return data
 
 
+class _Bounded(io.BufferedReader):
+    """A file of which nobody asks for more than there is: pydicom asks for what an element claims, up to 4 GB."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path))
+        self._size = path.stat().st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(self._size - self.tell(), 0)
+        return super().read(left if size is None or size < 0 else min(size, left))
+
+
 def _check_deflated(path: Path) -> None:
     """Raise if a file is deflated and becomes too large: it would be inflated as a whole, whatever is read of it."""
-    meta = optional("pydicom", "dicom", "Reading DICOM").filereader.read_file_meta_info(path)
+    reader = optional("pydicom", "dicom", "Reading DICOM").filereader
+    with _Bounded(path) as file:
+        reader.read_preamble(file, force=False)
+        meta = reader._read_file_meta_info(file)  # noqa: SLF001 - the public one takes nothing but names
     if not meta.TransferSyntaxUID.is_deflated:
         return
     size = path.stat().st_size
