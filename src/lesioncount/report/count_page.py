@@ -55,6 +55,11 @@ def _content(results: Results, scans: Sequence[Entry], anchors: Mapping[str, str
         "histogram": lambda: histogram(scans),
         "regions": regions_of_cohort(scans, results.run.settings),
         "questions": questions_of_cohort(scans),
+        # A total of few draws has fewer nodes than each of its scans; what is expected of it is their sum.
+        "expected": [
+            sum(scan.counted.raw.count_mean for scan in scans),
+            sum(scan.counted.best.count_mean for scan in scans),
+        ],
         "totals": [results.total()] + ([] if calibration is None else [results.total(calibration)]),
         "min_between_variance": MIN_BETWEEN_VARIANCE,
         "numbers": {} if calibration is None else numbers_of(calibration),

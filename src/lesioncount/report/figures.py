@@ -138,7 +138,7 @@ def _draw_line(axes: Any, name: str, numbers: Sequence[Any], place: float, *, is
     """A line of each scan: the numbers of one method; of the guaranteed line, an interval only."""
     rows, ends = np.arange(len(numbers)) + place, _ends(numbers)
     if name == "guaranteed":
-        axes.hlines(rows, *ends, color=INK, linewidth=1, label=name)
+        axes.hlines(rows, *ends, color=INK, linewidth=1, label="conformal")
         axes.plot(ends, [rows, rows], "|", color=INK, markersize=5, markeredgewidth=1)
         return
     colour = COLOURS[name]
