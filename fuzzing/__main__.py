@@ -22,14 +22,18 @@ _SECONDS_TO_TELL = 60
 # That a format has before it is the turn of another.
 _SECONDS_AT_ONCE = 5
 
+# Of each format, however slow: whole commands take a second, and would get a third of this in equal shares of the time.
+_FEWEST_A_MINUTE = 6
+
 
 class _Plan:
-    """Which case is next: formats take turns so that each has the same time."""
+    """Which case is next: formats take turns so that each has the same time, and slow ones enough inputs."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._seed, self._numbers = options.seed, Counter[str]()
         self._spent: dict[str, float] = dict.fromkeys(options.only or TARGETS, 0.0)
-        self._end = time.monotonic() + 60 * options.minutes
+        self._began = time.monotonic()
+        self._end = self._began + 60 * options.minutes
         self._now = ""
         self._one = options.case
         if self._one is not None:
@@ -42,9 +46,12 @@ class _Plan:
         waiting = {name for name in self._spent if self._one is None or self._numbers[name] == self._one}
         if not waiting:
             return None
-        least = min(waiting, key=lambda one: self._spent[one])
+        due = _FEWEST_A_MINUTE * (time.monotonic() - self._began) / 60
+        behind = {name for name in waiting if self._numbers[name] < due}
+        least = min(behind or waiting, key=lambda one: self._spent[one])
         # Not at every turn: a worker that is new, because the last one died, imports what a format needs again.
-        if self._now not in waiting or self._spent[self._now] > self._spent[least] + _SECONDS_AT_ONCE:
+        is_long = self._now in waiting and self._spent[self._now] > self._spent[least] + _SECONDS_AT_ONCE
+        if is_long or self._now not in (behind or waiting):
             self._now = least
         case = Case(self._seed, self._now, self._numbers[self._now])
         self._numbers[self._now] += 1
