@@ -125,9 +125,7 @@ def main() -> None:
                 order = np.random.default_rng(1000 * n + seed).permutation(len(truth))
                 known, judged = truth[order[:n].tolist()], order[n : n + N_JUDGED]
                 rps, covered = scores(best_calibration(known), truth, judged)
-                found.append(
-                    [rps, covered, rps / scores(_of_many(known.without_ripples(RIPPLE), None), truth, judged)[0]]
-                )
+                found.append([rps, covered, rps / scores(best_fit(known), truth, judged)[0]])
             mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / given.draws**0.5
             rps, covered, ratio = (f"{one:.3f} ± {by:.3f}" for one, by in zip(mean, error, strict=True))
             worst = max(one[0] for one in found)
