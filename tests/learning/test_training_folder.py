@@ -78,6 +78,14 @@ def test_logs_and_other_files_of_others_stay(tmp_path):
     assert "val_voxel_f1" in (tmp_path / "logs" / "metrics-2.csv").read_text()
 
 
+def test_a_training_that_begins_again_removes_its_logs_of_before_and_no_others(folder):
+    TrainingFolder(folder).files.write_text("logs/metrics-2.csv", "resumed")
+    (folder / "logs" / "metrics-3.csv").write_text("mine")
+    train(tiny(**CONFIG), folder, overwrite=True)
+    assert not (folder / "logs" / "metrics-2.csv").exists()
+    assert (folder / "logs" / "metrics-3.csv").read_text() == "mine"
+
+
 def test_a_folder_without_its_ledger_can_be_resumed_and_begun_again(folder):
     (folder / ".lesioncount.tsv").unlink()
     shutil.rmtree(folder / "logs")

@@ -66,6 +66,8 @@ def test_one_seed_that_does_not_beat_the_constant_is_enough(study):
     assert trained_heads(study) == ["bottleneck", "multihead"]
 
 
-def test_scores_of_validations_are_read_from_the_log(tmp_path):
-    (tmp_path / "metrics.csv").write_text("val_rps,loss\n0.5,\n,0.1\n0.4,\n")
-    assert validation_scores(tmp_path / "metrics.csv").tolist() == [0.5, 0.4]
+def test_scores_of_validations_are_read_from_all_logs_of_a_training_that_was_resumed(tmp_path):
+    (tmp_path / "metrics.csv").write_text("val_rps,epoch,loss\n0.5,0,\n,0,0.1\n0.4,1,\n")
+    (tmp_path / "metrics-2.csv").write_text("val_rps,epoch,loss\n0.3,2,\n,2,0.1\n")
+    (tmp_path / "metrics-10.csv").write_text("val_rps,epoch,loss\n0.2,3,\n")
+    assert validation_scores(tmp_path).tolist() == [0.5, 0.4, 0.3, 0.2]

@@ -58,7 +58,8 @@ class TrainingFolder:
     def begin(self, config: TrainingConfig, *, resume: bool) -> None:
         """Remove what an earlier training has left, unless this one goes on from it, and keep the configuration."""
         if not resume:
-            for name in (LAST, BEST, SCORES, *LISTS):
+            logs = (f"logs/{log.name}" for log in self.path.glob("logs/metrics-*.csv"))  # of runs that resumed it
+            for name in (LAST, BEST, SCORES, *LISTS, *logs):
                 self._remove(name)
         if not resume or not self._has(CONFIG):
             text = json.dumps(config.to_dict(), indent=1) + "\n"

@@ -114,7 +114,7 @@ class Trained(_Kept):
         self._train(folder, cache)
         if self.is_done(cache):
             return  # on another machine: only the network was missing
-        arrays = {"curve": validation_scores(folder / "logs" / "metrics.csv")}
+        arrays = {"curve": validation_scores(folder / "logs")}
         for part, epoch in _PREDICTED:
             stats = _predicted(self.network(cache, epoch), parts_of(self.arm.config)[part])
             arrays |= {f"{part}_{epoch}_{name}": array for name, array in stats.arrays().items()}
@@ -169,10 +169,13 @@ def _checkpoints(folder: Path) -> dict[str, dict[str, Any]] | None:
     return None if BEST not in found and LAST in found and has_best(found[LAST]) else found
 
 
-def validation_scores(log: Path) -> NDArray[np.float64]:
-    """The ranked probability score of the validation scans after each epoch of a training."""
-    with log.open(encoding="utf-8", newline="") as table:
-        return np.array([float(row["val_rps"]) for row in csv.DictReader(table) if row.get("val_rps")])
+def validation_scores(logs: Path) -> NDArray[np.float64]:
+    """The ranked probability score of validation scans after each epoch; a training that was resumed has many logs."""
+    found: dict[float, float] = {}
+    for log in logs.glob("metrics*.csv"):
+        with log.open(encoding="utf-8", newline="") as table:
+            found |= {float(row["epoch"]): float(row["val_rps"]) for row in csv.DictReader(table) if row.get("val_rps")}
+    return np.array([score for _, score in sorted(found.items())])
 
 
 def _predicted(network: CountingNetwork, scans: ScanSource) -> ScanStats:
