@@ -326,8 +326,7 @@ class TestManyTimes:
             time.sleep(delay)
             run.kill()
             run.wait()
-            time.sleep(1.0)
-            assert not alive_in_session(run.pid), f"a worker outlived its parent, killed after {delay:.3f} s"
+            assert ends_with_its_parent(run.pid), f"a worker outlived its parent, killed after {delay:.3f} s"
             assert subprocess.run([*command, str(out), "--resume"], check=False).returncode == 0
             assert without_time(snapshot(out)) == expected, f"killed after {delay:.3f} s"
             shutil.rmtree(out)
@@ -357,6 +356,16 @@ def without_time(files):
     """What a run has written, without what says when and where it was."""
     content = {name: data for name, data in files.items() if name not in ("run.json", "runs.jsonl")}
     return {name: _TIMES.sub(b"", data) if name == "report.html" else data for name, data in content.items()}
+
+
+def ends_with_its_parent(session):
+    """Whether no process of a run is left: a moment later on a quiet machine, and in ten seconds on a busy one."""
+    began = time.monotonic()
+    while alive_in_session(session):
+        if time.monotonic() - began > 10:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def alive_in_session(session):
