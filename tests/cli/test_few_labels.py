@@ -120,6 +120,21 @@ def test_a_list_is_marked_and_its_promise_said(counted, tmp_path, capsys):
     assert "a list for one of" in capsys.readouterr().err
 
 
+def test_a_list_goes_into_a_bids_dataset(counted, tmp_path, capsys):
+    count = ["count", str(SAMPLES / "new"), "--calibration", str(counted / "c.json"), "-o", str(tmp_path / "out")]
+    assert main([*count, "--list", "missed<=30%", "--write", "bids"]) == 0
+    sidecars = (tmp_path / "out").glob("sub-*/**/*_dseg.json")
+    assert any("on_list" in json.loads(path.read_text()) for path in sidecars)
+    assert "List: " in capsys.readouterr().out
+
+
+def test_nothing_is_said_of_a_list_where_no_scan_was_counted(counted, tmp_path, capsys):
+    (tmp_path / "broken.nii.gz").write_bytes(b"no map")
+    count = ["count", str(tmp_path / "broken.nii.gz"), "--calibration", str(counted / "c.json")]
+    assert main([*count, "-o", str(tmp_path / "out"), "--list", "missed<=30%"]) == 1
+    assert "List: " not in capsys.readouterr().out
+
+
 def test_a_list_needs_known_lesions_and_a_folder(counted, tmp_path, capsys):
     assert (
         main(["count", str(SAMPLES / "probs"), "--calibration", str(counted / "c.json"), "--list", "missed<=10%"]) == 2

@@ -46,6 +46,7 @@ _MEANING = {
     "region": "Region of the voxel with the highest probability",
     "within": "Regions by distance that any of its voxels lies in",
     "within_mm": "Distances of its nearest voxel from these, in millimetres",
+    "on_list": "Whether it is on the list that was asked for: yes or no",
     "saddle_probability": "Probability at which it joins a higher candidate; 0 if it does not",
     **{f"peak_{axis}": f"Index {axis} of the voxel with the highest probability, from 0" for axis in "ijk"},
     **{f"saddle_{axis}": f"Index {axis} of the voxel at which it joins a higher candidate, from 0" for axis in "ijk"},
