@@ -31,10 +31,15 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     c = str(tmp_path / "c.json")
     assert main(["calibrate", str(counted / "out"), "--mean", "1.7±0.3", "-o", c]) == 0
     assert "a stated mean of 1.7 ± 0.3, not checked against any counted scan" in capsys.readouterr().out
-    assert main(["count", str(SAMPLES / "probs"), "--calibration", c, "-o", str(tmp_path / "out"), "--report"]) == 0
+    count = ["count", str(SAMPLES / "probs"), "--calibration", c, "-o", str(tmp_path / "out")]
+    assert main([*count, "--report", "--write", "bids", "--csv", "comma"]) == 0
     assert "not checked against any counted scan: count 10 scans and calibrate on them." in capsys.readouterr().out
     assert "not checked against any counted scan" in (tmp_path / "out" / "run.json").read_text()
     assert "not checked against any counted scan" in (tmp_path / "out" / "report.html").read_text()
+    for name in ("counts.tsv", "counts.csv", "README", "dataset_description.json"):
+        assert "not checked against any counted scan" in (tmp_path / "out" / name).read_text("utf-8")
+    for path in (tmp_path / "out").glob("sub-*/**/*_dseg.json"):
+        assert "not checked against" in json.loads(path.read_text())["Description"]
     for path in (tmp_path / "out").glob("sub-*.json"):
         assert any("not checked against" in warning for warning in json.loads(path.read_text())["warnings"])
     truth = ["--truth-counts", str(SAMPLES / "counts.tsv"), "--counts-only"]

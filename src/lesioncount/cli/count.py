@@ -198,7 +198,7 @@ def _only_print(options: argparse.Namespace) -> int:
         print(f"failed: {row.record.shown}: {row.error}", file=sys.stderr)
     warned: dict[str, list[Record]] = {}
     for row in table.counted:
-        for warning in row.warnings:
+        for warning in filter(settings.recorded.caveat.__ne__, row.warnings):  # the table says it
             warned.setdefault(in_general(warning), []).append(row.record)
     said = [_about(warning, records, len(table.counted)) for warning, records in warned.items()]
     for warning in said:

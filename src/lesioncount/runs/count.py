@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -46,7 +46,6 @@ from lesioncount.runs.detection_counts import check_needs, count_table
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.workers import CLUSTER_TIMEOUT
-from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 
 Progress = Callable[[Entry, int, int], None]
@@ -236,6 +235,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
         None if another is None else AnotherReader.of(reads, another),
     )
+    caveat = [calibration.caveat] if calibration is not None and calibration.is_stated else []
     return Record(
         FORMAT_VERSION,
         scan=name,
@@ -243,7 +243,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         input=files,
         settings=settings.recorded,
         map=MapFacts.of(counts[0]),
-        warnings=_once_each([*(warning for count in counts for warning in count.warnings), *_unchecked(calibration)]),
+        warnings=_once_each([*(warning for count in counts for warning in count.warnings), *caveat]),
         shares=counts[0].shares if len(tables[0]) and counts[0].result.candidates.warning is None else (),
         count=numbers,
         n_dropped=sum(count.result.candidates.n_dropped for count in counts),
@@ -255,12 +255,6 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         lesions=with_list(lesion_rows(counts, calibration), settings.list_threshold),
         members=tuple(map(MemberNumbers.of, range(1, len(counts) + 1), counts)) if len(counts) > 1 else (),
     )
-
-
-def _unchecked(calibration: Calibration | None) -> Iterator[str]:
-    """What all that is made with a calibration from no counted scan must say."""
-    if calibration is not None and calibration.is_stated:
-        yield f"The calibration is from {calibration.origin}."
 
 
 def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:

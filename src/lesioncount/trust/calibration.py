@@ -436,6 +436,11 @@ class Calibration:
         """Whether it comes from no counted scan, but from a number that somebody has stated."""
         return NOT_CHECKED in self.origin
 
+    @property
+    def caveat(self) -> str:
+        """What all that is made with a stated calibration must say, in a sentence; empty of others."""
+        return f"The calibration is from {self.origin}." if self.is_stated else ""
+
     def __str__(self) -> str:
         """One line in plain words."""
         if self.is_identity:

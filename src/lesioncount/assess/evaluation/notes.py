@@ -103,7 +103,7 @@ def _guaranteed(compared: Compared) -> Iterator[str]:
 def doubts_about(counts: CountsOf) -> Iterator[str]:
     """What is not known of the calibration that counts were corrected with."""
     if counts.calibration is not None and counts.calibration.is_stated:
-        yield f"The calibration is from {counts.calibration.origin}."
+        yield counts.calibration.caveat
     if counts.results.run.unlike:
         yield counts.results.run.unlike
 
