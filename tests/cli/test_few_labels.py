@@ -30,7 +30,9 @@ def counted(tmp_path_factory):
 def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp_path, capsys):
     c = str(tmp_path / "c.json")
     assert main(["calibrate", str(counted / "out"), "--mean", "1.7±0.3", "-o", c]) == 0
-    assert "a stated mean of 1.7 ± 0.3, not checked against any counted scan" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "a stated mean of 1.7 ± 0.3, with a prior learnt from" in shown
+    assert "not checked against any counted scan" in shown
     count = ["count", str(SAMPLES / "probs"), "--calibration", c, "-o", str(tmp_path / "out")]
     assert main([*count, "--report", "--write", "bids", "--csv", "comma"]) == 0
     assert "not checked against any counted scan: count 10 scans and calibrate on them." in capsys.readouterr().out
