@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
+from lesioncount.report.evaluation import write_evaluation_page
 from lesioncount.trust.fitting.lists import ListRule
 
 SAMPLES = Path(str(files("lesioncount") / "samples"))
@@ -209,11 +210,12 @@ def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsy
     shown = capsys.readouterr().out
     assert "unlike those of the calibration" in shown
     assert "more candidates per scan" in shown
-    assert "What guaranteed intervals promise does not hold for them" in shown
+    assert "The guarantee of the intervals does not hold for them." in shown
+    said = json.loads((tmp_path / "out" / "run.json").read_text())["unlike"]
+    assert "The promise of the list does not hold for them." in said
     assert "so it promises nothing" in shown
     assert "the list promises nothing" in (tmp_path / "out" / "report.html").read_text()
     assert ListRule.parse("missed<=20%").promise not in shown
-    assert "unlike" in json.loads((tmp_path / "out" / "run.json").read_text())
     assert "unlike those of the calibration" in (tmp_path / "out" / "report.html").read_text()
     assert "conformal 90 %" in shown
     assert "guaranteed 90 %" not in shown
@@ -221,7 +223,12 @@ def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsy
     assert "unlike those of the calibration" in capsys.readouterr().out
     truth = ["--truth-counts", str(SAMPLES / "counts.tsv"), "--counts-only", "--skip-missing"]
     assert main(["evaluate", str(tmp_path / "out"), *truth, "-o", str(tmp_path / "e")]) == 0
-    assert "unlike those of the calibration" in " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "unlike those of the calibration" in shown
+    assert "The conformal 90 % intervals hold the truth" in shown
+    assert "guaranteed 90 %" not in shown
+    write_evaluation_page(tmp_path / "e")
+    assert "Do the conformal intervals hold?" in (tmp_path / "e" / "evaluation.html").read_text()
 
 
 def test_scans_like_those_of_the_calibration_are_not(counted, tmp_path, capsys):

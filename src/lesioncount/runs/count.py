@@ -112,8 +112,12 @@ class Counting(Kind):
             return {}
         if not found.is_alarm:
             return {"alike": str(found)}
-        withdrawn = " What guaranteed intervals promise does not hold for them." if self.settings.conformal else ""
-        return {"unlike": f"{found}{withdrawn}"}
+        promised = {
+            "The guarantee of the intervals": self.settings.conformal,
+            "The promise of the list": self.settings.listed is not None,
+        }
+        withdrawn = (f" {what} does not hold for them." for what, is_promised in promised.items() if is_promised)
+        return {"unlike": f"{found}{''.join(withdrawn)}"}
 
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""

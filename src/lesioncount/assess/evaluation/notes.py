@@ -95,7 +95,7 @@ def _guaranteed(compared: Compared) -> Iterator[str]:
     if held:
         width = np.mean([interval[1] - interval[0] for interval, _ in intervals if interval is not None])
         yield (
-            f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} {what} ({np.mean(held):.0%}); "
+            f"The conformal 90 % intervals hold the truth in {sum(held)} of {len(held)} {what} ({np.mean(held):.0%}); "
             f"their mean width is {width:.3g}."
         )
 
