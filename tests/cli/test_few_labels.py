@@ -211,8 +211,10 @@ def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsy
     assert "unlike those of the calibration" in shown
     assert "more candidates per scan" in shown
     assert "The guarantee of the intervals does not hold for them." in shown
-    said = json.loads((tmp_path / "out" / "run.json").read_text())["unlike"]
-    assert "The promise of the list does not hold for them." in said
+    written = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert "The promise of the list does not hold for them." in written["unlike"]
+    assert set(written["outliers"]) <= {path.name.removesuffix(".nii.gz") for path in (tmp_path / "maps").iterdir()}
+    assert f"{len(written['outliers'])} of 14 look unlike every one of those: {written['outliers'][0]}" in shown
     assert "so it promises nothing" in shown
     assert "the list promises nothing" in (tmp_path / "out" / "report.html").read_text()
     assert ListRule.parse("missed<=20%").promise not in shown

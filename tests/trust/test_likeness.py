@@ -58,7 +58,20 @@ def test_more_candidates_are_seen_and_named():
 def test_silence_says_that_it_is_no_proof():
     found = CalibrationScans.of(tables(60, 0)).compare(tables(20, 1))
     assert not found.is_alarm
-    assert "no look can tell" in str(found)
+    assert "looking at the maps cannot tell whether probabilities mean the same" in str(found)
+
+
+def test_scans_unlike_all_others_are_named():
+    known = CalibrationScans.of(tables(60, 0))
+    odd = [[0.999] * 2 + [0.011] * 300] * 7  # two that are certain, and noise
+    few = known.compare([*tables(40, 1), odd[0]], names=[*map(str, range(40)), "odd"])
+    assert "odd" in few.outliers
+    assert len(few.outliers) <= 3
+    assert f"{len(few.outliers)} of 41 look unlike every one of those: " in str(few)
+    many = known.compare([*odd, *tables(10, 1)])
+    assert many.is_alarm
+    assert many.outliers[:7] == tuple("1234567")
+    assert " look unlike every one of those: 1, 2, 3, 4, 5 and " in str(many)
 
 
 def test_few_scans_cannot_be_told():

@@ -101,23 +101,30 @@ class Counting(Kind):
         ]
         return counted(item.name, counts, files()[0], how), counts[0]
 
-    def likeness(self, done: Sequence[Entry]) -> dict[str, str]:
-        """Whether the scans differ from those of the calibration, as far as their candidates can tell."""
-        fit = self.settings.calibration
-        known = None if fit is None or self.settings.known else fit.scans
+    def likeness(self, done: Sequence[Entry]) -> dict[str, Any]:
+        """Whether the scans differ from those of the calibration, as far as their candidates can tell.
+
+        Where the calibration was learned from some of them, whether the others do.
+        """
+        fit, known = self.settings.calibration, self.settings.known
+        if fit is None or fit.scans is None:
+            return {}
+        new = [one for one in done if one.tables and (known is None or one.name not in known.fold_of)]
         # Of an ensemble, its members in turn: so a calibration remembers them.
-        tables = [one.tables[place % len(one.tables)] for place, one in enumerate(done) if one.tables]
-        found = None if known is None else known.compare(tables)
+        tables = [one.tables[place % len(one.tables)] for place, one in enumerate(new)]
+        found = fit.scans.compare(tables, names=[one.shown for one in new])
         if found is None:
             return {}
+        if known is not None:
+            found = replace(found, which="Scans without a known count")
         if not found.is_alarm:
-            return {"alike": str(found)}
+            return {"alike": str(found), "outliers": found.outliers}
         promised = {
             "The guarantee of the intervals": self.settings.conformal,
             "The promise of the list": self.settings.listed is not None,
         }
         withdrawn = (f" {what} does not hold for them." for what, is_promised in promised.items() if is_promised)
-        return {"unlike": f"{found}{''.join(withdrawn)}"}
+        return {"unlike": f"{found}{''.join(withdrawn)}", "outliers": found.outliers}
 
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.errors import CalibrationError
+from lesioncount.errors import CalibrationError, listed
 from lesioncount.trust.calibration import logit
 from lesioncount.trust.candidate_table import TableLike, as_table
 
@@ -72,17 +73,20 @@ class Unlike:
     p : float
         How often scans like those of the calibration would look this different.
     n_scans : int
-        New scans.
-    n_outliers : int
-        New scans that look unlike every single one of the calibration.
+        New scans that were looked at: of many, a random part.
+    outliers : tuple of str
+        The names of those that look unlike every single one of the calibration.
     differences : tuple of str
         What is different, the largest first.
+    which : str
+        What the new scans are called.
     """
 
     p: float
     n_scans: int
-    n_outliers: int
+    outliers: tuple[str, ...]
     differences: tuple[str, ...]
+    which: str = "These scans"
 
     @property
     def is_alarm(self) -> bool:
@@ -92,10 +96,15 @@ class Unlike:
     def __str__(self) -> str:
         if self.is_alarm:
             p = "p < 0.01" if self.p < 0.01 else f"p = {self.p:.2g}"
-            return f"These scans are unlike those of the calibration ({p}): {', '.join(self.differences)}."
-        words = "These scans look like those of the calibration; whether probabilities mean the same, no look can tell."
-        if self.n_outliers:
-            words += f" {self.n_outliers} of {self.n_scans} look unlike every one of them."
+            words = f"{self.which} are unlike those of the calibration ({p}): {', '.join(self.differences)}."
+        else:
+            words = (
+                f"{self.which} look like those of the calibration; looking at the maps cannot tell whether "
+                "probabilities mean the same."
+            )
+        if self.outliers:
+            n = len(self.outliers)
+            words += f" {n} of {self.n_scans} look unlike every one of those: {listed(self.outliers)}."
         return words
 
 
@@ -172,17 +181,22 @@ class CalibrationScans:
         numbers = np.reshape(np.array(rows, dtype=np.float64), (-1, _N_NUMBERS))
         return cls(numbers, tuple(round(one, 4) for one in pits))
 
-    def compare(self, candidates: Sequence[TableLike], *, seed: int = 0) -> Unlike | None:
-        """Whether new scans look like these; None if they are too few to tell, or these are."""
+    def compare(self, candidates: Sequence[TableLike], *, names: Sequence[str] = (), seed: int = 0) -> Unlike | None:
+        """Whether new scans look like these; None if they are too few to tell, or these are.
+
+        Scans that look unlike all of these are called by their names, or else by their numbers from 1.
+        """
         if min(len(candidates), len(self.numbers)) < FEWEST_SCANS:
             return None
-        rows = np.random.default_rng(seed).permutation(len(candidates))[: 2 * _MOST_REMEMBERED]
-        new = np.array([numbers_of_scan(candidates[row]) for row in sorted(rows.tolist())])
+        rows = sorted(np.random.default_rng(seed).permutation(len(candidates))[: 2 * _MOST_REMEMBERED].tolist())
+        new = np.array([numbers_of_scan(candidates[row]) for row in rows])
         scores = _normal_scores(np.concatenate([self.numbers, new]))
         is_new = np.arange(len(scores)) >= len(self.numbers)
         apart = np.sqrt(((scores[:, None] - scores[None]) ** 2).sum(axis=-1))
         p = _p_of(lambda which: _energy(apart, which), is_new, seed)
-        return Unlike(p, len(candidates), self._n_outliers(apart, is_new), _differences(scores, is_new))
+        outliers = compress(rows, _are_outliers(apart, is_new))
+        called = tuple(names[row] if names else str(row + 1) for row in outliers)
+        return Unlike(p, len(rows), called, _differences(scores, is_new))
 
     def check(self, pits: ArrayLike, *, seed: int = 0) -> CountCheck:
         """Whether true counts of new scans lie elsewhere in their distributions than those of these.
@@ -215,12 +229,6 @@ class CalibrationScans:
 
         return _p_of(distance, np.arange(len(values)) >= len(self.pits), seed)
 
-    @staticmethod
-    def _n_outliers(apart: NDArray[np.float64], is_new: NDArray[np.bool_]) -> int:
-        """New scans whose nearest old one is farther than any old one is from its nearest."""
-        old = apart[np.ix_(~is_new, ~is_new)] + np.diag(np.full(int((~is_new).sum()), np.inf))
-        return int((apart[np.ix_(is_new, ~is_new)].min(axis=1) > old.min(axis=1).max()).sum())
-
     @cached_property
     def n_scans(self) -> int:
         """That are remembered."""
@@ -246,6 +254,12 @@ def _normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
         twice = np.searchsorted(ordered, column, "left") + np.searchsorted(ordered, column, "right")
         columns.append(quantiles[np.minimum(twice, 2 * n - 1)])
     return np.array(columns).T
+
+
+def _are_outliers(apart: NDArray[np.float64], is_new: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which new scans have no old one as near as every old one has another."""
+    old = apart[np.ix_(~is_new, ~is_new)] + np.diag(np.full(int((~is_new).sum()), np.inf))
+    return np.asarray(apart[np.ix_(is_new, ~is_new)].min(axis=1) > old.min(axis=1).max())
 
 
 def _energy(apart: NDArray[np.float64], which: NDArray[np.bool_]) -> float:
