@@ -95,6 +95,27 @@ def test_counts_tell_that_a_score_means_something_else():
         CalibrationScans.of(tables(20, 0)).check([0.5])
 
 
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (np.linspace(0.6, 1.0, 20), "there are more lesions than it says"),
+        (np.linspace(0.0, 0.4, 20), "there are fewer lesions than it says"),
+        ([*np.linspace(0.0, 0.04, 10), *np.linspace(0.95, 0.99, 10)], "counts scatter more than it says"),
+        (np.linspace(0.46, 0.53, 20), "counts scatter less than it says"),
+    ],
+)
+def test_a_direction_is_named_only_where_there_is_one(places, said):
+    found = CalibrationScans.of(tables(60, 0), np.linspace(0, 1, 60)).check(places)
+    assert found.is_alarm
+    assert said in str(found)
+
+
+def test_a_check_that_passes_says_how_much_it_would_have_seen():
+    known = CalibrationScans.of(tables(60, 0), np.linspace(0, 1, 60))
+    assert str(known.check(np.linspace(0, 1, 20))).endswith("With 20 scans, only large differences are seen.")
+    assert "only large" not in str(known.check(np.linspace(0, 1, 200)))
+
+
 def test_a_check_does_not_depend_on_the_luck_of_places():
     """They are partly random where counts are small; a seed for them must not decide."""
     truth = without_lesions(cohort(40, candidates=2, seed=3))

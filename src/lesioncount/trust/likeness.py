@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,12 @@ FEWEST_SCANS = 10
 
 # The most scans that a calibration remembers; of more, a random part.
 _MOST_REMEMBERED = 300
+
+# From so many counted scans on, a check sees a share of counts below some place that is off by about a fifth.
+_MANY_SCANS = 100
+
+# The standard deviation of places from 0 to 1 that are uniform, as where a calibration is right.
+_UNIFORM = 1 / math.sqrt(12)
 
 _N_SHUFFLES = 199
 _ALARM = 0.05
@@ -120,11 +127,14 @@ class CountCheck:
         New scans.
     middle : float
         The mean place of their counts: above 0.5, there are more lesions than it says.
+    scatter : float
+        The standard deviation of these places: of a calibration that is right, 0.29.
     """
 
     p: float
     n_scans: int
     middle: float
+    scatter: float
 
     @property
     def is_alarm(self) -> bool:
@@ -134,12 +144,19 @@ class CountCheck:
     def __str__(self) -> str:
         counts = f"The counts of {self.n_scans} scans"
         if not self.is_alarm:
-            return f"{counts} fit the calibration as its own do (p = {self.p:.2g})."
-        way = "more" if self.middle > 0.5 else "fewer"
+            few = f" With {self.n_scans} scans, only large differences are seen." if self.n_scans < _MANY_SCANS else ""
+            return f"{counts} fit the calibration as its own do (p = {self.p:.2g}).{few}"
         return (
-            f"{counts} do not fit this calibration (p = {self.p:.2g}): there are {way} lesions than it says. Calibrate "
-            "again on scans like these."
+            f"{counts} do not fit this calibration (p = {self.p:.2g}): {self._way} than it says. Calibrate again on "
+            "scans like these."
         )
+
+    @property
+    def _way(self) -> str:
+        """What is different. A direction is named if the mean place is clearly off: by two standard errors."""
+        if abs(self.middle - 0.5) > 2 * _UNIFORM / math.sqrt(self.n_scans):
+            return f"there are {'more' if self.middle > 0.5 else 'fewer'} lesions"
+        return f"counts scatter {'more' if self.scatter > _UNIFORM else 'less'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +232,7 @@ class CalibrationScans:
         if n_new < FEWEST_SCANS:
             raise CalibrationError(f"A check needs {FEWEST_SCANS} counted scans, but there are {n_new}.")
         p = float(np.mean([self._p_of_places(new, seed + row) for row, new in enumerate(drawn)]))
-        return CountCheck(p, n_new, float(drawn.mean()))
+        return CountCheck(p, n_new, float(drawn.mean()), float(drawn.std()))
 
     def _p_of_places(self, new: NDArray[np.float64], seed: int) -> float:
         values = np.concatenate([self.pits, new])
