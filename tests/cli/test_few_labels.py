@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
+from lesioncount.report.evaluation import write_evaluation_page
 from lesioncount.trust.fitting.lists import ListRule
 
 SAMPLES = Path(str(files("lesioncount") / "samples"))
@@ -30,11 +31,18 @@ def counted(tmp_path_factory):
 def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp_path, capsys):
     c = str(tmp_path / "c.json")
     assert main(["calibrate", str(counted / "out"), "--mean", "1.7±0.3", "-o", c]) == 0
-    assert "a stated mean of 1.7 ± 0.3, not checked against any counted scan" in capsys.readouterr().out
-    assert main(["count", str(SAMPLES / "probs"), "--calibration", c, "-o", str(tmp_path / "out"), "--report"]) == 0
+    shown = capsys.readouterr().out
+    assert "a stated mean of 1.7 ± 0.3, with a prior learnt from" in shown
+    assert "not checked against any counted scan" in shown
+    count = ["count", str(SAMPLES / "probs"), "--calibration", c, "-o", str(tmp_path / "out")]
+    assert main([*count, "--report", "--write", "bids", "--csv", "comma"]) == 0
     assert "not checked against any counted scan: count 10 scans and calibrate on them." in capsys.readouterr().out
     assert "not checked against any counted scan" in (tmp_path / "out" / "run.json").read_text()
     assert "not checked against any counted scan" in (tmp_path / "out" / "report.html").read_text()
+    for name in ("counts.tsv", "counts.csv", "README", "dataset_description.json"):
+        assert "not checked against any counted scan" in (tmp_path / "out" / name).read_text("utf-8")
+    for path in (tmp_path / "out").glob("sub-*/**/*_dseg.json"):
+        assert "not checked against" in json.loads(path.read_text())["Description"]
     for path in (tmp_path / "out").glob("sub-*.json"):
         assert any("not checked against" in warning for warning in json.loads(path.read_text())["warnings"])
     truth = ["--truth-counts", str(SAMPLES / "counts.tsv"), "--counts-only"]
@@ -120,6 +128,21 @@ def test_a_list_is_marked_and_its_promise_said(counted, tmp_path, capsys):
     assert "a list for one of" in capsys.readouterr().err
 
 
+def test_a_list_goes_into_a_bids_dataset(counted, tmp_path, capsys):
+    count = ["count", str(SAMPLES / "new"), "--calibration", str(counted / "c.json"), "-o", str(tmp_path / "out")]
+    assert main([*count, "--list", "missed<=30%", "--write", "bids"]) == 0
+    sidecars = (tmp_path / "out").glob("sub-*/**/*_dseg.json")
+    assert any("on_list" in json.loads(path.read_text()) for path in sidecars)
+    assert "List: " in capsys.readouterr().out
+
+
+def test_nothing_is_said_of_a_list_where_no_scan_was_counted(counted, tmp_path, capsys):
+    (tmp_path / "broken.nii.gz").write_bytes(b"no map")
+    count = ["count", str(tmp_path / "broken.nii.gz"), "--calibration", str(counted / "c.json")]
+    assert main([*count, "-o", str(tmp_path / "out"), "--list", "missed<=30%"]) == 1
+    assert "List: " not in capsys.readouterr().out
+
+
 def test_a_list_needs_known_lesions_and_a_folder(counted, tmp_path, capsys):
     assert (
         main(["count", str(SAMPLES / "probs"), "--calibration", str(counted / "c.json"), "--list", "missed<=10%"]) == 2
@@ -187,11 +210,14 @@ def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsy
     shown = capsys.readouterr().out
     assert "unlike those of the calibration" in shown
     assert "more candidates per scan" in shown
-    assert "What guaranteed intervals promise does not hold for them" in shown
+    assert "The guarantee of the intervals does not hold for them." in shown
+    written = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert "The promise of the list does not hold for them." in written["unlike"]
+    assert set(written["outliers"]) <= {path.name.removesuffix(".nii.gz") for path in (tmp_path / "maps").iterdir()}
+    assert f"{len(written['outliers'])} of 14 look unlike every one of those: {written['outliers'][0]}" in shown
     assert "so it promises nothing" in shown
     assert "the list promises nothing" in (tmp_path / "out" / "report.html").read_text()
     assert ListRule.parse("missed<=20%").promise not in shown
-    assert "unlike" in json.loads((tmp_path / "out" / "run.json").read_text())
     assert "unlike those of the calibration" in (tmp_path / "out" / "report.html").read_text()
     assert "conformal 90 %" in shown
     assert "guaranteed 90 %" not in shown
@@ -199,7 +225,12 @@ def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsy
     assert "unlike those of the calibration" in capsys.readouterr().out
     truth = ["--truth-counts", str(SAMPLES / "counts.tsv"), "--counts-only", "--skip-missing"]
     assert main(["evaluate", str(tmp_path / "out"), *truth, "-o", str(tmp_path / "e")]) == 0
-    assert "unlike those of the calibration" in " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "unlike those of the calibration" in shown
+    assert "The conformal 90 % intervals hold the truth" in shown
+    assert "guaranteed 90 %" not in shown
+    write_evaluation_page(tmp_path / "e")
+    assert "Do the conformal intervals hold?" in (tmp_path / "e" / "evaluation.html").read_text()
 
 
 def test_scans_like_those_of_the_calibration_are_not(counted, tmp_path, capsys):

@@ -75,6 +75,26 @@ def test_maps_and_a_spreadsheet_give_a_calibrated_table_in_one_command(plate, tm
         assert (tmp_path / "out" / name).read_bytes() == (folder / "out" / name).read_bytes()
 
 
+def test_maps_without_a_known_count_are_compared_with_those_that_have_one(plate, tmp_path, capsys):
+    tifffile = pytest.importorskip("tifffile")
+    folder, _ = plate
+    assert "unlike" not in json.loads((folder / "out" / "run.json").read_text())
+    alike = json.loads((folder / "out" / "run.json").read_text())["alike"]
+    assert alike.startswith("Scans without a known count look like those of the calibration")
+    (tmp_path / "maps").mkdir()
+    for place, path in enumerate(sorted((folder / "maps").iterdir())):
+        p = tifffile.imread(path)
+        tifffile.imwrite(tmp_path / "maps" / path.name, p if place < 25 else p**0.3)
+    known = ["--known", folder / "counts.csv"]
+    assert run("count", tmp_path / "maps", *known, "-o", tmp_path / "out") == 0
+    assert "warning: Scans without a known count are unlike those of the calibration" in capsys.readouterr().out
+    assert "unlike" in json.loads((tmp_path / "out" / "run.json").read_text())
+    for path in sorted((tmp_path / "maps").iterdir())[34:]:
+        path.unlink()
+    assert run("count", tmp_path / "maps", *known, "-o", tmp_path / "nine") == 0
+    assert "unlike" not in capsys.readouterr().out
+
+
 def test_new_maps_are_counted_with_what_was_learned(plate, tmp_path):
     folder, _ = plate
     cal = folder / "out" / "calibration.json"

@@ -17,7 +17,7 @@ from lesioncount.cohort.whose import Whose
 from lesioncount.errors import MapFileError
 from lesioncount.files.geometry import VoxelGrid
 from lesioncount.files.nifti import nifti_bytes
-from lesioncount.outputs.bids import BidsPlace
+from lesioncount.outputs.bids import _COLUMNS, _MEANING, BidsPlace
 from lesioncount.runs import Selection, Settings, count_batch
 
 SHAPE = (9, 10, 11)
@@ -78,6 +78,10 @@ def test_candidates_go_where_bids_has_them(maps, tmp_path):
     assert described["DatasetLinks"] == {"maps": "../maps"}
     assert [row["participant_id"] for row in table(out / "participants.tsv")] == ["sub-01", "sub-02"]
     assert [row["session_id"] for row in table(out / "counts.tsv")] == ["ses-01", "ses-02", "ses-01"]
+
+
+def test_every_column_of_candidates_has_a_meaning():
+    assert set(_COLUMNS) <= set(_MEANING)
 
 
 def test_the_validator_finds_no_error(maps, tmp_path, rng):

@@ -22,7 +22,7 @@ from lesioncount.files.dicom_series import read_series
 from lesioncount.files.lattice import place
 from lesioncount.protocol import CountingProtocol
 from lesioncount.runs import DicomOutput, Settings, count_batch
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import NOT_CHECKED, Calibration
 from lesioncount.trust.conformal import ConformalCounts
 from lesioncount.trust.fitting import CalibrationFit, ConformalFit
 from lesioncount.trust.fitting.lists import LEVELS, CandidateLists, ListRule
@@ -161,6 +161,18 @@ def test_candidates_on_a_list_are_marked_and_its_promise_is_in_the_report(tmp_pa
     assert "conformal interval: guaranteed for scans like those of the calibration. It promises nothing if" in texts
     assert not any("guaranteed" in item.name.meaning for item in whole.get_measurements())
     assert "from the counts of 40 scans" in texts
+
+
+def test_a_stated_calibration_is_said_to_be_unchecked(tmp_path, probabilities):
+    path = save_segmentation(tmp_path / "map.dcm", patient(), probabilities, "FRACTIONAL")
+    stated = Calibration(offset=-1.0, origin=f"a stated mean of 1.7 ± 0.3, {NOT_CHECKED}: count 10 scans")
+    settings = Settings(dicom=DicomOutput("labelmap", None), calibration=CalibrationFit(stated))
+    count_batch([path], tmp_path / "out", settings=settings)
+    seg = highdicom.seg.segread(tmp_path / "out" / "map_seg.dcm")
+    assert NOT_CHECKED in seg.get_segment_description(1).SegmentDescription
+    whole, _ = groups_of(dcmread(tmp_path / "out" / "map_sr.dcm"))
+    texts = " ".join(str(item.value) for item in _text_items(whole))
+    assert "a stated mean of 1.7 +/- 0.3, not checked against any counted scan" in texts
 
 
 def _text_items(group):

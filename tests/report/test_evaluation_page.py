@@ -252,7 +252,7 @@ def test_agreement_is_shown_by_thirds(page_of, evaluation):
 def test_guaranteed_intervals_have_coverage_and_width_by_predicted_count(page_of, evaluation):
     assert "guaranteed" not in page_of(evaluation).text
     text = page_of(evaluation | {"guaranteed": [third(0, 2), third(3, 40)]}).text
-    assert "Do the guaranteed intervals hold?" in text
+    assert "Do the conformal intervals hold?" in text
     assert "3 to 40 20 85 % 80 to 90 % 2.50 2.45 to 2.55" in text
 
 

@@ -8,6 +8,7 @@ import pytest
 import lesioncount as lc
 from lesioncount.errors import LesionCountError, MapFileError, MissingExtraError
 from lesioncount.runs import CountTable, Selection, Settings, count_batch
+from lesioncount.trust.calibration import NOT_CHECKED
 from lesioncount.trust.fitting import CalibrationFit
 
 
@@ -78,6 +79,13 @@ def test_what_is_printed(folder):
     assert html.count("<tr>") == 5
     many = CountTable(table.rows * 10)
     assert "… and 20 more; 30 counted, 10 failed" in str(many)
+
+
+def test_a_stated_calibration_is_said_to_be_unchecked(folder):
+    table = lc.count_files(folder, calibration=lc.Calibration(origin=f"a stated mean of 2, {NOT_CHECKED}: count"))
+    assert str(table).count(NOT_CHECKED) == 1
+    assert table._repr_html_().count(NOT_CHECKED) == 1
+    assert NOT_CHECKED in table.to_dict()["scans"][1]["notes"]
 
 
 def test_names_are_escaped_in_html(tmp_path):

@@ -58,7 +58,20 @@ def test_more_candidates_are_seen_and_named():
 def test_silence_says_that_it_is_no_proof():
     found = CalibrationScans.of(tables(60, 0)).compare(tables(20, 1))
     assert not found.is_alarm
-    assert "no look can tell" in str(found)
+    assert "looking at the maps cannot tell whether probabilities mean the same" in str(found)
+
+
+def test_scans_unlike_all_others_are_named():
+    known = CalibrationScans.of(tables(60, 0))
+    odd = [[0.999] * 2 + [0.011] * 300] * 7  # two that are certain, and noise
+    few = known.compare([*tables(40, 1), odd[0]], names=[*map(str, range(40)), "odd"])
+    assert "odd" in few.outliers
+    assert len(few.outliers) <= 3
+    assert f"{len(few.outliers)} of 41 look unlike every one of those: " in str(few)
+    many = known.compare([*odd, *tables(10, 1)])
+    assert many.is_alarm
+    assert many.outliers[:7] == tuple("1234567")
+    assert " look unlike every one of those: 1, 2, 3, 4, 5 and " in str(many)
 
 
 def test_few_scans_cannot_be_told():
@@ -80,6 +93,27 @@ def test_counts_tell_that_a_score_means_something_else():
     assert known.check(0.9 + 0.1 * rng.random(12)).p < 0.02
     with pytest.raises(CalibrationError, match="does not remember"):
         CalibrationScans.of(tables(20, 0)).check([0.5])
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (np.linspace(0.6, 1.0, 20), "there are more lesions than it says"),
+        (np.linspace(0.0, 0.4, 20), "there are fewer lesions than it says"),
+        ([*np.linspace(0.0, 0.04, 10), *np.linspace(0.95, 0.99, 10)], "counts scatter more than it says"),
+        (np.linspace(0.46, 0.53, 20), "counts scatter less than it says"),
+    ],
+)
+def test_a_direction_is_named_only_where_there_is_one(places, said):
+    found = CalibrationScans.of(tables(60, 0), np.linspace(0, 1, 60)).check(places)
+    assert found.is_alarm
+    assert said in str(found)
+
+
+def test_a_check_that_passes_says_how_much_it_would_have_seen():
+    known = CalibrationScans.of(tables(60, 0), np.linspace(0, 1, 60))
+    assert str(known.check(np.linspace(0, 1, 20))).endswith("With 20 scans, only large differences are seen.")
+    assert "only large" not in str(known.check(np.linspace(0, 1, 200)))
 
 
 def test_a_check_does_not_depend_on_the_luck_of_places():

@@ -198,7 +198,7 @@ def _only_print(options: argparse.Namespace) -> int:
         print(f"failed: {row.record.shown}: {row.error}", file=sys.stderr)
     warned: dict[str, list[Record]] = {}
     for row in table.counted:
-        for warning in row.warnings:
+        for warning in filter(settings.recorded.caveat.__ne__, row.warnings):  # the table says it
             warned.setdefault(in_general(warning), []).append(row.record)
     said = [_about(warning, records, len(table.counted)) for warning, records in warned.items()]
     for warning in said:
@@ -333,10 +333,10 @@ def summary_of(result: Results, *, shown: int) -> Summary:
 def _list_note(result: Results) -> list[str]:
     """What a list promises, and how long it is."""
     promise = result.run.settings.list_promise
-    if not promise:
+    if not promise or not result.counted:
         return []
     marks = [row.on_list for record in result.records() for row in record.lesions]
-    length = marks.count("yes") / max(len(result.counted), 1)
+    length = marks.count("yes") / len(result.counted)
     said = "These scans are unlike those of the calibration, so it promises nothing." if result.run.unlike else promise
     return [f"List: {length:.1f} candidates per scan (lesions.tsv). {said}"]
 

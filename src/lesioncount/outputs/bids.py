@@ -46,6 +46,7 @@ _MEANING = {
     "region": "Region of the voxel with the highest probability",
     "within": "Regions by distance that any of its voxels lies in",
     "within_mm": "Distances of its nearest voxel from these, in millimetres",
+    "on_list": "Whether it is on the list that was asked for: yes or no",
     "saddle_probability": "Probability at which it joins a higher candidate; 0 if it does not",
     **{f"peak_{axis}": f"Index {axis} of the voxel with the highest probability, from 0" for axis in "ijk"},
     **{f"saddle_{axis}": f"Index {axis} of the voxel at which it joins a higher candidate, from 0" for axis in "ijk"},
@@ -186,11 +187,12 @@ class Bids(Output):
         del written
         if not self.is_wanted:
             return
+        caveat = results.run.settings.caveat
         people = {scan.whose["participant_id"]: None for scan in results.scans if "participant_id" in scan.whose}
         rows = [{"participant_id": bids_id("sub", one), "source_id": one} for one in people]
         has_own = any(label_of(row["participant_id"]) != label_of(row["source_id"]) for row in rows)
         texts = {
-            "README": _README,
+            "README": f"{_README}\n{caveat}".rstrip() + "\n",
             ".bidsignore": "\n".join(_IGNORED) + "\n",
             "dataset_description.json": to_json(_description(results)),
             "participants.tsv": to_tsv(["participant_id", *(["source_id"] if has_own else [])], rows),
@@ -235,9 +237,9 @@ def _check_place(scan: ScanFiles, taken: dict[str, ScanFiles], people: dict[str,
 
 
 def _sidecar(scan: ScanFiles, record: Record, columns: Iterable[str]) -> dict[str, Any]:
-    numbers = record.counted.best
+    numbers, caveat = record.counted.best, "" if record.settings is None else record.settings.caveat
     return {
-        "Description": f"Candidates for lesions in {scan.relative}, each with a number of its own.",
+        "Description": f"Candidates for lesions in {scan.relative}, each with a number of its own. {caveat}".rstrip(),
         **({} if scan.tables else {"Sources": [f"bids:{SOURCE}:{scan.relative}"]}),
         "SpatialReference": "orig",
         "LesionCount": {
@@ -272,7 +274,8 @@ def _description(results: Results) -> dict[str, Any]:
     maker = {
         "Name": "lesioncount",
         "Version": __version__,
-        "Description": f"Candidates and the distribution of their number; {results.protocol}",
+        "Description": f"Candidates and the distribution of their number; {results.protocol}. "
+        f"{results.run.settings.caveat}".rstrip(),
     }
     content = {
         "Name": "Lesion counts",

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from lesioncount.counting import LesionCount
 from lesioncount.results.value_shares import background_of, is_picture
+from lesioncount.trust.calibration import NOT_CHECKED
 
 _HERE = " In this map: "
 
@@ -176,8 +177,9 @@ def said_of_all(warnings: Sequence[Sequence[str]], n_items: int) -> str | None:
 
 
 def void_notes(warnings: Sequence[str]) -> list[str]:
-    """The headlines of those warnings after which a count says nothing, for the row of a scan."""
-    return [f"{headline(one)}." for one in warnings if in_general(one) in (*_FEWEST_ALIKE, PICTURE)]
+    """The headlines of what the row of a scan must say: that its count says nothing, or rests on no counted scan."""
+    is_void = (*_FEWEST_ALIKE, PICTURE)
+    return [f"{headline(one)}." for one in warnings if in_general(one) in is_void or NOT_CHECKED in one]
 
 
 def _specks(result: LesionCount) -> Iterator[str]:

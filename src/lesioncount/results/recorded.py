@@ -125,6 +125,11 @@ class Recorded(Struct, frozen=True, dict=True):
         """What counts were corrected with."""
         return self.calibrations.get("lesions")
 
+    @property
+    def caveat(self) -> str:
+        """What all that is made with a calibration from no counted scan must say; empty if it is none."""
+        return "" if self.calibration is None else self.calibration.caveat
+
     def fingerprint(self, counted: Counted = "lesions") -> str | None:
         """That of a calibration with its evidence."""
         of_counts = self.plain_calibration or {}

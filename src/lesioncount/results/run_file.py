@@ -121,6 +121,8 @@ class Run(Struct, frozen=True):
     unlike, alike : str
         How the scans differ from those of the calibration, or that they seem not to, in words; empty if that cannot be
         told: of fewer than ten scans, or if the calibration remembers none.
+    outliers : tuple of str
+        Scans that look unlike every single one of the calibration.
     files : dict of str to str
         The SHA-256 of the files that were written.
     """
@@ -138,6 +140,7 @@ class Run(Struct, frozen=True):
     patients: tuple[RunItem, ...] = ()
     unlike: str = ""
     alike: str = ""
+    outliers: tuple[str, ...] = ()
     files: dict[str, str] = {}
 
     @classmethod
@@ -196,9 +199,9 @@ class Run(Struct, frozen=True):
         """The same, after it has come so far."""
         return replace(self, run=replace(self.run, status=status))
 
-    def with_likeness(self, *, unlike: str = "", alike: str = "") -> Self:
+    def with_likeness(self, *, unlike: str = "", alike: str = "", outliers: tuple[str, ...] = ()) -> Self:
         """The same, with whether its scans are like those of the calibration."""
-        return replace(self, unlike=unlike, alike=alike)
+        return replace(self, unlike=unlike, alike=alike, outliers=outliers)
 
     def with_items(
         self,
@@ -229,7 +232,7 @@ class Run(Struct, frozen=True):
     def to_json(self) -> str:
         """As text."""
         always = _OF_CHANGES if self.is_of_changes else _OF_COUNTS
-        always |= {name for name in ("unlike", "alike") if getattr(self, name)}
+        always |= {name for name in ("unlike", "alike", "outliers") if getattr(self, name)}
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name in always}
         return to_json(values | {"settings": self.settings.plain})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -46,7 +46,6 @@ from lesioncount.runs.detection_counts import check_needs, count_table
 from lesioncount.runs.engine import Engine, Kind
 from lesioncount.runs.file_counts import count_file
 from lesioncount.runs.workers import CLUSTER_TIMEOUT
-from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.candidate_table import CandidateTable
 
 Progress = Callable[[Entry, int, int], None]
@@ -102,19 +101,30 @@ class Counting(Kind):
         ]
         return counted(item.name, counts, files()[0], how), counts[0]
 
-    def likeness(self, done: Sequence[Entry]) -> dict[str, str]:
-        """Whether the scans differ from those of the calibration, as far as their candidates can tell."""
-        fit = self.settings.calibration
-        known = None if fit is None or self.settings.known else fit.scans
+    def likeness(self, done: Sequence[Entry]) -> dict[str, Any]:
+        """Whether the scans differ from those of the calibration, as far as their candidates can tell.
+
+        Where the calibration was learned from some of them, whether the others do.
+        """
+        fit, known = self.settings.calibration, self.settings.known
+        if fit is None or fit.scans is None:
+            return {}
+        new = [one for one in done if one.tables and (known is None or one.name not in known.fold_of)]
         # Of an ensemble, its members in turn: so a calibration remembers them.
-        tables = [one.tables[place % len(one.tables)] for place, one in enumerate(done) if one.tables]
-        found = None if known is None else known.compare(tables)
+        tables = [one.tables[place % len(one.tables)] for place, one in enumerate(new)]
+        found = fit.scans.compare(tables, names=[one.shown for one in new])
         if found is None:
             return {}
+        if known is not None:
+            found = replace(found, which="Scans without a known count")
         if not found.is_alarm:
-            return {"alike": str(found)}
-        withdrawn = " What guaranteed intervals promise does not hold for them." if self.settings.conformal else ""
-        return {"unlike": f"{found}{withdrawn}"}
+            return {"alike": str(found), "outliers": found.outliers}
+        promised = {
+            "The guarantee of the intervals": self.settings.conformal,
+            "The promise of the list": self.settings.listed is not None,
+        }
+        withdrawn = (f" {what} does not hold for them." for what, is_promised in promised.items() if is_promised)
+        return {"unlike": f"{found}{''.join(withdrawn)}", "outliers": found.outliers}
 
     def failed(self, item: ScanFiles, why: str, files: Sequence[FileFacts] = ()) -> Record:
         """The record of a scan that could not be counted."""
@@ -236,6 +246,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         EnsembleNumbers.of(together, len(counts)) if isinstance(together, MixtureOfCounts) else None,
         None if another is None else AnotherReader.of(reads, another),
     )
+    caveat = [calibration.caveat] if calibration is not None and calibration.is_stated else []
     return Record(
         FORMAT_VERSION,
         scan=name,
@@ -243,7 +254,7 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         input=files,
         settings=settings.recorded,
         map=MapFacts.of(counts[0]),
-        warnings=_once_each([*(warning for count in counts for warning in count.warnings), *_unchecked(calibration)]),
+        warnings=_once_each([*(warning for count in counts for warning in count.warnings), *caveat]),
         shares=counts[0].shares if len(tables[0]) and counts[0].result.candidates.warning is None else (),
         count=numbers,
         n_dropped=sum(count.result.candidates.n_dropped for count in counts),
@@ -255,12 +266,6 @@ def counted(name: str, counts: Sequence[ScanCount], files: FileFacts, settings: 
         lesions=with_list(lesion_rows(counts, calibration), settings.list_threshold),
         members=tuple(map(MemberNumbers.of, range(1, len(counts) + 1), counts)) if len(counts) > 1 else (),
     )
-
-
-def _unchecked(calibration: Calibration | None) -> Iterator[str]:
-    """What all that is made with a calibration from no counted scan must say."""
-    if calibration is not None and calibration.is_stated:
-        yield f"The calibration is from {calibration.origin}."
 
 
 def _once_each(warnings: Iterable[str]) -> tuple[str, ...]:

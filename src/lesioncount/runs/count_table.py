@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -195,14 +196,15 @@ class CountTable:
         lines = [
             "  ".join(text.ljust(n) for text, n in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)
         ]
-        return "\n".join([*lines, self._summary(), *([f"warning: {self.unlike}"] if self.unlike else [])])
+        return "\n".join([*lines, self._summary(), *(f"warning: {doubt}" for doubt in self._doubts())])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from lesioncount.views.notebook import table_of  # not at the top: for notebooks only
 
-        return f"<div>{table_of(*self._cells())}<small>{self._summary()}</small></div>"
+        said = [self._summary(), *self._doubts()]
+        return f"<div>{table_of(*self._cells())}<small>{'<br>'.join(map(escape, said))}</small></div>"
 
     def _frame(self, table: str) -> pd.DataFrame:
         return frame_of(table, (row.record for row in self.rows))
@@ -220,6 +222,12 @@ class CountTable:
         if all(row.is_counted for row in shown):
             return heads, rows
         return [*heads, "error"], [[*cells, (row.error or "")[:80]] for cells, row in zip(rows, shown, strict=True)]
+
+    def _doubts(self) -> Iterator[str]:
+        """What is not known of the calibration."""
+        known = (row.record.settings for row in self.rows)
+        yield from filter(None, dict.fromkeys("" if one is None else one.caveat for one in known))
+        yield from filter(None, [self.unlike])
 
     def _summary(self) -> str:
         more = f"… and {len(self) - _PRINTED} more; " if len(self) > _PRINTED else ""

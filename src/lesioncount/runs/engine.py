@@ -83,7 +83,7 @@ class Kind(ABC):
         What is recorded of its files is asked for when they have been read: then most are hashed.
         """
 
-    def likeness(self, done: Sequence[Entry]) -> dict[str, str]:  # noqa: ARG002 - for kinds that can tell
+    def likeness(self, done: Sequence[Entry]) -> dict[str, Any]:  # noqa: ARG002 - for kinds that can tell
         """Whether all that was done is like what a calibration was fitted on: fields of a `Run`, if it can be told."""
         return {}
 

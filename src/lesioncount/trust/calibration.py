@@ -37,7 +37,7 @@ _WORTH_A_WORD = 0.05  # of spread: less is what a fit leaves where scans are ali
 
 # Left out of files where there are none.
 _OF_FEATURES = ("weights", "typical_features")
-_LEFT_OUT = (*_OF_FEATURES, "draws", "of_regions")
+_LEFT_OUT = (*_OF_FEATURES, "draws", "of_regions", "prior")
 
 # What differs between draws of what few scans allow, and how many there may be.
 _DRAWN = ("slope", "offset", "extra_rate", "extra_share", "spread", "crowding")
@@ -140,6 +140,9 @@ class Calibration:
         What counted as one lesion where it was fitted. It fits no other; None fits all.
     origin : str, optional
         Where it comes from, in words.
+    prior : mapping of str to mapping of str to float, optional
+        Where what other data have taught had a share in it: the numbers of that, by part (``centre``, ``width``,
+        ``others``) and name. For the record; no count depends on it.
 
     Notes
     -----
@@ -192,6 +195,7 @@ class Calibration:
     of_regions: Calibration | None = field(default=None, kw_only=True)
     protocol: CountingProtocol | None = field(default=None, kw_only=True)
     origin: str = field(default="none", kw_only=True)
+    prior: Mapping[str, Mapping[str, float]] = field(default_factory=dict, kw_only=True, hash=False)
 
     def __post_init__(self) -> None:
         if not is_between(self.slope, 0, _FARTHEST) or self.slope == 0:
@@ -214,6 +218,7 @@ class Calibration:
         for name in _OF_FEATURES:
             object.__setattr__(self, name, _checked_features(name, getattr(self, name)))
         object.__setattr__(self, "draws", _checked_draws(self.draws))
+        object.__setattr__(self, "prior", _checked_prior(self.prior))
         if self.extra_shape != math.inf and not is_between(self.extra_shape, _SMALLEST_SHAPE, math.inf):
             raise CalibrationError(
                 f"Expected extra_shape to be at least {_SMALLEST_SHAPE:g}, but got {self.extra_shape!r}."
@@ -436,6 +441,11 @@ class Calibration:
         """Whether it comes from no counted scan, but from a number that somebody has stated."""
         return NOT_CHECKED in self.origin
 
+    @property
+    def caveat(self) -> str:
+        """What all that is made with a stated calibration must say, in a sentence; empty of others."""
+        return f"The calibration is from {self.origin}." if self.is_stated else ""
+
     def __str__(self) -> str:
         """One line in plain words."""
         if self.is_identity:
@@ -462,11 +472,21 @@ class Calibration:
 
 
 def _checked_features(name: str, values: Any) -> dict[str, float]:
-    if not isinstance(values, Mapping) or not all(
-        isinstance(key, str) and is_between(value, -_FARTHEST, _FARTHEST) for key, value in values.items()
-    ):
+    if not _are_numbers(values):
         raise CalibrationError(f"Expected {name} to be a number for each feature of candidates, but got {values!r}.")
     return dict(values)
+
+
+def _checked_prior(prior: Any) -> dict[str, dict[str, float]]:
+    if not isinstance(prior, Mapping) or not all(map(_are_numbers, prior.values())):
+        raise CalibrationError(f"Expected the prior to be numbers by part and name, but got {reprlib.repr(prior)}.")
+    return {part: dict(values) for part, values in prior.items()}
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, Mapping) and all(
+        isinstance(name, str) and is_between(value, -_FARTHEST, _FARTHEST) for name, value in values.items()
+    )
 
 
 def _checked_draws(draws: Any) -> dict[str, tuple[float, ...]]:

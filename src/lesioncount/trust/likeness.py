@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lesioncount.distributions.count_distribution import CountDistribution
-from lesioncount.errors import CalibrationError
+from lesioncount.errors import CalibrationError, listed
 from lesioncount.trust.calibration import logit
 from lesioncount.trust.candidate_table import TableLike, as_table
 
@@ -21,6 +23,12 @@ FEWEST_SCANS = 10
 
 # The most scans that a calibration remembers; of more, a random part.
 _MOST_REMEMBERED = 300
+
+# From so many counted scans on, a check sees a share of counts below some place that is off by about a fifth.
+_MANY_SCANS = 100
+
+# The standard deviation of places from 0 to 1 that are uniform, as where a calibration is right.
+_UNIFORM = 1 / math.sqrt(12)
 
 _N_SHUFFLES = 199
 _ALARM = 0.05
@@ -72,17 +80,20 @@ class Unlike:
     p : float
         How often scans like those of the calibration would look this different.
     n_scans : int
-        New scans.
-    n_outliers : int
-        New scans that look unlike every single one of the calibration.
+        New scans that were looked at: of many, a random part.
+    outliers : tuple of str
+        The names of those that look unlike every single one of the calibration.
     differences : tuple of str
         What is different, the largest first.
+    which : str
+        What the new scans are called.
     """
 
     p: float
     n_scans: int
-    n_outliers: int
+    outliers: tuple[str, ...]
     differences: tuple[str, ...]
+    which: str = "These scans"
 
     @property
     def is_alarm(self) -> bool:
@@ -92,10 +103,15 @@ class Unlike:
     def __str__(self) -> str:
         if self.is_alarm:
             p = "p < 0.01" if self.p < 0.01 else f"p = {self.p:.2g}"
-            return f"These scans are unlike those of the calibration ({p}): {', '.join(self.differences)}."
-        words = "These scans look like those of the calibration; whether probabilities mean the same, no look can tell."
-        if self.n_outliers:
-            words += f" {self.n_outliers} of {self.n_scans} look unlike every one of them."
+            words = f"{self.which} are unlike those of the calibration ({p}): {', '.join(self.differences)}."
+        else:
+            words = (
+                f"{self.which} look like those of the calibration; looking at the maps cannot tell whether "
+                "probabilities mean the same."
+            )
+        if self.outliers:
+            n = len(self.outliers)
+            words += f" {n} of {self.n_scans} look unlike every one of those: {listed(self.outliers)}."
         return words
 
 
@@ -111,11 +127,14 @@ class CountCheck:
         New scans.
     middle : float
         The mean place of their counts: above 0.5, there are more lesions than it says.
+    scatter : float
+        The standard deviation of these places: of a calibration that is right, 0.29.
     """
 
     p: float
     n_scans: int
     middle: float
+    scatter: float
 
     @property
     def is_alarm(self) -> bool:
@@ -125,12 +144,19 @@ class CountCheck:
     def __str__(self) -> str:
         counts = f"The counts of {self.n_scans} scans"
         if not self.is_alarm:
-            return f"{counts} fit the calibration as its own do (p = {self.p:.2g})."
-        way = "more" if self.middle > 0.5 else "fewer"
+            few = f" With {self.n_scans} scans, only large differences are seen." if self.n_scans < _MANY_SCANS else ""
+            return f"{counts} fit the calibration as its own do (p = {self.p:.2g}).{few}"
         return (
-            f"{counts} do not fit this calibration (p = {self.p:.2g}): there are {way} lesions than it says. Calibrate "
-            "again on scans like these."
+            f"{counts} do not fit this calibration (p = {self.p:.2g}): {self._way} than it says. Calibrate again on "
+            "scans like these."
         )
+
+    @property
+    def _way(self) -> str:
+        """What is different. A direction is named if the mean place is clearly off: by two standard errors."""
+        if abs(self.middle - 0.5) > 2 * _UNIFORM / math.sqrt(self.n_scans):
+            return f"there are {'more' if self.middle > 0.5 else 'fewer'} lesions"
+        return f"counts scatter {'more' if self.scatter > _UNIFORM else 'less'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,17 +198,22 @@ class CalibrationScans:
         numbers = np.reshape(np.array(rows, dtype=np.float64), (-1, _N_NUMBERS))
         return cls(numbers, tuple(round(one, 4) for one in pits))
 
-    def compare(self, candidates: Sequence[TableLike], *, seed: int = 0) -> Unlike | None:
-        """Whether new scans look like these; None if they are too few to tell, or these are."""
+    def compare(self, candidates: Sequence[TableLike], *, names: Sequence[str] = (), seed: int = 0) -> Unlike | None:
+        """Whether new scans look like these; None if they are too few to tell, or these are.
+
+        Scans that look unlike all of these are called by their names, or else by their numbers from 1.
+        """
         if min(len(candidates), len(self.numbers)) < FEWEST_SCANS:
             return None
-        rows = np.random.default_rng(seed).permutation(len(candidates))[: 2 * _MOST_REMEMBERED]
-        new = np.array([numbers_of_scan(candidates[row]) for row in sorted(rows.tolist())])
+        rows = sorted(np.random.default_rng(seed).permutation(len(candidates))[: 2 * _MOST_REMEMBERED].tolist())
+        new = np.array([numbers_of_scan(candidates[row]) for row in rows])
         scores = _normal_scores(np.concatenate([self.numbers, new]))
         is_new = np.arange(len(scores)) >= len(self.numbers)
         apart = np.sqrt(((scores[:, None] - scores[None]) ** 2).sum(axis=-1))
         p = _p_of(lambda which: _energy(apart, which), is_new, seed)
-        return Unlike(p, len(candidates), self._n_outliers(apart, is_new), _differences(scores, is_new))
+        outliers = compress(rows, _are_outliers(apart, is_new))
+        called = tuple(names[row] if names else str(row + 1) for row in outliers)
+        return Unlike(p, len(rows), called, _differences(scores, is_new))
 
     def check(self, pits: ArrayLike, *, seed: int = 0) -> CountCheck:
         """Whether true counts of new scans lie elsewhere in their distributions than those of these.
@@ -201,7 +232,7 @@ class CalibrationScans:
         if n_new < FEWEST_SCANS:
             raise CalibrationError(f"A check needs {FEWEST_SCANS} counted scans, but there are {n_new}.")
         p = float(np.mean([self._p_of_places(new, seed + row) for row, new in enumerate(drawn)]))
-        return CountCheck(p, n_new, float(drawn.mean()))
+        return CountCheck(p, n_new, float(drawn.mean()), float(drawn.std()))
 
     def _p_of_places(self, new: NDArray[np.float64], seed: int) -> float:
         values = np.concatenate([self.pits, new])
@@ -214,12 +245,6 @@ class CalibrationScans:
             return float(np.abs(ours - theirs).max())
 
         return _p_of(distance, np.arange(len(values)) >= len(self.pits), seed)
-
-    @staticmethod
-    def _n_outliers(apart: NDArray[np.float64], is_new: NDArray[np.bool_]) -> int:
-        """New scans whose nearest old one is farther than any old one is from its nearest."""
-        old = apart[np.ix_(~is_new, ~is_new)] + np.diag(np.full(int((~is_new).sum()), np.inf))
-        return int((apart[np.ix_(is_new, ~is_new)].min(axis=1) > old.min(axis=1).max()).sum())
 
     @cached_property
     def n_scans(self) -> int:
@@ -246,6 +271,12 @@ def _normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
         twice = np.searchsorted(ordered, column, "left") + np.searchsorted(ordered, column, "right")
         columns.append(quantiles[np.minimum(twice, 2 * n - 1)])
     return np.array(columns).T
+
+
+def _are_outliers(apart: NDArray[np.float64], is_new: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which new scans have no old one as near as every old one has another."""
+    old = apart[np.ix_(~is_new, ~is_new)] + np.diag(np.full(int((~is_new).sum()), np.inf))
+    return np.asarray(apart[np.ix_(is_new, ~is_new)].min(axis=1) > old.min(axis=1).max())
 
 
 def _energy(apart: NDArray[np.float64], which: NDArray[np.bool_]) -> float:

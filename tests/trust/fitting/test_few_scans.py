@@ -1,6 +1,8 @@
 """From ten scans on: an average over what they allow, which is drawn as it should be."""
 
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +34,29 @@ def test_draws_have_the_moments_of_the_density():
     assert found.log_evidence == pytest.approx(
         3 * math.log(2 * math.pi) + np.linalg.slogdet(covariance)[1] / 2, abs=0.15
     )
+
+
+def test_the_prior_of_few_scans_is_kept_and_older_files_without_it_are_read():
+    truth = scans(20)
+    fit = CalibrationFit(fit_calibration(truth))
+    kept = fit.calibration.prior
+    assert kept["others"]["anchor"] == learnt_for(truth).anchor
+    assert kept["others"]["odds_of_as_it_is"] == pytest.approx(1 / 3)
+    assert list(kept["centre"]) == list(kept["width"])
+    assert "weights" not in kept["centre"]
+    text = fit.to_json()
+    read = CalibrationFit.from_json(text)
+    assert (read.calibration, read.to_json()) == (fit.calibration, text)
+    older = CalibrationFit(replace(fit.calibration, prior={}))
+    assert "prior" not in json.loads(older.to_json())["calibration"]
+    assert CalibrationFit.from_json(older.to_json()).calibration == older.calibration
+    assert fit_calibration(scans(220)).prior == {}
+
+
+@pytest.mark.parametrize("prior", [[], {"centre": 1.0}, {"centre": {"offset": "x"}}, {"centre": {"offset": math.nan}}])
+def test_a_prior_that_is_not_numbers_by_name_is_refused(prior):
+    with pytest.raises(CalibrationError, match="Expected the prior to be numbers"):
+        lc.Calibration(prior=prior)
 
 
 def test_draws_are_those_of_a_long_chain():

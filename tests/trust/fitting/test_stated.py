@@ -6,6 +6,8 @@ from trust.fitting.simulated import cohort, without_lesions
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
+from lesioncount.trust.fitting import CalibrationFit
+from lesioncount.trust.fitting.prior import LEARNT, LEARNT_FROM
 from lesioncount.trust.fitting.stated import NOT_CHECKED, Stated, _drawn, calibration_from
 
 
@@ -22,6 +24,15 @@ def test_scans_have_on_average_what_is_stated(what):
     found = np.mean([one.mean() if what == "mean" else 1 - one.pmf(0) for one in counts])
     assert found == pytest.approx(value, rel=0.08)
     assert NOT_CHECKED in str(calibration)
+
+
+def test_the_learnt_prior_is_named_and_its_numbers_kept():
+    calibration = calibration_from(Stated(mean=2.0), scans().candidates)
+    assert LEARNT_FROM in calibration.origin
+    assert calibration.prior["centre"]["log_slope"] == LEARNT.centre[0]
+    assert "offset" not in calibration.prior["width"]  # solved, not drawn
+    read = CalibrationFit.from_json(CalibrationFit(calibration).to_json())
+    assert read.calibration == calibration
 
 
 def test_a_stated_mean_counts_better_than_the_maps_do():

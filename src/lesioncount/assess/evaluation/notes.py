@@ -95,7 +95,7 @@ def _guaranteed(compared: Compared) -> Iterator[str]:
     if held:
         width = np.mean([interval[1] - interval[0] for interval, _ in intervals if interval is not None])
         yield (
-            f"The guaranteed 90 % intervals hold the truth in {sum(held)} of {len(held)} {what} ({np.mean(held):.0%}); "
+            f"The conformal 90 % intervals hold the truth in {sum(held)} of {len(held)} {what} ({np.mean(held):.0%}); "
             f"their mean width is {width:.3g}."
         )
 
@@ -103,7 +103,7 @@ def _guaranteed(compared: Compared) -> Iterator[str]:
 def doubts_about(counts: CountsOf) -> Iterator[str]:
     """What is not known of the calibration that counts were corrected with."""
     if counts.calibration is not None and counts.calibration.is_stated:
-        yield f"The calibration is from {counts.calibration.origin}."
+        yield counts.calibration.caveat
     if counts.results.run.unlike:
         yield counts.results.run.unlike
 

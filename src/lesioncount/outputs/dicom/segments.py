@@ -15,7 +15,11 @@ from lesioncount.optional import optional
 from lesioncount.outputs.colours import colour_of
 from lesioncount.outputs.dicom.reference import DicomReference
 from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.trust.calibration import NOT_CHECKED
 from lesioncount.version import __version__
+
+# What our sentences have beyond ASCII.
+_IN_ASCII = str.maketrans({"±": "+/-", "–": "-"})
 
 # Segment numbers have 16 bits.
 _MOST_SEGMENTS = (1 << 16) - 1
@@ -29,7 +33,13 @@ MAKER: dict[str, Any] = {
 
 
 def segmentation_of(
-    labels: NDArray[np.integer], lesions: Sequence[LesionRow], tracked: Tracked, reference: DicomReference, kind: str
+    labels: NDArray[np.integer],
+    lesions: Sequence[LesionRow],
+    tracked: Tracked,
+    reference: DicomReference,
+    kind: str,
+    *,
+    is_stated: bool = False,
 ) -> Any:
     """A segmentation of candidates.
 
@@ -42,6 +52,8 @@ def segmentation_of(
     tracked : Tracked
     reference : DicomReference
     kind : {"labelmap", "binary"}
+    is_stated : bool, default False
+        Whether the calibration comes from no counted scan.
     """
     highdicom = optional("highdicom", "dicom", "Writing DICOM")
     uid = optional("pydicom.uid", "dicom", "Writing DICOM").generate_uid
@@ -60,7 +72,7 @@ def segmentation_of(
         source_images=reference.images,
         pixel_array=volume,
         segmentation_type=kind.upper(),
-        segment_descriptions=[_described(highdicom, lesion, tracked) for lesion in lesions],
+        segment_descriptions=[_described(highdicom, lesion, tracked, is_stated=is_stated) for lesion in lesions],
         series_instance_uid=uid(),
         series_number=int(reference.first.get("SeriesNumber") or 0) + 100,
         sop_instance_uid=uid(),
@@ -74,13 +86,14 @@ def segmentation_of(
     return seg
 
 
-def words_of(lesion: LesionRow) -> str:
+def words_of(lesion: LesionRow, *, is_stated: bool) -> str:
     """How probable a candidate is, in words."""
-    corrected = "" if lesion.existence_calibrated is None else f", calibrated {lesion.existence_calibrated:.4f}"
+    caveat = f" ({NOT_CHECKED})" if is_stated else ""
+    corrected = "" if lesion.existence_calibrated is None else f", calibrated {lesion.existence_calibrated:.4f}{caveat}"
     return f"existence {lesion.existence:.4f}{corrected}{', on the list' if lesion.on_list == 'yes' else ''}"
 
 
-def _described(highdicom: Any, lesion: LesionRow, tracked: Tracked) -> Any:
+def _described(highdicom: Any, lesion: LesionRow, tracked: Tracked, *, is_stated: bool) -> Any:
     codes = optional("pydicom.sr.codedict", "dicom", "Writing DICOM").codes
     described = highdicom.seg.SegmentDescription(
         segment_number=lesion.label,
@@ -95,7 +108,9 @@ def _described(highdicom: Any, lesion: LesionRow, tracked: Tracked) -> Any:
         tracking_id=tracked.name(lesion.label),
         display_color=highdicom.color.CIELabColor.from_rgb(*colour_of(lesion.best_existence)),
     )
-    described.SegmentDescription = f"Candidate lesion: {words_of(lesion)}, {lesion.n_voxels} voxels"
+    described.SegmentDescription = (
+        f"Candidate lesion: {words_of(lesion, is_stated=is_stated)}, {lesion.n_voxels} voxels"
+    )
     return described
 
 
@@ -127,4 +142,4 @@ class Tracked:
 
 def ascii_text(text: str) -> str:
     """A text that can be written whatever the character set, which is that of the patient's name."""
-    return text.encode("ascii", "replace").decode()
+    return text.translate(_IN_ASCII).encode("ascii", "replace").decode()

@@ -74,7 +74,8 @@ class Dicom(Output):
         seg = None
         if lesions and not item.tables:
             labels = reference.placed(found.result.candidates.label_map(), grid)
-            seg = segmentation_of(labels, lesions, tracked, reference, self.setting.kind)
+            is_stated = settings is not None and bool(settings.caveat)
+            seg = segmentation_of(labels, lesions, tracked, reference, self.setting.kind, is_stated=is_stated)
         report = report_of(record, tracked, reference, seg)
         for name, content in zip(self.names(item), (seg, report), strict=True):
             if content is None:

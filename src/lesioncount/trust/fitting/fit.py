@@ -176,7 +176,11 @@ def _of_few(truth: KnownTruth, near: Calibration | None, *, averaged: bool) -> C
     calibration = as_calibration(numbers_of(point), truth, n / N_DRAWS)
     drawn = [as_calibration(numbers_of(_full(point, one)), truth) for one in found.evenly(n)] if n else []
     as_it_is = [Calibration()] * (N_DRAWS - n)
-    return calibration.averaged_over([*drawn, *as_it_is]) if n else calibration
+    if not n:
+        return calibration
+    left_out, odds_of = ((), {}) if truth.features else (("weights",), {"odds_of_as_it_is": _ODDS_OF_AS_IT_IS})
+    kept = prior.to_dict(*left_out, anchor=prior.anchor, **odds_of)
+    return replace(calibration.averaged_over([*drawn, *as_it_is]), prior=kept)
 
 
 def _posterior(likelihood: Likelihood, point: NDArray[np.float64], nodes: int, prior: Prior) -> WeightedPoints:

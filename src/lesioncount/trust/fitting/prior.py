@@ -63,6 +63,13 @@ class Prior:
         gradient[_SPREAD] += large
         return float(values.sum()) + large / 2, gradient
 
+    def to_dict(self, *left_out: str, **others: float) -> dict[str, dict[str, float]]:
+        """Its numbers by name, but for some, as a calibration keeps them; ``others`` are kept beside them."""
+        names = {f"log_{name}" if _IS_LOG[place] else name: place for place, name in enumerate(Numbers._fields)}
+        kept = {name: place for name, place in names.items() if name not in left_out}
+        centre, width = ({name: float(of[place]) for name, place in kept.items()} for of in (self.centre, self.width))
+        return {"centre": centre, "width": width, "others": {"large_spread": self.large_spread, **others}}
+
     def curvature(self, size: int) -> NDArray[np.float64]:
         """Second derivatives, about."""
         return np.diag(1 / _of_each(self.width, size) ** 2)

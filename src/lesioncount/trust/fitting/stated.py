@@ -16,7 +16,7 @@ from lesioncount.trust.candidate_table import CandidateTable, TableLike
 from lesioncount.trust.fitting.candidates_of_scans import CandidatesOfScans, CorrectedCandidates, Numbers
 from lesioncount.trust.fitting.fit import RIPPLE, as_calibration, some_of
 from lesioncount.trust.fitting.known_truth import KnownTruth
-from lesioncount.trust.fitting.prior import LEARNT, bounds, numbers_of
+from lesioncount.trust.fitting.prior import LEARNT, LEARNT_FROM, bounds, numbers_of
 
 # How far a stated number is taken to be off, unless somebody says: as a share of it. Held closer, intervals were too
 # short where the number was wrong by a third.
@@ -153,7 +153,8 @@ def calibration_from(
         middle.averaged_over(members),
         ripple=RIPPLE if truth.touches else 0.0,
         protocol=protocol,
-        origin=f"{stated}, {NOT_CHECKED}: count {_FEWEST_SCANS} scans and calibrate on them",
+        origin=f"{stated}, with {LEARNT_FROM}, {NOT_CHECKED}: count {_FEWEST_SCANS} scans and calibrate on them",
+        prior=LEARNT.to_dict("offset", "weights"),
     )
 
 
