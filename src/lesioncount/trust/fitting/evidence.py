@@ -337,7 +337,7 @@ class CalibrationFit:
         """From text."""
         try:
             content = json.loads(text)
-            return cls._from_content(content)._as_sealed(content, text)
+            return cls._as_sealed(cls._from_content(content), content, text)
         except CalibrationError:
             raise
         except RecursionError:
@@ -368,21 +368,22 @@ class CalibrationFit:
             None if pool is None else ReaderPool.from_dict(pool),
         )
 
-    def _as_sealed(self, content: Mapping[str, Any], text: str) -> Self:
+    @classmethod
+    def _as_sealed(cls, fit: Self, content: Mapping[str, Any], text: str) -> Self:
         """All of it if the file is as it was written; of a file that cannot tell, only what it can vouch for."""
         seal, fingerprint = content.get(_SEAL), content.get("fingerprint")
-        is_changed = fingerprint not in (None, self.fingerprint) if seal is None else seal != _seal(text)
+        is_changed = fingerprint not in (None, fit.fingerprint) if seal is None else seal != _seal(text)
         if is_changed:
             raise CalibrationError(
                 "This file has been changed since lesioncount wrote it, and what it says of held-out scans, intervals "
                 "and lists may no longer be so. Take the file as it was written, or calibrate again."
             )
         if seal is not None:
-            return self
+            return fit
         if fingerprint is not None:  # of an older version: it covers these
-            return replace(self, held_out=None, scans=None, lists=None, pool=None)
-        origin = f"a file without a fingerprint ({self.calibration.origin}), {NOT_CHECKED}"
-        return type(self)(replace(self.calibration, origin=origin), reading=self.reading)
+            return replace(fit, held_out=None, scans=None, lists=None, pool=None)
+        origin = f"a file without a fingerprint ({fit.calibration.origin}), {NOT_CHECKED}"
+        return cls(replace(fit.calibration, origin=origin), reading=fit.reading)
 
 
 def pool_of_readers(truth: KnownTruth, held: Sequence[CountDistribution] | None) -> ReaderPool | None:
