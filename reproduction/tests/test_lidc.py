@@ -88,6 +88,9 @@ def test_candidates_are_counted_in_every_way_that_needs_no_map(folder, tmp_path)
     [result] = reproduce(tmp_path / "out", preset="laptop", data={"lidc": str(folder)})
     assert (result.experiment, result.seeds, result.n_patients) == ("which", (), 30)
     rows = {row[0]: row for row in result.tables[0].rows}
-    assert rows["candidates, calibrated"][1].value < rows["candidates with their scores"][1].value
-    assert rows["candidates, calibrated"][1].value < rows["connected components, τ tuned"][1].value
-    assert "test scans of 30 patients." in (tmp_path / "out" / "lidc-which.md").read_text("utf-8")
+    assert rows["calibrated candidates"][1].value < rows["candidates with their scores"][1].value
+    assert rows["calibrated candidates"][1].value < rows["connected components, τ tuned"][1].value
+    page = (tmp_path / "out" / "lidc-which.md").read_text("utf-8")
+    assert "test scans of 30 patients." in page
+    assert "minutes" not in page.lower()  # nothing was trained
+    assert "Heads" not in page
