@@ -218,8 +218,8 @@ _OF_MAPS = (
     "on one core, with its pre-training."
 )
 _OF_SCORES = (
-    "Components are the candidates with a score above a threshold; the regression is a quantile forest on their numbers "
-    f"above {len(THRESHOLDS)} thresholds."
+    "Components are the candidates with a score above a threshold; the regression is a quantile forest on their "
+    f"numbers above {len(THRESHOLDS)} thresholds."
 )
 
 
