@@ -44,7 +44,7 @@ help:
 	@echo "make napari     the reader in a real napari, in an environment of its own, on a screen or xvfb-run"
 	@echo "make fuzz       damaged and hostile files, through everything that reads files; MINUTES=60 SEED=0 JOBS=2"
 	@echo "make bench      speed, as ratios in one run (writes benchmarks/results.json)"
-	@echo "make reproduce  the experiments of the paper, hours; LEAF=folder adds photographs of leaves, NUCLEI=folder images of nuclei"
+	@echo "make reproduce  the experiments of the paper, hours; LEAF=folder adds photographs of leaves, NUCLEI=folder images of nuclei, LIDC=folder candidates on chest CTs"
 	@echo "make docs       the documentation as a site, in site/; no C compiler needed. make docs-serve shows it"
 	@echo "make format     format the code"
 	@echo "make clean      remove what the other targets made, but for the results of reproduce"
@@ -157,7 +157,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
 reproduce: $(VENV)/.test
-	$(BIN)/lesioncount reproduce --preset laptop --seeds 3 -o reproduce-laptop --data synthetic $(if $(LEAF),--data leaf=$(LEAF)) $(if $(NUCLEI),--data nuclei=$(NUCLEI))
+	$(BIN)/lesioncount reproduce --preset laptop --seeds 3 -o reproduce-laptop --data synthetic $(if $(LEAF),--data leaf=$(LEAF)) $(if $(NUCLEI),--data nuclei=$(NUCLEI)) $(if $(LIDC),--data lidc=$(LIDC))
 
 # The documentation has an environment of its own: the package itself is not needed. The variable silences an advertisement.
 $(VENV)-docs/.ready: pyproject.toml

@@ -28,20 +28,20 @@ def main() -> None:
     if len(sys.argv) > 1:
         copy(Path(sys.argv[1]))
     results = load_results(KEPT)
+    (KEPT / "claims.md").write_text(claims_page(results), "utf-8")
     for name in PAGES:
         page = DOCS / name
         page.write_text(filled(page.read_text("utf-8"), results), "utf-8")
 
 
 def copy(folder: Path) -> None:
-    """Take over numbers, tables and figures, and nothing of an earlier run."""
-    load_results(folder)  # or an error, before anything is removed
-    shutil.rmtree(KEPT)
-    (KEPT / "figures").mkdir(parents=True)
-    for path in [*folder.glob("*-*.json"), *folder.glob("*-*.md"), folder / "claims.md"]:
-        shutil.copy(path, KEPT / path.name)
-    for path in (folder / "figures").glob("*.svg"):
-        shutil.copy(path, KEPT / "figures" / path.name)
+    """Take over numbers, tables and figures of each experiment; experiments that the folder does not have stay."""
+    for result in load_results(folder):
+        name = f"{result.data_set}-{result.experiment}"
+        for old in (KEPT / "figures").glob(f"{name}-*.svg"):
+            old.unlink()
+        for path in (folder / f"{name}.json", folder / f"{name}.md", *(folder / "figures").glob(f"{name}-*.svg")):
+            shutil.copy(path, KEPT / path.relative_to(folder))
 
 
 def filled(text: str, results: Results) -> str:
@@ -66,9 +66,7 @@ def _rows(head: Sequence[str], rows: Sequence[Sequence[str]], n_text: int = 1) -
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def _beside(
-    results: Results, experiment: str, name: str, columns: Sequence[str], sets: Sequence[str], left_out: str = "^$"
-) -> str:
+def _beside(results: Results, experiment: str, name: str, columns: Sequence[str], sets: Sequence[str]) -> str:
     """Some columns of the same table on several data sets, side by side."""
     tables = {data_set: found for data_set in sets if (found := _table(results, data_set, experiment, name))}
     head, cells = [""], dict[str, list[str]]()
@@ -77,8 +75,7 @@ def _beside(
         names = [table.columns[i].head for i in places]
         head += [f"{data_set}: {names[0]}", *names[1:]]
         for row, texts in zip(table.rows, table.texts, strict=True):
-            if not re.search(left_out, str(row[0])):
-                cells.setdefault(str(row[0]), []).extend(texts[i] for i in places)
+            cells.setdefault(str(row[0]), []).extend(texts[i] for i in places)
     return _rows(head, [[name, *of] for name, of in cells.items()])
 
 

@@ -38,7 +38,9 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     assert main([*count, "--report", "--write", "bids", "--csv", "comma"]) == 0
     assert "not checked against any counted scan: count 10 scans and calibrate on them." in capsys.readouterr().out
     assert "not checked against any counted scan" in (tmp_path / "out" / "run.json").read_text()
-    assert "not checked against any counted scan" in (tmp_path / "out" / "report.html").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "not checked against any counted scan" in page
+    assert 'class="words">The calibration is from' not in page  # no remark of each scan, as it is so of all
     for name in ("counts.tsv", "counts.csv", "README", "dataset_description.json"):
         assert "not checked against any counted scan" in (tmp_path / "out" / name).read_text("utf-8")
     for path in (tmp_path / "out").glob("sub-*/**/*_dseg.json"):

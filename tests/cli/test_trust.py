@@ -243,6 +243,15 @@ def test_groups_from_a_column_or_from_names(cohort, tmp_path):
         assert (content["n_scans"], content["n_groups"]) == (60, 30)
 
 
+def test_scans_of_one_group_have_no_intervals(cohort, tmp_path, capsys):
+    options = ["--truth-counts", cohort / "counts.tsv", "--group-by", "^(p)"]
+    assert run("evaluate", cohort / "out", "-o", tmp_path / "e", "--counts-only", *options) == 0
+    shown = capsys.readouterr().out
+    assert "There are no intervals: all scans are of one group. A verdict takes 10 groups." in shown
+    assert "60 scans of 1 group. Results:" in shown
+    assert "95 %" not in (tmp_path / "e" / "evaluation.html").read_text().partition("<footer>")[2]
+
+
 def test_groups_of_a_column_are_found_by_the_names_of_files(tmp_path):
     """Records have names for the disk, tables those that people wrote: `sub 0` has the record `sub%200.json`."""
     p = np.full((9, 9, 9), 0.01, np.float32)

@@ -109,7 +109,17 @@ def test_a_folder_or_a_file_compared_with_itself_is_said(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "labels",
-    [("311223", "010124"), ("150323", "020424"), ("311299", "010100"), ("122023", "012024"), ("31122023", "1012024")],
+    [
+        ("311223", "010124"),
+        ("150323", "020424"),
+        ("311299", "010100"),
+        ("122023", "012024"),
+        ("31122023", "1012024"),
+        ("5122023", "1012024"),
+        ("92022", "12023"),
+        ("51224", "10125"),
+        ("991231", "000101"),
+    ],
 )
 def test_short_dates_whose_numbers_are_in_another_order_are_asked_about(labels):
     with pytest.raises(MapFileError, match="They may be dates"):

@@ -1,6 +1,10 @@
 """What older files and results rest on: fingerprints of calibrations, and the numbers that they give."""
 
+import json
+import re
+
 import pytest
+from trust.fitting.simulated import cohort
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
@@ -32,13 +36,51 @@ def test_the_fingerprint_of_a_calibration_stays_so_that_a_run_can_be_resumed(fit
     assert CalibrationFit.from_json(fit.to_json()).fingerprint == fingerprint
 
 
-def test_numbers_that_were_changed_after_the_fit_are_refused():
-    fit = CalibrationFit(OF_PEAKS, conformal=INTERVALS)
-    for old, new in (('"offset": -1.0', '"offset": 2.0'), ('"slope": 0.75', '"slope": 0.7')):
-        text = fit.to_json()
-        assert old in text
-        with pytest.raises(CalibrationError, match="changed since it was fitted"):
-            CalibrationFit.from_json(text.replace(old, new))
+WITH_ALL = CalibrationFit.fit(cohort(40, candidates=8))
+
+
+def test_a_file_that_was_changed_is_refused():
+    content = json.loads(WITH_ALL.to_json())
+    held_out, lists = content["held_out"], content["lists"]
+    changes = {
+        "calibration": content["calibration"] | {"offset": 2.0},
+        "held_out": held_out | {"after": held_out["after"] | {"coverage90": held_out["after"]["rps"]}},
+        "lists": lists | {"thresholds": lists["thresholds"] | {"missed": [0.9] * len(lists["thresholds"]["missed"])}},
+        "scans": None,
+        "conformal": None,
+    }
+    for name, value in changes.items():
+        with pytest.raises(CalibrationError, match="This file has been changed since lesioncount wrote it"):
+            CalibrationFit.from_json(json.dumps(content | {name: value}))
+
+
+def test_a_file_that_another_program_wrote_again_is_the_same():
+    content = json.loads(WITH_ALL.to_json()) | {"checksum": "of the text"}
+    text = json.dumps(dict(reversed(content.items())), indent=4)
+    for old, new in ((r"\b(\d+)\.0\b", r"\1"), (r"(?<![\d.e-])(\d+)(?=[,\n])", r"\1.0"), (r"\b0\.0\b", "-0")):
+        assert CalibrationFit.from_json(re.sub(old, new, text).replace('"format": 2.0', '"format": 2')) is not None
+
+
+def test_a_file_of_an_older_version_promises_what_its_fingerprint_covers():
+    content = json.loads(WITH_ALL.to_json())
+    del content["content_sha256"]
+    old = CalibrationFit.from_json(json.dumps(content))
+    assert old.calibration == WITH_ALL.calibration
+    assert old.guaranteed([0.9, 0.5], 0.8) == WITH_ALL.guaranteed([0.9, 0.5], 0.8)
+    assert (old.held_out, old.scans, old.lists, old.pool) == (None, None, None, None)
+    content["calibration"]["offset"] = 2.0
+    with pytest.raises(CalibrationError, match="has been changed"):
+        CalibrationFit.from_json(json.dumps(content))
+
+
+def test_a_file_without_a_fingerprint_counts_but_promises_nothing_and_says_so():
+    content = json.loads(WITH_ALL.to_json())
+    del content["content_sha256"], content["fingerprint"]
+    typed = CalibrationFit.from_json(json.dumps(content))
+    assert typed.calibration.existence([0.7]) == WITH_ALL.calibration.existence([0.7])
+    assert (typed.held_out, typed.conformal, typed.scans, typed.lists) == (None, None, None, None)
+    assert "a file without a fingerprint (the lesions of 40 scans" in str(typed.calibration)
+    assert typed.calibration.is_stated  # and all that is made with it says that nothing was checked
 
 
 def test_a_calibration_of_peaks_gives_the_numbers_that_it_gave():

@@ -1,6 +1,7 @@
 """What the documents say of the paper's claims is what the results beside them say."""
 
 import runpy
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def test_documented_verdicts_are_those_of_the_results(results):
         assert line in text, line
     kept = (DOCS / "reproduce" / "claims.md").read_text("utf-8")
     assert kept == "\n".join(of(results).to_markdown() for of in (summary_table, claims_table))
+
+
+def test_results_of_one_experiment_replace_no_others(tmp_path):
+    copy = runpy.run_path(str(DOCS / "building" / "reproduced.py"))["copy"]
+    kept = copy.__globals__["KEPT"] = Path(shutil.copytree(DOCS / "reproduce", tmp_path / "kept"))
+    before = {path.relative_to(kept) for path in kept.rglob("*")}
+    (tmp_path / "new" / "figures").mkdir(parents=True)
+    for name in ("lidc-which.json", "lidc-which.md", "figures/lidc-which-ways.svg"):
+        shutil.copy(kept / name, tmp_path / "new" / name)
+    copy(tmp_path / "new")
+    assert {path.relative_to(kept) for path in kept.rglob("*")} == before
 
 
 def test_shares_on_which_all_patients_agree_have_exact_intervals(results):

@@ -207,6 +207,8 @@ def test_a_result_that_names_a_file_of_others_is_refused(copied, tmp_path, capsy
         (["--data", "nuclei"], "Expected --data nuclei=FOLDER."),
         (["--data", "nuclei=nowhere"], "There is no data set in nowhere: No such file or directory"),
         (["--data", "leaf=nowhere"], "There is no data set in nowhere: No such file or directory"),
+        (["threshold", "--data", "lidc=."], "Of lidc there is only the experiment which."),
+        (["lowdata", "--data", "nuclei=."], "Of nuclei there are only the experiments threshold, calibration"),
         (["--report", "."], "There are no results of lesioncount reproduce in ."),
         (["--report", "nowhere"], "There are no results of lesioncount reproduce in nowhere."),
     ],

@@ -332,9 +332,9 @@ def _same_person(scans: Sequence[Entry], groups: Sequence[str]) -> Iterator[str]
     n_known = len(set(people))
     if all(people) and n_known < len(scans) == len(set(groups)):
         yield (
-            f"{len(scans)} scans of {n_known} participants are taken as if each were of another one, but scans of one "
-            "person resemble each other: intervals are too short, and what is said to be proven is not, unless they "
-            "are kept together (--group-by participant_id)."
+            f"{len(scans)} scans of {n_known} participant{'' if n_known == 1 else 's'} are treated as independent, but "
+            "scans of one person resemble each other. Intervals are too short and guarantees do not hold unless you "
+            "pass --group-by participant_id."
         )
 
 

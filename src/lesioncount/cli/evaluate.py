@@ -111,7 +111,8 @@ def _print(evaluation: Evaluation, page: str, out: Path) -> None:
     lines += [f"note: {note}" for note in evaluation.notes]
     n, groups = evaluation.n_scans, evaluation.n_groups
     of = "" if n == groups else f" of {groups} group{'' if groups == 1 else 's'}"
-    lines += [f"{some(n, 'scan')}{of}, 95 % intervals from {evaluation.n_resamples} resamples. Results: {out}", page]
+    intervals = f", 95 % intervals from {evaluation.n_resamples} resamples" if groups > 1 else ""
+    lines += [f"{some(n, 'scan')}{of}{intervals}. Results: {out}", page]
     print("\n".join(lines))
 
 

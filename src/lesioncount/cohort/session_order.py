@@ -15,6 +15,9 @@ _PARTS = re.compile(r"(\D*)(?:(\d{8})|(\d{4})([-_.])(\d\d?)\4(\d\d?)|(\d\d?)([-_
 # How dates are written, by what comes first: where year, month and day are among the parts.
 _READINGS = {"year": (0, 1, 2), "day": (2, 1, 0), "month": (2, 0, 1)}
 
+# How else they may be written, by the number of digits.
+_SHORT_FORMS = {6: ("%d%m%y", "%m%d%y", "%y%m%d", "%m%Y"), 8: ("%d%m%Y", "%m%d%Y")}
+
 # Scans were made, and visits planned, in these years: 8 digits outside of them are no date.
 _YEARS = range(1900, 2101)
 
@@ -68,9 +71,10 @@ def _by_number(sessions: list[str]) -> list[str]:
 def _short_dates(digits: Mapping[str, str]) -> Iterator[dict[str, date]]:
     """Every way in which all labels are days of the past: two digits for the year, no day, or no zero before it."""
     longest = max(map(len, digits.values()))
-    for form in ("%d%m%y", "%m%d%y", "%m%Y") if longest == 6 else ("%d%m%Y", "%m%d%Y") if longest == 8 else ():
+    width = longest + longest % 2  # all may lack the zero
+    for form in _SHORT_FORMS.get(width, ()):
         try:
-            days = {one: datetime.strptime(text.zfill(longest), form).date() for one, text in digits.items()}  # noqa: DTZ007 - days have no time zone
+            days = {one: datetime.strptime(text.zfill(width), form).date() for one, text in digits.items()}  # noqa: DTZ007 - days have no time zone
         except ValueError:
             continue
         if all(day.year in _YEARS and day <= date.today() for day in days.values()):  # noqa: DTZ011 - as above

@@ -15,6 +15,7 @@ from lesioncount.optional import optional
 from lesioncount.report.pictures import picture
 from lesioncount.results.count_warnings import headline, in_general, in_short
 from lesioncount.results.lesion_rows import LesionRow
+from lesioncount.trust.calibration import NOT_CHECKED
 from lesioncount.version import __version__
 
 
@@ -44,6 +45,11 @@ def looks(*names: str) -> str:
     return hashlib.sha256(b"".join((folder / name).read_bytes() for name in chosen)).hexdigest()
 
 
+def _remarks(warnings: Iterable[str]) -> list[str]:
+    """What is said of a scan in the table: not what is so of all scans, which the page says once."""
+    return [headline(warning) for warning in warnings if NOT_CHECKED not in warning]
+
+
 @cache
 def _environment(package: str) -> Any:
     jinja2 = optional("jinja2", "report", "Writing the report")
@@ -63,6 +69,7 @@ def _environment(package: str) -> Any:
         "as_written": shown_name,
         "headline": headline,
         "in_general": in_general,
+        "remarks": _remarks,
         "in_short": in_short,
     }
     environment.filters["picture"] = lambda plane, what, planes: safe(picture(plane, what, planes))

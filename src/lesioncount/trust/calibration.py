@@ -464,7 +464,9 @@ class Calibration:
             share = f" and {self.extra_share:.2g} for each that has one" if self.extra_share else ""
             parts.append(f"{self.extra_rate:.3g} lesions per scan without a candidate of their own{share}")
         if self.draws:
-            parts.append(f"averaged over {len(self.members)}{'' if self.is_stated else ' that fit about as well'}")
+            parts.append(
+                f"averaged over {len(self.members)} calibrations{'' if self.is_stated else ' that fit about as well'}"
+            )
         if self.of_regions is not None:
             own, regions = ", ".join(parts), str(self.of_regions).rpartition(" (from ")[0]
             return f"half of peaks: {own}; half of regions: {regions} (from {self.origin})"

@@ -220,7 +220,7 @@ class CalibrationScans:
 
         From where the counts of new scans lie in the distributions of the calibration: the largest difference between
         the two cumulative shares, among deals of all scans. Places are partly random (`places_of`): given several rows
-        of them, p is the mean over rows, which no longer depends on the luck of one.
+        of them, p is the mean over rows, which depends much less on the luck of one.
         """
         if not self.pits:
             raise CalibrationError(

@@ -204,7 +204,7 @@ class TestFiles:
             "slope": 0.7, "offset": -0.2, "extra_rate": 0.1, "extra_share": 0.0, "extra_shape": None, "spread": 0.3,
             "crowding": 0.0, "typical_count": 0.0, "ripple": 0.0, "protocol": None, "origin": "the counts of 40 scans",
         }  # fmt: skip
-        text = json.dumps({"format": 2, "calibration": fields, "held_out": None, "conformal": None})
+        text = json.dumps({"format": 2, "fingerprint": "bfc588e372dc", "calibration": fields})
         fit = CalibrationFit.from_json(text)
         assert fit.calibration == lc.Calibration(0.7, -0.2, 0.1, spread=0.3, origin="the counts of 40 scans")
         assert fit.calibration.to_dict() == fields

@@ -179,8 +179,8 @@ def _by_distance(study: Study) -> Table:
             rows.append((f"{NAMES[way_of(method)]}{more}", *map(estimate_of, found)))
     columns = (Column("method"), *(Column(f"≤ {one:.3g}, %", "percent") for one in reach), Column("any, %", "percent"))
     note = (
-        f"Success rate at λ = {TABLE_1_WEIGHT:g}, if no voxel of the image may change by more than this (in units of "
-        "its standard deviation; an attack stops as soon as the count changes, and its noise grows with every step)."
+        f"Success rate at λ = {TABLE_1_WEIGHT:g}, if no voxel of the image may change by more than this (in its own "
+        "units; an attack stops as soon as the count changes, and its noise grows with every step)."
     )
     return Table("distance", "Attacks by how far the noise has gone", columns, tuple(rows), note)
 

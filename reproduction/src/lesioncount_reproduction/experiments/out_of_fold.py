@@ -28,7 +28,7 @@ N_PARTS = 5
 # At which components are counted. A network that is too sure of itself merges all that touches below 0.9.
 THRESHOLDS = (0.1, *np.arange(0.2, 0.9, 0.05).tolist(), 0.9, 0.92, 0.94, 0.96, 0.98, 0.99, 0.995, 0.999)
 
-# Of the reader of each scan, and the most that a score may say.
+# Seed that chooses the reader of each scan; scores are clipped to these, as 0 and 1 have no logit.
 _READER_SEED, _SURE = 772, (1e-7, 1 - 1e-7)
 
 # Above which the volume is measured.
@@ -79,7 +79,7 @@ class KnownScans:
 
     @classmethod
     def of_detections(cls, scans: Sequence[DetectedScan]) -> Self:
-        """Of candidates with scores, each a lesion of its own; one reader of each scan, drawn by lot, is the truth."""
+        """Of candidates with scores, each a lesion of its own; a random reader of each scan is the truth."""
         readers = np.random.default_rng(_READER_SEED).integers(len(scans[0].readings), size=len(scans))
         n, scores = len(scans), tuple(np.clip(scan.scores, *_SURE) for scan in scans)
         none, nothing = tuple(np.zeros(len(one), dtype=bool) for one in scores), np.zeros((n, VOXEL_BINS), np.int64)

@@ -82,6 +82,14 @@ def reproduce(
         Study(name, preset, recipe_of(preset, name, path), tuple(range(n_seeds)), kept)
         for name, path in (data or {"synthetic": ""}).items()
     ]
+    for study in studies:
+        if not any(makes_sense(study, name) for name in chosen):
+            possible = [name for name in EXPERIMENTS if makes_sense(study, name)]
+            several = len(possible) > 1
+            raise ConfigError(
+                f"Of {study.data_set} there {'are' if several else 'is'} only the experiment{'s' if several else ''} "
+                f"{', '.join(possible)}."
+            )
     # Before hours of work, after which it could not be written.
     OutputFolder(out).check(
         file

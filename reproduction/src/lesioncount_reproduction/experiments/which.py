@@ -66,7 +66,8 @@ WAYS = {
     "multihead": ("multi-head", "training with counts"),
     "downstream": ("downstream head", "training with counts"),
     "scores": ("candidates with their scores", "nothing"),
-    "scores_calibrated": ("candidates, calibrated", "known counts"),
+    "scores_forest": ("regression on components", "known counts"),
+    "scores_calibrated": ("calibrated candidates", "known counts"),
 }
 
 
@@ -137,7 +138,7 @@ def _of_scores(known: KnownScans, classes: CountClasses) -> Iterator[tuple[str, 
         known,
         classes,
         {
-            "forest": lambda: counted_by_forest(known),
+            "scores_forest": lambda: counted_by_forest(known),
             "scores": lambda: counted_as_they_are(known.peaks()),
             "scores_calibrated": lambda: counted_calibrated(known, known.peaks()),
         },
@@ -189,22 +190,37 @@ def _of_ways(known: KnownScans, classes: CountClasses, ways: _Ways) -> Iterator[
 
 
 def _table(study: Study, samples: Mapping[str, Mapping[str, Samples]]) -> Table:
+    has_maps = _has_maps(study)
     rows: list[Row] = [
-        (WAYS[name][0], *estimates_of(of, _COLUMNS), WAYS[name][1], _minutes(study, name) if _has_maps(study) else None)
+        (
+            WAYS[name][0],
+            *estimates_of(of, _COLUMNS),
+            WAYS[name][1],
+            *((_minutes(study, name),) if has_maps else ()),
+        )
         for name, of in samples.items()
     ]
-    columns = (Column("way to count"), *_COLUMNS.values(), Column("needs"), Column("minutes to train", "number"))
+    minutes = (Column("minutes to train", "number"),) if has_maps else ()
+    columns = (Column("way to count"), *_COLUMNS.values(), Column("needs"), *minutes)
     classes = ", ".join(study.classes.names)
     note = (
         "In lesions: RPS, the ranked probability score, is the mean absolute error of a method that gives one number; "
         "mean error is that of the median; exact: the most probable count is right; the 90 % interval should hold "
         f"90 %. Right class and AUROC are about the classes {classes}. What learns from known counts is fitted to "
-        f"scans of other patients, in {N_PARTS} parts, the same for all. The regression is a quantile forest on "
-        f"components above {len(THRESHOLDS)} thresholds and on four volumes. Heads tell classes apart; within a class, "
-        "counts are taken as frequent as among other patients. Minutes: of one network on one core, "
-        "with its pre-training."
+        f"scans of other patients, in {N_PARTS} parts, the same for all. {_OF_MAPS if has_maps else _OF_SCORES}"
     )
     return Table("which", "Which count should I use?", columns, tuple(rows), note)
+
+
+_OF_MAPS = (
+    f"The regression is a quantile forest on components above {len(THRESHOLDS)} thresholds and on four volumes. Heads "
+    "tell classes apart; within a class, counts are taken as frequent as among other patients. Minutes: of one network "
+    "on one core, with its pre-training."
+)
+_OF_SCORES = (
+    "Components are the candidates with a score above a threshold; the regression is a quantile forest on their "
+    f"numbers above {len(THRESHOLDS)} thresholds."
+)
 
 
 def _minutes(study: Study, name: str) -> float:

@@ -116,10 +116,12 @@ def _not_read(compared: Compared) -> Iterator[str]:
 
 def _few(compared: Compared) -> Iterator[str]:
     n_groups = len(set(compared.groups))
-    if n_groups < FEWEST_TO_JUDGE:
-        what = "scan" if compared.groups == tuple(scan.name for scan in compared.scans) else "group"
-        few = f"{n_groups} {what}{'' if n_groups == 1 else 's'}"
-        yield f"The intervals are rough: they come from only {few}. A verdict takes {FEWEST_TO_JUDGE}."
+    what = "scan" if compared.groups == tuple(scan.name for scan in compared.scans) else "group"
+    if n_groups == 1:
+        why = "there is only 1 scan" if what == "scan" else "all scans are of one group"
+        yield f"There are no intervals: {why}. A verdict takes {FEWEST_TO_JUDGE} {what}s."
+    elif n_groups < FEWEST_TO_JUDGE:
+        yield f"The intervals are rough: they come from only {n_groups} {what}s. A verdict takes {FEWEST_TO_JUDGE}."
     if n_groups < N_FOLDS and cc_table(compared) is not None:
         yield f"The threshold of CC is not tuned: that takes at least {N_FOLDS} scans or groups."
 

@@ -17,7 +17,7 @@ from msgspec import ValidationError, convert, to_builtins
 from lesioncount.distributions.count_distribution import CountDistribution
 from lesioncount.errors import CalibrationError, reason_of
 from lesioncount.protocol import CountingProtocol
-from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.calibration import NOT_CHECKED, Calibration
 from lesioncount.trust.candidate_table import TableLike
 from lesioncount.trust.conformal import PATIENTS_FOR_HALVES, ConformalCounts, promise_of
 from lesioncount.trust.fitting.fit import best_calibration, fit_calibration
@@ -37,6 +37,7 @@ CalibrationLike: TypeAlias = "CalibrationFit | Calibration | str | os.PathLike[s
 _READING: Mapping[str, Any] = {"channel": int | None, "scale": float | None, "logits": bool}
 
 FORMAT_VERSION = 2
+_SEAL = "content_sha256"
 N_FOLDS = 5
 
 # Scans in all folds but one: with fewer, what is held out judges another calibration than that of all.
@@ -325,13 +326,18 @@ class CalibrationFit:
             **({} if self.lists is None else {"lists": self.lists.to_dict()}),
             **({} if self.pool is None else {"pool": self.pool.to_dict()}),
         }
-        return json.dumps(_without_nan(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        content = _without_nan(content)
+        return (
+            json.dumps(content | {_SEAL: _seal(json.dumps(content))}, indent=1, ensure_ascii=False, allow_nan=False)
+            + "\n"
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """From text."""
         try:
-            return cls._from_content(json.loads(text))
+            content = json.loads(text)
+            return cls._as_sealed(cls._from_content(content), content, text)
         except CalibrationError:
             raise
         except RecursionError:
@@ -352,7 +358,7 @@ class CalibrationFit:
             raise CalibrationError(f"Expected a calibration of format {FORMAT_VERSION}, but got {given}.")
         held_out, conformal = content.get("held_out"), content.get("conformal")
         scans, lists, pool = content.get("scans"), content.get("lists"), content.get("pool")
-        fit = cls(
+        return cls(
             read_calibration(content["calibration"]),
             None if held_out is None else HeldOut.from_dict(held_out),
             None if conformal is None else ConformalFit.from_dict(conformal),
@@ -361,12 +367,23 @@ class CalibrationFit:
             None if lists is None else CandidateLists.from_dict(lists),
             None if pool is None else ReaderPool.from_dict(pool),
         )
-        if content.get("fingerprint", fit.fingerprint) != fit.fingerprint:
+
+    @classmethod
+    def _as_sealed(cls, fit: Self, content: Mapping[str, Any], text: str) -> Self:
+        """All of it if the file is as it was written; of a file that cannot tell, only what it can vouch for."""
+        seal, fingerprint = content.get(_SEAL), content.get("fingerprint")
+        is_changed = fingerprint not in (None, fit.fingerprint) if seal is None else seal != _seal(text)
+        if is_changed:
             raise CalibrationError(
-                "The numbers of this calibration have been changed since it was fitted: they do not have its "
-                "fingerprint. What it says of held-out scans and of intervals is not about them. Calibrate again."
+                "This file has been changed since lesioncount wrote it, and what it says of held-out scans, intervals "
+                "and lists may no longer be so. Take the file as it was written, or calibrate again."
             )
-        return fit
+        if seal is not None:
+            return fit
+        if fingerprint is not None:  # of an older version: it covers these
+            return replace(fit, held_out=None, scans=None, lists=None, pool=None)
+        origin = f"a file without a fingerprint ({fit.calibration.origin}), {NOT_CHECKED}"
+        return cls(replace(fit.calibration, origin=origin), reading=fit.reading)
 
 
 def pool_of_readers(truth: KnownTruth, held: Sequence[CountDistribution] | None) -> ReaderPool | None:
@@ -497,6 +514,17 @@ def fitted_or_none(
         return best_calibration(truth, protocol=protocol, near=near, averaged=averaged)
     except CalibrationError:  # at a bound
         return replace(truth.as_it_is, protocol=protocol)
+
+
+def _seal(text: str) -> str:
+    """The SHA-256 of what a file says, however its numbers, letters and lines are written."""
+    content = json.loads(text, parse_int=_number, parse_float=_number)
+    said = {name: value for name, value in content.items() if name not in (_SEAL, "checksum")}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _number(text: str) -> float:
+    return float(text) + 0.0  # -0 is 0, as other programs write it
 
 
 def _without_nan(value: Any) -> Any:
