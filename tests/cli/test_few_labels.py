@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
+from lesioncount.trust.fitting import CalibrationFit
 from lesioncount.trust.fitting.lists import ListRule
 
 SAMPLES = Path(str(files("lesioncount") / "samples"))
@@ -50,6 +51,56 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     shown = capsys.readouterr().out
     assert "not checked against any counted scan" in shown
     assert "Without the calibration: " in shown
+
+
+def test_maps_are_counted_in_memory_for_what_is_stated_of_them(counted, tmp_path, capsys):
+    """They give the calibration that their results give, and nothing is written beside them."""
+    before = sorted((SAMPLES / "probs").iterdir())
+    found = []
+    for given in (counted / "out", SAMPLES / "probs"):
+        c = tmp_path / f"{given.name}.json"
+        assert main(["calibrate", str(given), "--mean", "1.7", "-o", str(c), "--quiet"]) == 0
+        found.append(CalibrationFit.load(c))
+    assert found[1].calibration.offset == pytest.approx(found[0].calibration.offset, rel=1e-3)
+    assert found[1].scans.n_scans == found[0].scans.n_scans
+    assert (found[1].known_protocol, found[1].reading) == (found[0].known_protocol, found[0].reading)
+    assert sorted((SAMPLES / "probs").iterdir()) == before
+    peaks = ["--protocol", "peaks", "--scale", "0.9", "-o", str(tmp_path / "peaks.json"), "--quiet"]
+    assert main(["calibrate", str(SAMPLES / "probs"), "--mean", "1.2", *peaks]) == 0
+    fit = CalibrationFit.load(tmp_path / "peaks.json")
+    assert fit.calibration.protocol.candidates == "peaks"
+    assert fit.reading["scale"] == 0.9
+    assert main(["calibrate", str(counted / "out"), "--mean", "1.7", *peaks, "--overwrite"]) == 2
+    assert "--protocol goes with maps. Results know it already." in capsys.readouterr().err
+
+
+def test_a_table_of_detections_is_calibrated_to_what_is_stated(tmp_path):
+    """Scans without a detection count, and columns are called as they are."""
+    rng = np.random.default_rng(0)
+    rows = [f"s{scan},{p:.3f},{50 * spot},0" for scan in range(30) for spot, p in enumerate(rng.uniform(0.1, 0.9, 5))]
+    (tmp_path / "found.csv").write_text("\n".join(["series,p,x,y", *rows]))
+    (tmp_path / "scans.csv").write_text("\n".join(["scan", *(f"s{scan}" for scan in range(40))]))
+    (tmp_path / "known.csv").write_text("\n".join(["scan,count", *(f"s{scan},{scan % 3}" for scan in range(40))]))
+    table = [str(tmp_path / "found.csv"), "--columns", "scan=series,score=p", "--scans", str(tmp_path / "scans.csv")]
+    table += ["--coordinates", "pixels", "--spacing", "1,1"]
+    for how in (["--mean", "1.2±0.1"], ["--known", str(tmp_path / "known.csv")]):
+        assert main(["calibrate", *table, *how, "-o", str(tmp_path / "c.json"), "--quiet", "--overwrite"]) == 0
+        fit = CalibrationFit.load(tmp_path / "c.json")
+        assert fit.calibration.protocol.has_detections
+        assert fit.scans.n_scans == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--known", "ten.csv", "-o", "c.json"], "lesioncount calibrate maps/ --known ten.csv -o calibration.json"),
+        (["--known", "ten.csv", "--check", "{c}"], "lesioncount calibrate maps/ --known ten.csv --check "),
+        (["--mean", "1", "-o", "c.json"], "lesioncount calibrate maps/ --mean"),
+    ],
+)
+def test_counts_of_no_maps_say_what_is_missing(counted, capsys, options, why):
+    assert main(["calibrate", *(one.format(c=counted / "c.json") for one in options)]) == 2
+    assert why in capsys.readouterr().err
 
 
 def test_of_an_ensemble_all_members_have_what_is_stated(tmp_path):
