@@ -336,6 +336,11 @@ def _same_person(scans: Sequence[Entry], groups: Sequence[str]) -> Iterator[str]
             "person resemble each other: intervals are too short, and what is said to be proven is not, unless they "
             "are kept together (--group-by participant_id)."
         )
+    if len(set(groups)) == 1 < len(groups):
+        yield (
+            f"All {len(groups)} scans are of one patient ({groups[0]}): none can be held out, and what fits them may "
+            "not fit others."
+        )
 
 
 def _names_in(folders: Iterable[Path]) -> Iterator[str]:
