@@ -166,7 +166,7 @@ def test_a_list_is_marked_and_its_promise_said(counted, tmp_path, capsys):
     assert sum(map(int, re.findall(r"(\d+) on the list", shown))) == len(on)
     assert "On the list" in shown
     assert main([*count, "--resume", "--list", "missed<=30%"]) == 2
-    assert "listed" in capsys.readouterr().err
+    assert "--list is missed<=30% instead of missed<=20%" in capsys.readouterr().err
     assert main([*count[:-1], str(tmp_path / "other"), "--list", "missed<=7%"]) == 2
     assert "a list for one of" in capsys.readouterr().err
 
@@ -178,6 +178,15 @@ def test_a_list_needs_known_lesions_and_a_folder(counted, tmp_path, capsys):
     assert "--list needs a folder" in capsys.readouterr().err
     assert main(["count", str(SAMPLES / "probs"), "-o", str(tmp_path), "--list", "missed<=10%"]) == 2
     assert "needs a calibration that knows true lesions" in capsys.readouterr().err
+    known = ["--known", str(SAMPLES / "masks"), "-o", str(tmp_path), "--list", "missed<=30%"]
+    assert main(["count", str(SAMPLES / "probs"), *known]) == 2
+    assert "not only their number as --known does, also of masks: lesioncount calibrate RESULTS --truth MASKS" in (
+        capsys.readouterr().err
+    )
+    (tmp_path / "found.csv").write_text("scan,score,x,y\na,0.9,1,1\n")
+    table = ["count", str(tmp_path / "found.csv"), "--coordinates", "lps", "-o", str(tmp_path / "out")]
+    assert main([*table, "--list", "missed<=30%"]) == 2
+    assert "lesioncount calibrate RESULTS --reviews --fit-from lesions" in capsys.readouterr().err
 
 
 def test_a_check_with_counted_scans(counted, tmp_path, capsys):

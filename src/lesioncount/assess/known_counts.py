@@ -85,6 +85,8 @@ def count_known(
     **how
         Further options of `count_batch`.
     """
+    if settings is not None and settings.listed is not None:
+        replace(settings, conformal=False).check(members=False)  # counts do not tell which candidates are lesions
     may_be = bool(how.get("resume") or how.get("overwrite"))
     earlier_run(OutputFolder(out), Counting.command, of_changes=False, may_be=may_be)
     given = {name: how.get(name) for name in ("selection", "mask", "members", "jobs")}
