@@ -241,6 +241,8 @@ def _check(options: argparse.Namespace) -> int:
         raise CalibrationError("--check fits nothing and writes nothing: leave -o out.")
     fit = CalibrationFit.load(options.check)
     found = fit.check(_truth_to_check(options, fit), seed=options.seed)
+    if fit.scans is None or not fit.scans.pits:
+        _print_notes(["It has no counted scans of its own: these are compared with counts as it gives them."], options)
     print(found)
     return int(found.is_alarm)
 
