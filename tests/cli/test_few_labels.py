@@ -4,6 +4,7 @@ import csv
 import html
 import json
 import re
+from argparse import ArgumentTypeError
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
+from lesioncount.cli.calibrate import _mean, _prevalence
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth
@@ -53,6 +55,24 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     shown = capsys.readouterr().out
     assert "not checked against any counted scan" in shown
     assert "Without the calibration: " in shown
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value", "doubt"),
+    [
+        (_mean, "1.7 ± 35 %", 1.7, 0.595),
+        (_mean, "1.7+-35%", 1.7, 0.595),
+        (_mean, "1.7+/-0.3", 1.7, 0.3),
+        (_mean, "1.7", 1.7, None),
+        (_prevalence, "30%", 0.3, None),
+        (_prevalence, "30 % ± 5 %", 0.3, 0.05),
+        (_prevalence, "0.3±0.05", 0.3, 0.05),
+    ],
+)
+def test_numbers_are_stated_as_they_are_printed(read, text, value, doubt):
+    assert read(text) == pytest.approx((value, doubt))
+    with pytest.raises(ArgumentTypeError, match="expected a (number|share) such as .* but got 'many'"):
+        read("many")
 
 
 def test_maps_are_counted_in_memory_for_what_is_stated_of_them(counted, tmp_path, capsys):
@@ -135,7 +155,7 @@ def test_changes_have_no_stated_mean(tmp_path, capsys):
     [
         (["--prevalence", "0.97"], "State the mean"),
         (["--mean", "0"], "a mean above 0"),
-        (["--mean", "1", "--prevalence", "0.5"], "one of them"),
+        (["--mean", "1", "--prevalence", "0.5"], "If you know both, give the mean"),
         (["--mean", "1", "--truth-counts", "x.csv"], "without truth"),
         (["--mean", "1", "--fit-from", "lesions"], "leave --fit-from out"),
         (["--mean", "1", "--interval-groups", "10"], "leave --interval-groups out"),
@@ -144,6 +164,8 @@ def test_changes_have_no_stated_mean(tmp_path, capsys):
         (["--mean", "1", "--check", "c.json"], "--mean does not go with --check"),
         (["--mean", "1", "--known", "x.csv"], "leave --mean out"),
         (["--prevalence", "74"], "If it is in percent, write 0.74"),
+        (["--prevalence", "1"], "but got 1. If every scan has a lesion, give the mean."),
+        (["--mean", "1.7±5"], "no larger than the number, 1.7, but got 5"),
     ],
 )
 def test_what_a_stated_number_cannot_do_is_said(counted, tmp_path, capsys, options, why):

@@ -54,13 +54,34 @@ def _edges(text: str) -> tuple[int, ...]:
     return edges
 
 
-def _number_and_doubt(text: str) -> tuple[float, float | None]:
-    """A number, and how far it may be off: 1.7±0.3 or 1.7+-0.3."""
-    number, _, doubt = text.replace("+-", "±").replace("+/-", "±").partition("±")
+def _mean(text: str) -> tuple[float, float | None]:
+    """A number, and how far it may be off: 1.7±0.3, 1.7+-0.3 or 1.7±35%."""
+    number, doubt = _number_and_doubt(text)
     try:
-        return float(number), float(doubt) if doubt.strip() else None
+        mean = float(number)
+        return mean, _share(doubt) * (mean if "%" in doubt else 1) if doubt else None
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number such as 1.7 or 1.7±0.3, but got {text!r}") from None
+
+
+def _prevalence(text: str) -> tuple[float, float | None]:
+    """A share, and how far it may be off: 0.3±0.05 or 30%±5%."""
+    number, doubt = _number_and_doubt(text)
+    try:
+        return _share(number), _share(doubt) if doubt else None
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a share such as 0.3, 30% or 0.3±0.05, but got {text!r}") from None
+
+
+def _number_and_doubt(text: str) -> tuple[str, str]:
+    number, _, doubt = text.replace("+-", "±").replace("+/-", "±").partition("±")
+    return number, doubt.strip()
+
+
+def _share(text: str) -> float:
+    """A number, or one in percent."""
+    number = text.strip()
+    return float(number[:-1]) / 100 if number.endswith("%") else float(number)
 
 
 _FIT: dict[str, Option] = {
@@ -73,13 +94,14 @@ _FIT: dict[str, Option] = {
         REPEATED,
     ),
     "--mean M[±S]": (
-        "no truth at hand: lesions per scan as known from elsewhere, right to 35 %% unless S is said; not checked "
-        "against any counted scan",
-        {"type": _number_and_doubt},
+        "without true counts: the mean number of lesions per scan, if you know it from elsewhere, such as 1.7 or "
+        "1.7±0.3 (default: ± 35 %%). It is not checked against any counted scan",
+        {"type": _mean},
     ),
     "--prevalence P[±S]": (
-        "the same from the share of scans with at least one lesion; the mean says more",
-        {"type": _number_and_doubt},
+        "without true counts: the share of scans with at least one lesion, such as 0.3 or 30%%±5%% (default: ± 35 %% "
+        "of it, or of the share without one, if that is smaller). If you know the mean, give the mean: it says more",
+        {"type": _prevalence},
     ),
     "--check FILE": (
         "do not fit: say whether this calibration fits the truth of ten new scans or more, of results or with --known",
@@ -333,7 +355,7 @@ def _print(fit: CalibrationFit, path: Path) -> None:
         sizes = fit.conformal.n_scans
         groups = f" in {len(sizes)} groups ({', '.join(map(str, sizes))})" if len(sizes) > 1 else ""
         command = "count" if fit.calibration.counted == "lesions" else "compare"
-        begin = f"Guaranteed intervals: from {sum(sizes)} scans{groups}"
+        begin = f"Guaranteed intervals: from {sum(sizes)} {fit.conformal.what}{groups}"
         if min(sizes) < _SCANS_FOR_90:
             print(f"{begin}, too few for 90 %, which needs {_SCANS_FOR_90}.")
         else:

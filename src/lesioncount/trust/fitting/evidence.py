@@ -177,7 +177,12 @@ class ConformalFit:
 
     def promise(self, confidence: float) -> str:
         """What is proven of intervals of this confidence, and how many scans would prove it."""
-        return promise_of(self.conformal.proven(confidence), confidence)
+        return promise_of(self.conformal.proven(confidence), confidence, what=self.what)
+
+    @property
+    def what(self) -> str:
+        """What intervals are of: scans, or pairs of scans."""
+        return "scans" if self.calibration.counted == "lesions" else "pairs"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

@@ -72,15 +72,18 @@ class Stated:
 
     def __post_init__(self) -> None:
         if (self.mean is None) == (self.prevalence is None):
-            raise CalibrationError("Expected a mean or a prevalence, one of them. Who knows both, gives the mean.")
+            raise CalibrationError("Give a mean or a prevalence, not both. If you know both, give the mean.")
         if self.mean is not None and not 0 < self.mean < 1e6:
             raise CalibrationError(f"Expected a mean above 0, but got {self.mean!r}.")
         if self.prevalence is not None and not 0 < self.prevalence < 1:
             percent = self.prevalence / 100
-            hint = f" If it is in percent, write {percent:g}." if 0 < percent < 1 else ""
+            hint = f" If it is in percent, write {percent:g}." if 1 < self.prevalence < 100 else ""
+            hint = " If every scan has a lesion, give the mean." if self.prevalence == 1 else hint
             raise CalibrationError(f"Expected a prevalence between 0 and 1, but got {self.prevalence:g}.{hint}")
-        if self.doubt is not None and not 0 < self.doubt < 10 * self.value:
-            raise CalibrationError(f"Expected a doubt above 0, in the units of the number, but got {self.doubt!r}.")
+        if self.doubt is not None and not 0 < self.doubt <= self.value:
+            raise CalibrationError(
+                f"Expected a doubt above 0 and no larger than the number, {self.value:g}, but got {self.doubt:g}."
+            )
 
     @property
     def value(self) -> float:
