@@ -71,7 +71,7 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
 )
 def test_numbers_are_stated_as_they_are_printed(read, text, value, doubt):
     assert read(text) == pytest.approx((value, doubt))
-    with pytest.raises(ArgumentTypeError, match="expected a (number|share) such as .* but got 'many'"):
+    with pytest.raises(ArgumentTypeError, match=r"expected a (number|share) such as .* but got 'many'"):
         read("many")
 
 
