@@ -60,13 +60,13 @@ def of_stated(truth: KnownTruth, n_seeds: int) -> None:
 
 
 def of_refusals(truth: KnownTruth, n_seeds: int) -> None:
-    """Print a row for a mean and a prevalence that are right: how often they are refused, and would have helped."""
-    for what in ("mean", "prevalence"):
+    """Print a row for each number, right or a quarter too low: how often it is refused, and would have helped."""
+    for what, by in (("mean", 1), ("prevalence", 1), ("prevalence", 0.75)):
         found = []
         for seed in range(n_seeds):
             some = truth[np.random.default_rng(seed).permutation(len(truth))[:N_REFUSED].tolist()]
             number = float(some.counts.mean() if what == "mean" else min((some.counts > 0).mean(), 0.999))
-            one, every = Stated(**{what: number}), np.arange(len(some))
+            one, every = Stated(**{what: by * number}), np.arange(len(some))
             try:
                 calibration_from(one, some.candidates, seed=seed)
                 is_refused = False
@@ -77,7 +77,7 @@ def of_refusals(truth: KnownTruth, n_seeds: int) -> None:
             found.append((is_refused, helps < scores(Calibration(), some, every)[0]))
         refused, helped = np.array(found).T
         counts = (refused & helped, refused & ~helped, ~refused & helped, ~refused & ~helped)
-        print(f"| {what} | {' | '.join(str(int(one.sum())) for one in counts)} |", flush=True)
+        print(f"| {what} × {by} | {' | '.join(str(int(one.sum())) for one in counts)} |", flush=True)
 
 
 @contextmanager

@@ -49,14 +49,15 @@ def main() -> None:
         order = np.random.default_rng(seed).permutation(len(truth)).tolist()
         threshold = CandidateLists.fit(truth[order[: len(order) // 2]]).threshold(rule)
         judged = truth[order[len(order) // 2 :]]
-        above = [table.peak >= threshold for table in judged.candidates]
-        lengths, has_one = np.array([on.sum() for on in above]), np.array([own.any() for own in judged.owns])
-        missed = [np.mean(~on[own]) for on, own in zip(above, judged.owns, strict=True) if own.any()]
+        listed = [table.peak >= threshold for table in judged.candidates]
+        lengths, has_one = np.array([on.sum() for on in listed]), np.array([own.any() for own in judged.owns])
+        missed = [np.mean(~on[own]) for on, own in zip(listed, judged.owns, strict=True) if own.any()]
         found.append([np.mean(missed), lengths.mean(), lengths[has_one].mean()])
     (missed, length, of_those), error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1)[0] / len(found) ** 0.5
     low, high = np.quantile([one[0] for one in found], [0.05, 0.95])
     shares = f"{missed:.4f} ± {error:.4f} (standard error) missed"
-    print(f"{rule}: {shares}, {low:.3f} to {high:.3f} in 90 % of {given.halves} halves")
+    above = np.mean([one[0] > rule.level for one in found])
+    print(f"{rule}: {shares}, {low:.3f} to {high:.3f} in 90 % of {given.halves} halves, above it in {above:.0%}")
     print(f"candidates a list: {length:.2f} over all scans, {of_those:.2f} over those with a nodule that has one")
 
 

@@ -4,6 +4,7 @@ import csv
 import html
 import json
 import re
+from argparse import ArgumentTypeError
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +13,11 @@ import numpy as np
 import pytest
 
 from lesioncount.cli import main
+from lesioncount.cli.calibrate import _mean, _prevalence
+from lesioncount.errors import CalibrationError
 from lesioncount.report.evaluation import write_evaluation_page
+from lesioncount.trust.calibration import Calibration
+from lesioncount.trust.fitting import CalibrationFit, KnownTruth
 from lesioncount.trust.fitting.lists import ListRule
 
 SAMPLES = Path(str(files("lesioncount") / "samples"))
@@ -62,6 +67,74 @@ def test_a_stated_mean_calibrates_and_says_that_nothing_was_checked(counted, tmp
     assert "Without the calibration: " in shown
 
 
+@pytest.mark.parametrize(
+    ("read", "text", "value", "doubt"),
+    [
+        (_mean, "1.7 ± 35 %", 1.7, 0.595),
+        (_mean, "1.7+-35%", 1.7, 0.595),
+        (_mean, "1.7+/-0.3", 1.7, 0.3),
+        (_mean, "1.7", 1.7, None),
+        (_prevalence, "30%", 0.3, None),
+        (_prevalence, "30 % ± 5 %", 0.3, 0.05),
+        (_prevalence, "0.3±0.05", 0.3, 0.05),
+    ],
+)
+def test_numbers_are_stated_as_they_are_printed(read, text, value, doubt):
+    assert read(text) == pytest.approx((value, doubt))
+    with pytest.raises(ArgumentTypeError, match=r"expected a (number|share) such as .* but got 'many'"):
+        read("many")
+
+
+def test_maps_are_counted_in_memory_for_what_is_stated_of_them(counted, tmp_path, capsys):
+    """They give the calibration that their results give, and nothing is written beside them."""
+    before = sorted((SAMPLES / "probs").iterdir())
+    found = []
+    for given in (counted / "out", SAMPLES / "probs"):
+        c = tmp_path / f"{given.name}.json"
+        assert main(["calibrate", str(given), "--mean", "1.7", "-o", str(c), "--quiet"]) == 0
+        found.append(CalibrationFit.load(c))
+    assert found[1].calibration.offset == pytest.approx(found[0].calibration.offset, rel=1e-3)
+    assert found[1].scans.n_scans == found[0].scans.n_scans
+    assert (found[1].known_protocol, found[1].reading) == (found[0].known_protocol, found[0].reading)
+    assert sorted((SAMPLES / "probs").iterdir()) == before
+    peaks = ["--protocol", "peaks", "--scale", "0.9", "-o", str(tmp_path / "peaks.json"), "--quiet"]
+    assert main(["calibrate", str(SAMPLES / "probs"), "--mean", "1.2", *peaks]) == 0
+    fit = CalibrationFit.load(tmp_path / "peaks.json")
+    assert fit.calibration.protocol.candidates == "peaks"
+    assert fit.reading["scale"] == 0.9
+    assert main(["calibrate", str(counted / "out"), "--mean", "1.7", *peaks, "--overwrite"]) == 2
+    assert "--protocol goes with maps. Results know it already." in capsys.readouterr().err
+
+
+def test_a_table_of_detections_is_calibrated_to_what_is_stated(tmp_path):
+    """Scans without a detection count, and columns are called as they are."""
+    rng = np.random.default_rng(0)
+    rows = [f"s{scan},{p:.3f},{50 * spot},0" for scan in range(30) for spot, p in enumerate(rng.uniform(0.1, 0.9, 5))]
+    (tmp_path / "found.csv").write_text("\n".join(["series,p,x,y", *rows]))
+    (tmp_path / "scans.csv").write_text("\n".join(["scan", *(f"s{scan}" for scan in range(40))]))
+    (tmp_path / "known.csv").write_text("\n".join(["scan,count", *(f"s{scan},{scan % 3}" for scan in range(40))]))
+    table = [str(tmp_path / "found.csv"), "--columns", "scan=series,score=p", "--scans", str(tmp_path / "scans.csv")]
+    table += ["--coordinates", "pixels", "--spacing", "1,1"]
+    for how in (["--mean", "1.2±0.1"], ["--known", str(tmp_path / "known.csv")]):
+        assert main(["calibrate", *table, *how, "-o", str(tmp_path / "c.json"), "--quiet", "--overwrite"]) == 0
+        fit = CalibrationFit.load(tmp_path / "c.json")
+        assert fit.calibration.protocol.has_detections
+        assert fit.scans.n_scans == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--known", "ten.csv", "-o", "c.json"], "lesioncount calibrate maps/ --known ten.csv -o calibration.json"),
+        (["--known", "ten.csv", "--check", "{c}"], "lesioncount calibrate maps/ --known ten.csv --check "),
+        (["--mean", "1", "-o", "c.json"], "lesioncount calibrate maps/ --mean"),
+    ],
+)
+def test_counts_of_no_maps_say_what_is_missing(counted, capsys, options, why):
+    assert main(["calibrate", *(one.format(c=counted / "c.json") for one in options)]) == 2
+    assert why in capsys.readouterr().err
+
+
 def test_of_an_ensemble_all_members_have_what_is_stated(tmp_path):
     members = [str(SAMPLES / "member01"), str(tmp_path / "many")]
     (tmp_path / "many").mkdir()
@@ -92,7 +165,7 @@ def test_changes_have_no_stated_mean(tmp_path, capsys):
     [
         (["--prevalence", "0.97"], "State the mean"),
         (["--mean", "0"], "a mean above 0"),
-        (["--mean", "1", "--prevalence", "0.5"], "one of them"),
+        (["--mean", "1", "--prevalence", "0.5"], "If you know both, give the mean"),
         (["--mean", "1", "--truth-counts", "x.csv"], "without truth"),
         (["--mean", "1", "--fit-from", "lesions"], "leave --fit-from out"),
         (["--mean", "1", "--interval-groups", "10"], "leave --interval-groups out"),
@@ -101,6 +174,8 @@ def test_changes_have_no_stated_mean(tmp_path, capsys):
         (["--mean", "1", "--check", "c.json"], "--mean does not go with --check"),
         (["--mean", "1", "--known", "x.csv"], "leave --mean out"),
         (["--prevalence", "74"], "If it is in percent, write 0.74"),
+        (["--prevalence", "1"], "but got 1. If every scan has a lesion, give the mean."),
+        (["--mean", "1.7±5"], "no larger than the number, 1.7, but got 5"),
     ],
 )
 def test_what_a_stated_number_cannot_do_is_said(counted, tmp_path, capsys, options, why):
@@ -125,7 +200,7 @@ def test_a_list_is_marked_and_its_promise_said(counted, tmp_path, capsys):
     assert sum(map(int, re.findall(r"(\d+) on the list", shown))) == len(on)
     assert "On the list" in shown
     assert main([*count, "--resume", "--list", "missed<=30%"]) == 2
-    assert "listed" in capsys.readouterr().err
+    assert "--list is missed<=30% instead of missed<=20%" in capsys.readouterr().err
     assert main([*count[:-1], str(tmp_path / "other"), "--list", "missed<=7%"]) == 2
     assert "a list for one of" in capsys.readouterr().err
 
@@ -152,6 +227,15 @@ def test_a_list_needs_known_lesions_and_a_folder(counted, tmp_path, capsys):
     assert "--list needs a folder" in capsys.readouterr().err
     assert main(["count", str(SAMPLES / "probs"), "-o", str(tmp_path), "--list", "missed<=10%"]) == 2
     assert "needs a calibration that knows true lesions" in capsys.readouterr().err
+    known = ["--known", str(SAMPLES / "masks"), "-o", str(tmp_path), "--list", "missed<=30%"]
+    assert main(["count", str(SAMPLES / "probs"), *known]) == 2
+    assert "not only their number as --known does, also of masks: lesioncount calibrate RESULTS --truth MASKS" in (
+        capsys.readouterr().err
+    )
+    (tmp_path / "found.csv").write_text("scan,score,x,y\na,0.9,1,1\n")
+    table = ["count", str(tmp_path / "found.csv"), "--coordinates", "lps", "-o", str(tmp_path / "out")]
+    assert main([*table, "--list", "missed<=30%"]) == 2
+    assert "lesioncount calibrate RESULTS --reviews --fit-from lesions" in capsys.readouterr().err
 
 
 def test_a_check_with_counted_scans(counted, tmp_path, capsys):
@@ -184,19 +268,28 @@ def test_a_calibration_with_features_or_of_known_counts_is_checked(counted, tmp_
     assert "fit the calibration" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("made", "check", "why"),
-    [
-        (["--mean", "1.7"], [], "does not remember counted scans"),
-        (["--truth-counts", str(SAMPLES / "counts.tsv")], ["-o", "d.json"], "writes nothing"),
-    ],
-)
-def test_what_cannot_be_checked_is_said(counted, tmp_path, capsys, made, check, why):
-    c = str(tmp_path / "c.json")
-    assert main(["calibrate", str(counted / "out"), *made, "-o", c, "--quiet"]) == 0
-    truth = ["--truth-counts", str(SAMPLES / "counts.tsv")]
-    assert main(["calibrate", str(counted / "out"), *truth, "--check", c, *check]) == 2
-    assert why in capsys.readouterr().err
+def test_a_check_writes_nothing(counted, capsys):
+    check = ["calibrate", str(counted / "out"), "--truth-counts", str(SAMPLES / "counts.tsv"), "-o", "d.json"]
+    assert main([*check, "--check", str(counted / "c.json")]) == 2
+    assert "writes nothing" in capsys.readouterr().err
+
+
+def test_what_was_stated_is_checked_with_counted_scans(counted, tmp_path, capsys):
+    c, more = str(tmp_path / "c.json"), tmp_path / "more.tsv"
+    assert main(["calibrate", str(counted / "out"), "--mean", "1", "-o", c, "--quiet"]) == 0
+    lines = [line.split("\t") for line in (SAMPLES / "counts.tsv").read_text().splitlines()[1:]]
+    more.write_text("".join(["scan\tcount\n", *(f"{scan}\t{int(count) + 3}\n" for scan, count in lines)]))
+    check = ["calibrate", str(counted / "out"), "--check", c, "--truth-counts"]
+    for table, says in ((SAMPLES / "counts.tsv", "fit the calibration"), (more, "do not fit")):
+        assert main([*check, str(table)]) == (says == "do not fit")
+        shown = capsys.readouterr().out
+        assert "compared with counts as it gives them" in shown
+        assert says in shown
+
+
+def test_calibrations_of_changes_cannot_be_checked_yet():
+    with pytest.raises(CalibrationError, match="of changes cannot be checked yet"):
+        CalibrationFit(Calibration(counted="new")).check(KnownTruth.of([[0.5]] * 10, [1] * 10))
 
 
 def test_scans_unlike_those_of_the_calibration_are_said(counted, tmp_path, capsys):

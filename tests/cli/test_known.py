@@ -222,7 +222,7 @@ def test_calibrate_takes_maps_and_known_counts(plate, tmp_path, capsys):
         assert said in capsys.readouterr().err
     table = ["--truth-counts", folder / "counts.csv"]
     assert run("calibrate", folder / "out", "--channel", "1", *table, "-o", tmp_path / "d.json") == 2
-    assert "--channel goes with --known" in capsys.readouterr().err
+    assert "--channel goes with maps" in capsys.readouterr().err
     assert run("calibrate", folder / "out", folder / "out", *table, "-o", tmp_path / "d.json") == 2
     assert "Expected one folder of results, but got 2" in capsys.readouterr().err
     assert run("calibrate", folder / "out", "--known", folder / "counts.csv", "-o", tmp_path / "d.json") == 2

@@ -477,7 +477,10 @@ def test_polarised_maps_are_called_so(tmp_path, capsys):
             "'visit' is not a column of the truth, and as a pattern it finds",
         ),
         ("evaluate out --truth masks -o e --group-by (", "nor a regular expression"),
-        ("calibrate out --truth-counts few.csv --skip-missing -o c.json", "at least 10 scans .* but there are 1 and"),
+        (
+            "calibrate out --truth-counts few.csv --skip-missing -o c.json",
+            "at least 10 .* 1 and .* worse .*--prevalence",
+        ),
         ("calibrate out --truth-counts counts.tsv --fit-from lesions -o c.json", "masks are needed"),
         ("calibrate out --truth masks --truth-counts counts.tsv --fit-from lesions -o c.json", "leave the table out"),
         ("evaluate out --truth-counts counts.tsv --truth-instances -o e", "takes masks"),
@@ -611,6 +614,9 @@ def test_few_patients_have_intervals_only_where_they_can_be_guaranteed(cohort, t
     options = ["--truth-counts", table, "--group-by", "p(.).*_", "-o", tmp_path / "d.json"]
     assert run("calibrate", cohort / "out", *options) == 0
     assert "too few for 90 %" in capsys.readouterr().out
+    one = ["--truth-counts", table, "--group-by", "(p).*_", "-o", tmp_path / "e.json"]
+    assert run("calibrate", cohort / "out", *one) == 0
+    assert "scans are of one patient (p): none can be held out" in capsys.readouterr().out
     count = ["count", cohort / "maps", "-o", tmp_path / "out", "--interval", "conformal", "--calibration"]
     assert run(*count, tmp_path / "d.json") == 2
     assert not (tmp_path / "out").exists()

@@ -346,6 +346,12 @@ def test_folder_without_results_is_an_error(tmp_path):
         write_report(tmp_path)
 
 
+def test_a_folder_of_maps_is_not_where_results_are_to_go(tmp_path):
+    save(tmp_path / "map.nii.gz", np.zeros((4, 4, 4)))
+    with pytest.raises(MapFileError, match=f"lesioncount count {re.escape(str(tmp_path))} -o FOLDER"):
+        write_report(tmp_path)
+
+
 @pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
 def test_missing_package_names_the_extra(maps, out, monkeypatch, package):
     count_batch([maps], out)

@@ -336,6 +336,11 @@ def _same_person(scans: Sequence[Entry], groups: Sequence[str]) -> Iterator[str]
             "scans of one person resemble each other. Intervals are too short and guarantees do not hold unless you "
             "pass --group-by participant_id."
         )
+    if len(set(groups)) == 1 < len(groups):
+        yield (
+            f"All {len(groups)} scans are of one patient ({groups[0]}): none can be held out, and what fits them may "
+            "not fit others."
+        )
 
 
 def _names_in(folders: Iterable[Path]) -> Iterator[str]:

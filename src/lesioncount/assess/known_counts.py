@@ -18,7 +18,8 @@ from lesioncount.folder.output import OutputFolder
 from lesioncount.results.count_warnings import is_joined
 from lesioncount.results.counts_of import table_names
 from lesioncount.results.earlier import earlier_run
-from lesioncount.results.record import Entry
+from lesioncount.results.record import Entry, Record
+from lesioncount.results.recorded import Recorded
 from lesioncount.results.results import Results, read_results
 from lesioncount.results.settings import KnownFolds, Settings, counts_fingerprint
 from lesioncount.runs.count import Counting, count_batch
@@ -84,6 +85,8 @@ def count_known(
     **how
         Further options of `count_batch`.
     """
+    if settings is not None and settings.listed is not None:
+        replace(settings, conformal=False).check(members=False)  # counts do not tell which candidates are lesions
     may_be = bool(how.get("resume") or how.get("overwrite"))
     earlier_run(OutputFolder(out), Counting.command, of_changes=False, may_be=may_be)
     given = {name: how.get(name) for name in ("selection", "mask", "members", "jobs")}
@@ -152,13 +155,8 @@ def truth_of_maps(
     """
     finding: dict[str, Any] = {"mask": None if mask is None else to_path(mask), "members": members}
     found = _KnownScans.of((selection or Selection()).find(inputs, out, **finding), known)
-    plain = Settings(how.protocol, how.channel, how.scale, how.logits, level=how.level)
-    check_maps(Counting(plain), found.scans)
-    records = [record for _, record in sorted(records_of(found.scans, Counting(plain), jobs=jobs).items())]
-    good = [record for record in records if record.is_ok]
-    failed = [f"{record.name}: {record.error}" for record in records if not record.is_ok]
-    if not good:
-        raise TruthError(f"None of the {len(records)} maps with a known count could be counted: {listed(failed)}.")
+    plain = _plainly(how)
+    good, notes = _counted(found.scans, plain, jobs)
     counted = [record.summary for record in good]
     readings = {scan.name: found.counts_of(scan, plain) for scan in counted}
     features = () if how.calibration is None else how.calibration.features
@@ -166,8 +164,23 @@ def truth_of_maps(
     tables: list[Any] = [one if members else one[0] for one in of_maps]
     groups = _groups(counted, known, found.table)
     truth = KnownTruth.of(tables, [*map(middle_of, readings.values())], groups=groups, features=features)
-    notes = (*found.notes, *([f"Left out: {listed(failed)}."] if failed else []))
-    return truth.read_by([*readings.values()]), readings, notes
+    return truth.read_by([*readings.values()]), readings, (*found.notes, *notes)
+
+
+def _plainly(how: Settings) -> Settings:
+    """How maps are read, and nothing that is made of counts."""
+    return Settings(how.protocol, how.channel, how.scale, how.logits, level=how.level, spacing_mm=how.spacing_mm)
+
+
+def _counted(scans: Sequence[ScanFiles], how: Settings, jobs: int) -> tuple[list[Record], tuple[str, ...]]:
+    """Scans that were counted in memory, and notes on those that could not be."""
+    check_maps(Counting(how), scans)
+    records = [record for _, record in sorted(records_of(scans, Counting(how), jobs=jobs).items())]
+    good = [record for record in records if record.is_ok]
+    failed = listed(f"{record.name}: {record.error}" for record in records if not record.is_ok)
+    if not good:
+        raise TruthError(f"None of the {len(records)} maps could be counted: {failed}.")
+    return good, (f"Left out: {failed}.",) if failed else ()
 
 
 @dataclass(frozen=True)
@@ -228,14 +241,33 @@ def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def learn_stated(results: Path, stated: Stated, /, *, seed: int = 0) -> CalibrationFit:
-    """A calibration from a mean or a prevalence that is stated of the scans of a folder of results.
-
-    Of an ensemble, each member is taken as a scan of its own: their mean is that of the mixture.
-    """
+    """A calibration from a mean or a prevalence that is stated of the scans of a folder of results."""
     found = read_results(results)
     if found.run.is_of_changes:
         raise CalibrationError(f"{results} holds changes: a mean or a prevalence is stated of the lesions of scans.")
-    scans, how = found.counted, found.run.settings
+    return _of_stated(found.counted, stated, found.run.settings, seed)
+
+
+def learn_stated_of_maps(
+    inputs: Sequence[str | Path],
+    stated: Stated,
+    how: Settings,
+    /,
+    *,
+    selection: Selection | None = None,
+    mask: str | Path | None = None,
+    members: bool = False,
+    jobs: int = 1,
+    seed: int = 0,
+) -> tuple[CalibrationFit, tuple[str, ...]]:
+    """The same of maps or tables of detections, which are counted in memory; and notes on those that could not be."""
+    finding: dict[str, Any] = {"mask": None if mask is None else to_path(mask), "members": members}
+    good, notes = _counted((selection or Selection()).find(inputs, **finding), _plainly(how), jobs)
+    return _of_stated([record.summary for record in good], stated, how, seed), notes
+
+
+def _of_stated(scans: Sequence[Entry], stated: Stated, how: Settings | Recorded, seed: int) -> CalibrationFit:
+    """Of an ensemble, each member is taken as a scan of its own: their mean is that of the mixture."""
     tables = [table for scan in scans for table in scan.tables]
     joined = sum(any(map(is_joined, scan.warnings)) for scan in scans) / max(len(scans), 1)
     calibration = calibration_from(stated, tables, protocol=how.protocol, joined=joined, seed=seed)

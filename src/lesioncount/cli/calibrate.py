@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lesioncount.cli.map_arguments import add_definition, add_maps, protocol_of
+from lesioncount.cli.map_arguments import add_definition, add_maps, protocol_of, selection_of, spacing_of
 from lesioncount.cli.options import NUMBER, REPEATED, Option, add_group, add_output, add_rerun, given
 from lesioncount.cli.truth import (
     FIRST_OF_TRUTH,
@@ -54,13 +54,34 @@ def _edges(text: str) -> tuple[int, ...]:
     return edges
 
 
-def _number_and_doubt(text: str) -> tuple[float, float | None]:
-    """A number, and how far it may be off: 1.7±0.3 or 1.7+-0.3."""
-    number, _, doubt = text.replace("+-", "±").replace("+/-", "±").partition("±")
+def _mean(text: str) -> tuple[float, float | None]:
+    """A number, and how far it may be off: 1.7±0.3, 1.7+-0.3 or 1.7±35%."""
+    number, doubt = _number_and_doubt(text)
     try:
-        return float(number), float(doubt) if doubt.strip() else None
+        mean = float(number)
+        return mean, _share(doubt) * (mean if "%" in doubt else 1) if doubt else None
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number such as 1.7 or 1.7±0.3, but got {text!r}") from None
+
+
+def _prevalence(text: str) -> tuple[float, float | None]:
+    """A share, and how far it may be off: 0.3±0.05 or 30%±5%."""
+    number, doubt = _number_and_doubt(text)
+    try:
+        return _share(number), _share(doubt) if doubt else None
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a share such as 0.3, 30% or 0.3±0.05, but got {text!r}") from None
+
+
+def _number_and_doubt(text: str) -> tuple[str, str]:
+    number, _, doubt = text.replace("+-", "±").replace("+/-", "±").partition("±")
+    return number, doubt.strip()
+
+
+def _share(text: str) -> float:
+    """A number, or one in percent."""
+    number = text.strip()
+    return float(number[:-1]) / 100 if number.endswith("%") else float(number)
 
 
 _FIT: dict[str, Option] = {
@@ -73,13 +94,14 @@ _FIT: dict[str, Option] = {
         REPEATED,
     ),
     "--mean M[±S]": (
-        "no truth at hand: lesions per scan as known from elsewhere, right to 35 %% unless S is said; not checked "
-        "against any counted scan",
-        {"type": _number_and_doubt},
+        "without true counts: the mean number of lesions per scan, if you know it from elsewhere, such as 1.7 or "
+        "1.7±0.3 (default: ± 35 %%). It is not checked against any counted scan",
+        {"type": _mean},
     ),
     "--prevalence P[±S]": (
-        "the same from the share of scans with at least one lesion; the mean says more",
-        {"type": _number_and_doubt},
+        "without true counts: the share of scans with at least one lesion, such as 0.3 or 30%%±5%% (default: ± 35 %% "
+        "of it, or of the share without one, if that is smaller). If you know the mean, give the mean: it says more",
+        {"type": _prevalence},
     ),
     "--check FILE": (
         "do not fit: say whether this calibration fits the truth of ten new scans or more, of results or with --known",
@@ -104,10 +126,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A calibration needs at least 10 scans and 10 lesions (20 scans for changes). Do not use scans that the "
         "network was trained on. Then: lesioncount count NEW -o OUT --calibration FILE [--interval conformal]."
     )
-    add_results(parser, "count or compare wrote; with --known, maps", nargs="*")
+    add_results(parser, "count or compare wrote; with --known, --mean or --prevalence, maps", nargs="*")
     add_output(parser, "FILE", "file for the calibration; not needed with --check", required=False)
     add_truth_arguments(parser)
-    members = "with --known: treat each input folder as one member of an ensemble"
+    members = "of maps: treat each input folder as one member of an ensemble"
     add_group(parser, "known counts of some maps, in place of results and truth", KNOWN | {"--members": members})
     add_definition(parser)
     add_maps(parser)
@@ -153,32 +175,43 @@ def _learn(options: argparse.Namespace) -> Learned:
     """What known counts of some maps teach."""
     from lesioncount.assess.known_counts import learn
 
+    _check_known(options)
     kinds = None if options.candidates is None else (options.candidates,)
-    settings = _map_settings(options)
-    return learn(
-        options.results, known_options(options), settings=settings, kinds=kinds, seed=options.seed, **_finding(options)
-    )
+    how = _finding(options) | {"settings": _map_settings(options), "kinds": kinds, "seed": options.seed}
+    return learn(options.results, known_options(options), **how)
+
+
+def _check_known(options: argparse.Namespace) -> None:
+    """Raise if known counts are of no maps, or not all that is said of the truth."""
+    others = given(options, "truth", "truth_counts", "reviews", "positive_weight", "of")
+    if said := [name for name, value in others.items() if value is not None]:
+        raise CalibrationError(f"--known is the truth by itself: leave {_option(said[0])} out.")
+    if any(map(_is_of_results, options.results)):
+        raise CalibrationError("--known takes maps. For results, pass --truth or --truth-counts instead.")
+    if not options.results:
+        then = "-o calibration.json" if options.check is None else f"--check {options.check}"
+        raise CalibrationError(
+            "Expected the maps that the known counts are of, such as: "
+            f"lesioncount calibrate maps/ --known {options.known[0]} {then}"
+        )
+
+
+def _is_of_results(path: Path) -> bool:
+    return (path / "run.json").is_file()
 
 
 def _map_settings(options: argparse.Namespace, fit: CalibrationFit | None = None) -> Settings:
-    """How maps with known counts are read; what is not said is as a calibration has it."""
+    """How maps are read; what is not said is as a calibration has it."""
     from lesioncount.runs import Settings
 
-    others = given(options, "truth", "truth_counts", "reviews", "positive_weight", "of")
-    if said := [name for name, value in others.items() if value is not None]:
-        raise CalibrationError(f"--known is the truth by itself: leave --{said[0].replace('_', '-')} out.")
-    if any((path / "run.json").is_file() for path in options.results):
-        raise CalibrationError("--known takes maps. For results, pass --truth or --truth-counts instead.")
     protocol = protocol_of(options, None if fit is None else fit.known_protocol)
-    return Settings(protocol, options.channel, options.scale, options.logits or None, calibration=fit)  # type: ignore[arg-type]  # None: as it has it
+    how: dict[str, Any] = given(options, "channel", "scale") | {"spacing_mm": spacing_of(options)}
+    return Settings(protocol, logits=options.logits or None, calibration=fit, **how)  # type: ignore[arg-type]  # None: as it has it
 
 
 def _finding(options: argparse.Namespace) -> dict[str, Any]:
     """Which maps there are."""
-    from lesioncount.runs import Selection
-
-    selection = Selection(**given(options, "suffix", "root", "name_pattern", "mask_suffix"))
-    return {"selection": selection, **given(options, "mask", "members", "jobs")}
+    return {"selection": selection_of(options), **given(options, "mask", "members", "jobs")}
 
 
 def _check_no_maps(options: argparse.Namespace) -> None:
@@ -186,13 +219,15 @@ def _check_no_maps(options: argparse.Namespace) -> None:
     names = [field.name for field in fields(CountingProtocol)]
     names += ["protocol", "channel", "scale", "logits", "suffix", "root", "name_pattern", "mask", "members"]
     if said := [name for name in names if getattr(options, name, None) not in (None, False)]:
-        raise CalibrationError(f"--{said[0].replace('_', '-')} goes with --known and maps. Results know it already.")
+        raise CalibrationError(f"{_option(said[0])} goes with maps. Results know it already.")
 
 
 def _fit(options: argparse.Namespace) -> CalibrationFit:
     from lesioncount.trust.calibration import Calibration
     from lesioncount.trust.fitting import CalibrationFit
 
+    if options.mean is not None or options.prevalence is not None:
+        return _from_stated(options)
     _check_no_maps(options)
     if options.positive_weight is not None:
         others = (options.truth, options.truth_counts, options.reviews, *options.results, *options.feature)
@@ -200,8 +235,6 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
             raise CalibrationError("--positive-weight takes neither results nor truth nor features: nothing is fitted.")
         return CalibrationFit(Calibration.for_positive_weight(options.positive_weight))
     results = _only(options.results)
-    if options.mean is not None or options.prevalence is not None:
-        return _from_stated(results, options)
     from lesioncount.assess.evaluation import known_truth
 
     truth, compared = known_truth(
@@ -212,9 +245,7 @@ def _fit(options: argparse.Namespace) -> CalibrationFit:
         features=tuple(dict.fromkeys(options.feature)),
         jobs=options.jobs,
     )
-    if not options.quiet:
-        for note in compared.notes:
-            print(f"note: {note}")
+    _print_notes(compared.notes, options)
     return CalibrationFit.fit(
         truth,
         protocol=compared.results.protocol,
@@ -232,6 +263,8 @@ def _check(options: argparse.Namespace) -> int:
         raise CalibrationError("--check fits nothing and writes nothing: leave -o out.")
     fit = CalibrationFit.load(options.check)
     found = fit.check(_truth_to_check(options, fit), seed=options.seed)
+    if fit.scans is None or not fit.scans.pits:
+        _print_notes(["It has no counted scans of its own: these are compared with counts as it gives them."], options)
     print(found)
     return int(found.is_alarm)
 
@@ -242,6 +275,7 @@ def _truth_to_check(options: argparse.Namespace, fit: CalibrationFit) -> KnownTr
     from lesioncount.assess.known_counts import truth_of_maps
 
     if options.known is not None:
+        _check_known(options)
         settings = _map_settings(options, fit)
         settings.check(members=options.members)
         truth, _, notes = truth_of_maps(options.results, known_options(options), settings, **_finding(options))
@@ -253,8 +287,7 @@ def _truth_to_check(options: argparse.Namespace, fit: CalibrationFit) -> KnownTr
         fit.calibration.check(compared.results.protocol, truth.counted)
         fit.check_reading(compared.results.settings.reading)
         notes = compared.notes
-    for note in () if options.quiet else notes:
-        print(f"note: {note}")
+    _print_notes(notes, options)
     return truth
 
 
@@ -267,9 +300,9 @@ def _only(results: Sequence[Path]) -> Path:
     return results[0]
 
 
-def _from_stated(where: Path, options: argparse.Namespace) -> CalibrationFit:
+def _from_stated(options: argparse.Namespace) -> CalibrationFit:
     """From what is known of the scans without counting any."""
-    from lesioncount.assess.known_counts import learn_stated
+    from lesioncount.assess.known_counts import learn_stated, learn_stated_of_maps
     from lesioncount.trust.fitting.stated import Stated
 
     useless = given(options, *_OF_TRUTH) | {"fit_from": options.fit_from != "counts"}
@@ -277,7 +310,17 @@ def _from_stated(where: Path, options: argparse.Namespace) -> CalibrationFit:
         raise CalibrationError(f"--mean and --prevalence are for scans without truth: leave {_option(said[0])} out.")
     (mean, of_mean), (prevalence, of_prevalence) = options.mean or (None, None), options.prevalence or (None, None)
     stated = Stated(mean=mean, prevalence=prevalence, doubt=of_mean if mean is not None else of_prevalence)
-    return learn_stated(where, stated, seed=options.seed)
+    if not options.results:
+        raise CalibrationError(
+            "Expected the maps, or the folder of results, that the number is of: lesioncount calibrate maps/ --mean …"
+        )
+    if any(map(_is_of_results, options.results)):
+        _check_no_maps(options)
+        return learn_stated(_only(options.results), stated, seed=options.seed)
+    how = _finding(options) | {"seed": options.seed}
+    fit, notes = learn_stated_of_maps(options.results, stated, _map_settings(options), **how)
+    _print_notes(notes, options)
+    return fit
 
 
 # What only a fit to truth has a use for.
@@ -286,6 +329,11 @@ _OF_TRUTH = ("truth", "truth_counts", "reviews", "feature", "interval_groups", "
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
+
+
+def _print_notes(notes: Sequence[str], options: argparse.Namespace) -> None:
+    for note in () if options.quiet else notes:
+        print(f"note: {note}")
 
 
 def _print(fit: CalibrationFit, path: Path) -> None:
@@ -307,7 +355,7 @@ def _print(fit: CalibrationFit, path: Path) -> None:
         sizes = fit.conformal.n_scans
         groups = f" in {len(sizes)} groups ({', '.join(map(str, sizes))})" if len(sizes) > 1 else ""
         command = "count" if fit.calibration.counted == "lesions" else "compare"
-        begin = f"Guaranteed intervals: from {sum(sizes)} scans{groups}"
+        begin = f"Guaranteed intervals: from {sum(sizes)} {fit.conformal.what}{groups}"
         if min(sizes) < _SCANS_FOR_90:
             print(f"{begin}, too few for 90 %, which needs {_SCANS_FOR_90}.")
         else:

@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
 
     with run_arguments(options, doing="comparing", what="patients") as how:
         pairing = given(options, "pairs", "baseline") | {"sessions": options.sessions or ()}
-        selection = CourseSelection(selection_of(options), **pairing)
+        selection = CourseSelection(selection_of(options, "images", "images_suffix"), **pairing)
         results = compare_batch(options.inputs, options.output, settings=_settings(options), selection=selection, **how)
     if not options.quiet:
         _summary(results, shown=n_shown(options)).print()

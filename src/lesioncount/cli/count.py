@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
 
     with run_arguments(options, doing="counting", what="scans") as told:
         _check_reviews(options)
-        how = told | given(options, "regions", "members") | {"selection": selection_of(options, "regions_suffix")}
+        how = told | given(options, "regions", "members") | {"selection": selection_of(options, *_BESIDE)}
         settings = _settings(options) if options.reads is None else _with_reads(options, how)
         if options.known is None:
             result, learned = count_batch(options.inputs, options.output, settings=settings, **how), None
@@ -159,6 +159,9 @@ def run(options: argparse.Namespace) -> int:
         _say_missing(result, options)
     return ended(result, options, table="counts.tsv")
 
+
+# What belongs to maps, beside masks.
+_BESIDE = ("images", "images_suffix", "regions_suffix")
 
 # What is written, or is about what was written: it needs a folder.
 _FOR_FOLDERS = (
@@ -175,7 +178,7 @@ def _only_print(options: argparse.Namespace) -> int:
     if said := [name for name in _FOR_FOLDERS if getattr(options, name, None)]:
         name = {"listed": "list"}.get(said[0], said[0].replace("_", "-"))
         raise MapFileError(f"--{name} needs a folder for the results: -o FOLDER.")
-    settings, selection = _settings(options), selection_of(options, "regions_suffix")
+    settings, selection = _settings(options), selection_of(options, *_BESIDE)
     where = given(options, "mask", "regions", "region_names", "within")
     how = {"protocol": settings.protocol, **settings.reading}
     level = how.pop("level", None)

@@ -1,4 +1,4 @@
-"""Options of ``count`` and ``compare`` about maps: what counts as one lesion, what is in the files, whose they are."""
+"""Options about maps: what counts as one lesion, what is in the files, whose they are."""
 
 from __future__ import annotations
 
@@ -256,5 +256,5 @@ def selection_of(options: argparse.Namespace, *more: str) -> Selection:
     """Which files are maps, whose they are, and what belongs to them."""
     from lesioncount.runs import Selection
 
-    names = ("suffix", "root", "name_pattern", "mask_suffix", "images", "images_suffix", "scans", *_INSTANCES, *more)
+    names = ("suffix", "root", "name_pattern", "mask_suffix", "scans", *_INSTANCES, *more)
     return Selection(**given(options, *names), reading=reading_of(options))

@@ -26,6 +26,9 @@ _SHOWN = 60
 # Settings that messages name by their parts.
 _BY_PARTS = frozenset({"protocol", "calibration", "calibrations", "fingerprints"})
 
+# Settings that have another name than their option.
+_OPTIONS = {"listed": "--list"}
+
 # A name, and the maps that have it or are about to get it.
 Named = tuple[str, Sequence[Path]]
 
@@ -151,7 +154,8 @@ def _check_goes_on(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) ->
 
 def _flat(settings: Recorded) -> dict[str, Any]:
     """All settings that decide what is counted, by the names that people know them by."""
-    flat = {name: value for name, value in settings.plain.items() if name not in FREE | _BY_PARTS}
+    plain = settings.plain.items()
+    flat = {_OPTIONS.get(name, name): value for name, value in plain if name not in FREE | _BY_PARTS}
     flat |= settings.protocol.to_dict() | {"calibration": settings.fingerprint()}
     of_changes = (kind for kind in settings.calibrations if kind != "lesions")
     return flat | {f"calibration of {kind} lesions": settings.fingerprint(kind) for kind in of_changes}

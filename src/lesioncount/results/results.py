@@ -21,7 +21,7 @@ from lesioncount.results.count_warnings import DARK_PICTURES, in_general, said_o
 from lesioncount.results.counts_of import CountsOf, entries_of_pairs
 from lesioncount.results.record import Entry, Record, trusted_record
 from lesioncount.results.record_files import no_record
-from lesioncount.results.run_file import WAITING, Run, RunItem, find_run
+from lesioncount.results.run_file import RUN_FILE, WAITING, Run, RunItem, find_run
 from lesioncount.results.tables import CHANGE_TABLES, COUNT_TABLES
 from lesioncount.results.value_shares import are_pictures
 from lesioncount.trust.calibration import Calibration
@@ -248,9 +248,10 @@ def _run_in(out: Path) -> Run:
 
 
 def _no_run(out: Path) -> MapFileError:
+    holds_others = out.is_dir() and not (out / RUN_FILE).exists() and any(out.iterdir())  # maps, mostly
     return MapFileError(
         f"Expected the results of a run in {out}, but its run.json is not there or cannot be read. Count first: "
-        f"lesioncount count MAPS -o {out}"
+        f"lesioncount count {f'{out} -o FOLDER' if holds_others else f'MAPS -o {out}'}"
     )
 
 

@@ -235,9 +235,11 @@ class Settings(MapSettings):
         if self.listed is None:
             return None
         if self.calibration is None or self.calibration.lists is None:
+            truth = "--reviews" if self.protocol.has_detections else "--truth MASKS"
             raise CalibrationError(
-                "A list with a promise needs a calibration that knows true lesions, not only their number: "
-                "lesioncount calibrate --truth MASKS --fit-from lesions, and --calibration FILE."
+                "A list with a promise needs a calibration that knows true lesions, not only their number as --known "
+                f"does, also of masks: lesioncount calibrate RESULTS {truth} --fit-from lesions, and --calibration "
+                "FILE."
             )
         return self.calibration.lists.threshold(self.listed)
 

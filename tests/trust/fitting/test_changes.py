@@ -17,6 +17,7 @@ from lesioncount.trust.candidate_table import CandidateTable
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
 from lesioncount.trust.fitting.candidates_of_scans import Height, Numbers
 from lesioncount.trust.fitting.candidates_of_scans import only_now as only_now_with_derivatives
+from lesioncount.trust.fitting.evidence import ConformalFit
 from lesioncount.trust.fitting.likelihood import CountLikelihood, LesionLikelihood
 
 
@@ -222,6 +223,11 @@ class TestFiles:
 def test_truth_that_does_not_fit_is_refused(columns, counted, message):
     with pytest.raises(CalibrationError, match=message):
         KnownTruth.of([CandidateTable.of([0.5], **columns)], [1], counted=counted)
+
+
+def test_what_is_proven_of_changes_is_proven_of_pairs():
+    intervals = ConformalFit(lc.Calibration(counted="new"), lc.ConformalCounts("interval", ((0.1,) * 40,)))
+    assert intervals.promise(0.9).startswith("Proven for new pairs like these")
 
 
 def test_some_of_the_pairs_keep_all_that_is_known_of_them():

@@ -6,16 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import kstest
 from trust.fitting.simulated import cohort, without_lesions
 
 import lesioncount as lc
 from lesioncount.errors import CalibrationError
 from lesioncount.trust.fitting import CalibrationFit, KnownTruth, fit_calibration
 from lesioncount.trust.fitting import fit as fitting
+from lesioncount.trust.fitting.candidates_of_scans import Numbers
 from lesioncount.trust.fitting.posterior import weighted_draws
 from lesioncount.trust.fitting.prior import DRAWN, LEARNT, anchor_of, bounds, learnt_for, numbers_of
 from lesioncount.trust.regional_count import RegionalCount
 from lesioncount.trust.scores import Predictions
+
+OFFSET, SPREAD, SHAPE = (Numbers._fields.index(name) for name in ("offset", "spread", "extra_shape"))
 
 
 def scans(n, seed=0, **numbers):
@@ -69,6 +73,55 @@ def test_draws_are_those_of_a_long_chain():
         spread = math.sqrt(found.covariance[place, place])
         assert found.mean[place] == pytest.approx(chain[:, place].mean(), abs=0.35 * spread), name
         assert spread == pytest.approx(chain[:, place].std(), rel=0.35), name
+
+
+def test_the_draws_that_ship_have_the_moments_of_all():
+    """Those of one calibration, and many more of them."""
+    found = _found(scans(15))
+    width = np.sqrt(np.diag(found.covariance))
+    for n, seeds, near in ((400, 3, 0.1), (fitting.N_DRAWS, 50, 0.1)):
+        drawn = np.concatenate([found.evenly(n, seed) for seed in range(seeds)])
+        np.testing.assert_allclose((drawn.mean(axis=0) - found.mean) / width, 0, atol=near)
+        np.testing.assert_allclose(drawn.std(axis=0) / width, 1, atol=near)
+
+
+def test_the_truth_is_anywhere_among_the_draws():
+    """Calibrations drawn from the prior: the place of each in what a cohort of 15 scans says of it is uniform."""
+    rng, prior = np.random.default_rng(0), replace(LEARNT, anchor=0.0)
+    ranks = []
+    for seed in range(50):
+        true = _from_prior(prior, rng)
+        tables = without_lesions(cohort(15, candidates=6, seed=seed))
+        corrected = tables.distributions(fitting.as_calibration(numbers_of(true), tables))
+        truth = KnownTruth.of(tables.candidates, [one.rvs(random_state=rng) for one in corrected])
+        drawn = _found(truth, prior, true).evenly(39)
+        ranks.append([(drawn[:, place] < true[DRAWN[place]]).sum() + rng.random() for place in range(3)])
+    for of, name in zip(np.transpose(ranks) / 40, ("slope", "offset", "spread"), strict=True):
+        assert kstest(of, "uniform").pvalue > 0.01, name
+        assert kstest(np.abs(2 * of - 1), "uniform").pvalue > 0.01, name  # too many at the ends, or in the middle
+
+
+def _found(truth, prior=None, near=None):
+    """The posterior of some scans."""
+    prior, likelihood, nodes = prior or learnt_for(truth), fitting._likelihood(truth), fitting._nodes_for(truth)
+    start = fitting._start(truth, None, prior) if near is None else near
+    point, _ = fitting._lowest(likelihood, start, nodes, prior)
+    if near is not None:
+        point[SHAPE] = near[SHAPE]
+    return fitting._posterior(likelihood, point, nodes, prior)
+
+
+def _from_prior(prior, rng):
+    """A point; as rarely with a large spread as the prior has one. Extra lesions have a shape of 1."""
+    lowest, highest = bounds(7)
+    while True:
+        noise = np.where(prior.is_heavy, 0.8 * rng.standard_t(4, 8), rng.standard_normal(8))
+        noise[OFFSET] = rng.standard_cauchy()
+        point = (prior.centre + prior.width * noise)[:7]
+        point[SHAPE] = 0.0
+        large = np.exp(2 * point[SPREAD]) / prior.large_spread**2
+        if np.all((point >= lowest) & (point <= highest)) and rng.random() < np.exp(-large / 2):
+            return point
 
 
 def _chain(log_density, found, n=6000):

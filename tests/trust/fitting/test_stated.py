@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from trust.fitting.real_maps import real_maps
 from trust.fitting.simulated import cohort, without_lesions
 
 import lesioncount as lc
@@ -59,9 +60,26 @@ def test_a_wider_doubt_gives_wider_counts():
 
 
 def test_a_prevalence_is_as_well_known_as_the_share_without_a_lesion():
-    few, most = (Stated(prevalence=p).draws(4000, None, np.random.default_rng(0)) for p in (0.3, 0.7))
+    noise = np.random.default_rng(0).standard_normal(4000)
+    few, most = (Stated(prevalence=p).draws(noise) for p in (0.3, 0.7))
     np.testing.assert_allclose(np.quantile(most, [0.2, 0.8]), 1 - np.quantile(few, [0.8, 0.2]), atol=0.01)
     assert str(Stated(prevalence=0.7)) == "a stated prevalence of 0.7 ± 0.11"
+
+
+def test_the_upper_end_of_a_prevalence_is_asked_too():
+    assert Stated(prevalence=0.6).highest.value == pytest.approx(0.74)
+    assert Stated(prevalence=0.6, doubt=0.05).highest.value == pytest.approx(0.65)
+    assert Stated(prevalence=0.6, doubt=0.5).highest.value == 0.95  # above, no prevalence can be stated
+    assert Stated(mean=1.7) == Stated(mean=1.7).highest
+
+
+@pytest.mark.parametrize("prevalence", [0.84, 0.7, 0.6])
+def test_a_prevalence_of_leaves_is_refused_also_where_it_is_too_low(shared_data, prevalence):
+    """With 0.7 and 0.6, RPS would be 3.2 and 3.6, and is 1.0 as counted."""
+    truth, _ = real_maps(shared_data, "leaves", "peaks")
+    some = [truth.candidates[row] for row in np.random.default_rng(0).permutation(len(truth))[:100]]
+    with pytest.raises(CalibrationError, match="leaves too much open"):
+        calibration_from(Stated(prevalence=prevalence), some)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +105,8 @@ def test_regions_that_hold_what_touches_are_refused_where_maps_can_tell():
 
 
 def test_a_doubt_so_wide_that_most_draws_have_no_solution_is_refused():
-    truth = scans()
-    with pytest.raises(CalibrationError, match="of 100 calibrations could give these scans a stated mean of 3 ± 25"):
-        calibration_from(Stated(mean=3.0, doubt=25.0), truth.candidates)
+    with pytest.raises(CalibrationError, match=r"of 100 calibrations could give .* a stated mean of 1 ± 1"):
+        calibration_from(Stated(mean=1.0, doubt=1.0), [[0.5]] * 20)
 
 
 def test_no_seed_draws_numbers_that_no_calibration_has():
@@ -104,6 +121,7 @@ def test_no_seed_draws_numbers_that_no_calibration_has():
     [
         {},
         {"mean": 1.0, "prevalence": 0.5},
+        {"mean": 1.7, "doubt": 5.0},
         {"mean": 0.0},
         {"prevalence": 1.0},
         {"mean": float("nan")},
@@ -111,5 +129,5 @@ def test_no_seed_draws_numbers_that_no_calibration_has():
     ],
 )
 def test_numbers_that_say_nothing_are_refused(numbers):
-    with pytest.raises(CalibrationError, match="Expected a"):
+    with pytest.raises(CalibrationError, match=r"Expected a|Give a mean or a prevalence, not both"):
         Stated(**numbers)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
+import numpy as np
 from msgspec import ValidationError, convert, to_builtins
 
 from lesioncount.distributions.count_distribution import CountDistribution
@@ -58,6 +59,9 @@ _REPORTED = ("rps", "mae", "bias", "nll", "accuracy", "coverage90", "width90", "
 
 # How often the random part of where a count lies is drawn, when new scans are checked.
 _N_PLACES = 20
+
+# Where counts lie that a calibration gives itself.
+_UNIFORM = ((np.arange(300) + 0.5) / 300).tolist()
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,12 @@ class ConformalFit:
 
     def promise(self, confidence: float) -> str:
         """What is proven of intervals of this confidence, and how many scans would prove it."""
-        return promise_of(self.conformal.proven(confidence), confidence)
+        return promise_of(self.conformal.proven(confidence), confidence, what=self.what)
+
+    @property
+    def what(self) -> str:
+        """What intervals are of: scans, or pairs of scans."""
+        return "scans" if self.calibration.counted == "lesions" else "pairs"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -288,10 +297,16 @@ class CalibrationFit:
                 )
 
     def check(self, truth: KnownTruth, /, *, seed: int = 0) -> CountCheck:
-        """Whether the true counts of ten new scans or more fit it as those of its own scans do."""
+        """Whether the true counts of ten new scans or more fit it as those of its own scans do.
+
+        Where it has no counted scans of its own, as from a stated mean, they are compared with counts that it gives.
+        """
+        if self.calibration.counted != "lesions":
+            raise CalibrationError("Calibrations of changes cannot be checked yet.")
         distributions, counts = truth.distributions(self.calibration), truth.counts.tolist()
         places = [places_of(distributions, counts, seed=seed + 1 + draw) for draw in range(_N_PLACES)]
-        return (self.scans or CalibrationScans.of(())).check(places, seed=seed)
+        own = self.scans if self.scans and self.scans.pits else CalibrationScans.of((), _UNIFORM)
+        return own.check(places, seed=seed)
 
     def guaranteed(self, candidates: TableLike, confidence: float) -> tuple[int, int] | None:
         """The guaranteed interval, which also holds the median of the calibrated count; None if there is none."""

@@ -120,8 +120,13 @@ def fit_calibration(
     if not is_enough(truth):
         raise CalibrationError(
             f"A calibration needs at least {fewest_scans(truth)} scans with known truth and {MIN_LESIONS} true lesions "
-            f"among them, but there are {n_scans} and {n_lesions}. The positive weight of a loss can be undone without "
-            "fitting: Calibration.for_positive_weight (--positive-weight)."
+            f"among them, but there are {n_scans} and {n_lesions}. With five, counts of others became worse than they "
+            "are without a calibration. Count more scans"
+            + (
+                ", or say what is known of all: calibrate --mean or --prevalence."
+                if truth.counted == "lesions"
+                else "."
+            )
         )
     _check_belongs(truth)
     return best_calibration(truth, protocol=protocol, near=near)

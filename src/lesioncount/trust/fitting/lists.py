@@ -56,7 +56,7 @@ class ListRule:
     @property
     def promise(self) -> str:
         """The exact sentence."""
-        begin = f"On average over scans like those of the calibration, at most {100 * self.level:g} % of"
+        begin = f"On average over calibrations, and over scans like theirs, at most {100 * self.level:g} % of"
         if self.promised == "missed":
             return (
                 f"{begin} the lesions that have a candidate of their own are missing from a scan's list; scans "
