@@ -142,7 +142,9 @@ def test_the_likelihood_of_readers_is_the_mean_of_theirs():
     readings = [[1, 2, 4], [0], [3, 3], [5, 1, 0], [2, 2], [1]]
     numbers = Numbers(0.8, -0.3, 0.5, 0.2, 0.1, 1.5, 0.2)
     truth = KnownTruth.of(tables, [of[0] for of in readings])
-    values, slopes = ReadersLikelihood(truth.read_by(readings))(numbers, 7)
+    likelihood = ReadersLikelihood(truth.read_by(readings))
+    values, slopes = likelihood(numbers, 7)
+    np.testing.assert_array_equal(likelihood.values(numbers, 7), values)
     for place, of in enumerate(readings):
         each = [CountLikelihood(KnownTruth.of(tables, [count] * len(tables)))(numbers, 7) for count in of]
         assert values[place] == pytest.approx(np.mean([value[place] for value, _ in each]))

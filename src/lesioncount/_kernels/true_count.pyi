@@ -8,7 +8,7 @@ def probabilities_of_true_counts(
     extra_means: NDArray[np.float64],
     shape: float,
     probabilities: NDArray[np.float64],
-    by_p: NDArray[np.float64],
-    by_mean: NDArray[np.float64],
-    by_shape: NDArray[np.float64],
+    by_p: NDArray[np.float64] | None = None,
+    by_mean: NDArray[np.float64] | None = None,
+    by_shape: NDArray[np.float64] | None = None,
 ) -> None: ...

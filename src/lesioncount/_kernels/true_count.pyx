@@ -104,9 +104,11 @@ cdef int reserve(Work* work, Py_ssize_t longest, Py_ssize_t most) noexcept nogil
 def probabilities_of_true_counts(
     const double[:, ::1] p, const Py_ssize_t[::1] begins, const Py_ssize_t[::1] counts,
     const double[:, ::1] extra_means, double shape,
-    double[:, ::1] probabilities, double[:, ::1] by_p, double[:, ::1] by_mean, double[:, ::1] by_shape,
+    double[:, ::1] probabilities, double[:, ::1] by_p=None, double[:, ::1] by_mean=None, double[:, ::1] by_shape=None,
 ):
     """P(found + extra = count), with found Poisson-binomial and extra negative binomial, and its derivatives.
+
+    Without places for the derivatives, only the probabilities: in less than half of the time.
 
     Parameters
     ----------
@@ -123,6 +125,7 @@ def probabilities_of_true_counts(
     cdef Work work
     cdef const double* trials
     cdef int failed = 0
+    cdef bint derives = by_p is not None
     for scan in range(n_scans):
         most, longest = max(most, counts[scan]), max(longest, begins[scan + 1] - begins[scan])
     work.steps, work.begin, work.after = NULL, NULL, NULL
@@ -141,10 +144,14 @@ def probabilities_of_true_counts(
                     break
                 for j in range(top + 2):
                     work.after[j] = work.extra[count - j] if j <= min(top, count) else 0.0
-                probabilities[node, scan] = by_mean[node, scan] = by_shape[node, scan] = 0.0
+                probabilities[node, scan] = 0.0
+                for j in range(work.low[k], work.high[k] + 1):
+                    probabilities[node, scan] += work.steps[work.begin[k] + j - work.low[k]] * work.after[j]
+                if not derives:
+                    continue
+                by_mean[node, scan] = by_shape[node, scan] = 0.0
                 for j in range(work.low[k], work.high[k] + 1):
                     found = work.steps[work.begin[k] + j - work.low[k]] * work.after[j]
-                    probabilities[node, scan] += found
                     by_mean[node, scan] += found * work.by_mean[count - j]
                     by_shape[node, scan] += found * work.by_shape[count - j]
                 for i in range(k - 1, -1, -1):

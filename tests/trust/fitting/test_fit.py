@@ -86,6 +86,7 @@ def likelihoods(saddles):
 @pytest.mark.parametrize("saddles", [False, True])
 def test_derivatives_are_those_of_the_values(saddles):
     for likelihood in likelihoods(saddles):
+        np.testing.assert_array_equal(likelihood.values(NUMBERS, 9), likelihood(NUMBERS, 9)[0])
         numeric = []
         for step in 1e-6 * np.eye(len(NUMBERS.vector)):
             up, down = (likelihood(Numbers.of_vector(NUMBERS.vector + sign * step), 9)[0] for sign in (1, -1))

@@ -174,8 +174,8 @@ def _of_few(truth: KnownTruth, near: Calibration | None, *, averaged: bool) -> C
     _check_inside(point, truth.features)
     if not averaged:
         return as_calibration(numbers_of(point), truth)
-    found = _posterior(likelihood, point, nodes, prior)
-    apart = found.log_evidence + prior.log_scale - float(likelihood(_AS_IT_IS, 1)[0].sum())
+    found = _posterior(likelihood, point, _usual_size(truth), prior)
+    apart = found.log_evidence + prior.log_scale - float(likelihood.values(_AS_IT_IS, 1).sum())
     odds = _ODDS_OF_AS_IT_IS * math.exp(-np.clip(apart, -30, 30))
     n = N_DRAWS if truth.features else round(N_DRAWS / (1 + odds))
     calibration = as_calibration(numbers_of(point), truth, n / N_DRAWS)
@@ -188,16 +188,19 @@ def _of_few(truth: KnownTruth, near: Calibration | None, *, averaged: bool) -> C
     return replace(calibration.averaged_over([*drawn, *as_it_is]), prior=kept)
 
 
-def _posterior(likelihood: Likelihood, point: NDArray[np.float64], nodes: int, prior: Prior) -> WeightedPoints:
-    """Draws of what is drawn, the rest as at the best point."""
+def _posterior(likelihood: Likelihood, point: NDArray[np.float64], size: int, prior: Prior) -> WeightedPoints:
+    """Draws of what is drawn, the rest as at the best point, of scans with so many candidates."""
     lowest, highest = (bound[list(DRAWN)] for bound in bounds(len(point)))
 
     def log_density(part: NDArray[np.float64]) -> float:
-        inside = np.all((part >= lowest) & (part <= highest))
-        return -_cost(likelihood, _full(point, part), nodes, prior) if inside else -math.inf
+        if not np.all((part >= lowest) & (part <= highest)):
+            return -math.inf
+        full = _full(point, part)
+        nodes = n_nodes(min(numbers_of(full).spread, 1.0), size)  # a narrow spread needs fewer
+        return -_cost(likelihood, full, nodes, prior)
 
     def gradient(part: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _slopes(likelihood, _full(point, part), nodes, prior)[1][list(DRAWN)]
+        return _slopes(likelihood, _full(point, part), n_nodes(1.0, size), prior)[1][list(DRAWN)]
 
     best = np.clip(point[list(DRAWN)], lowest + _STEP, highest - _STEP)
     curvature = np.array(
@@ -236,7 +239,7 @@ def fewest_scans(truth: KnownTruth) -> int:
 
 def _best(truth: KnownTruth, near: Calibration | None) -> tuple[float, NDArray[np.float64], float]:
     """The best coupling, the best point with it, and how much more probable than "as it is" they make the truth."""
-    as_it_is = float(_likelihood(truth)(_AS_IT_IS, 1)[0].sum())
+    as_it_is = float(_likelihood(truth).values(_AS_IT_IS, 1).sum())
     nodes = _nodes_for(truth)
     coupling, begun = (
         (truth.coupling, []) if truth.counted == "lesions" else _coupled(truth, _start(truth, near), nodes)
@@ -260,7 +263,12 @@ def _coupled(
 
 
 def _nodes_for(truth: KnownTruth) -> int:
-    return n_nodes(1.0, int(np.quantile([*map(len, truth.candidates)], 0.9)))
+    return n_nodes(1.0, _usual_size(truth))
+
+
+def _usual_size(truth: KnownTruth) -> int:
+    """More candidates than this are in a tenth of the scans."""
+    return int(np.quantile([*map(len, truth.candidates)], 0.9))
 
 
 def _typical_count(truth: KnownTruth) -> float:
@@ -295,7 +303,7 @@ def some_of(truth: KnownTruth, most: int) -> KnownTruth:
 
 def _cost(likelihood: Likelihood, point: NDArray[np.float64], nodes: int, prior: Prior) -> float:
     """Negative logarithm of the posterior."""
-    return prior.penalty(point)[0] - float(likelihood(numbers_of(point), nodes)[0].sum())
+    return prior.penalty(point)[0] - float(likelihood.values(numbers_of(point), nodes).sum())
 
 
 def _slopes(

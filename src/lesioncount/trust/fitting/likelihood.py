@@ -27,6 +27,9 @@ class Likelihood(Protocol):
     def __call__(self, numbers: Numbers, n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of each scan: the value, (n,), and its derivatives by all numbers, (n, 7 + J)."""
 
+    def values(self, numbers: Numbers, n_nodes: int) -> NDArray[np.float64]:
+        """The values alone, which take less time where there are many candidates."""
+
 
 class CountLikelihood:
     """Of true counts: log P(C = c), over scans whose lesions themselves are not known. See `_robust`.
@@ -57,6 +60,15 @@ class CountLikelihood:
         gradient = _gradient(at, self._candidates, by_p, by_mean, by_shape, at.weights[:, None] / total)
         return values, gradient * trust[:, None]
 
+    def values(self, numbers: Numbers, n_nodes: int) -> NDArray[np.float64]:
+        """The values alone."""
+        at = self._candidates.corrected(numbers, n_nodes)
+        probability = np.empty(at.extra.shape)
+        probabilities_of_true_counts(
+            at.p, self._candidates.begins, self._counts, at.extra, numbers.extra_shape, probability
+        )
+        return _robust(np.log(np.maximum(at.weights @ probability, _TINY)), self._size)[0]
+
 
 class ReadersLikelihood:
     """Of the counts of several readers: the mean over the R readers of a scan of log P(C = c_r), of weight 1 / R each.
@@ -81,6 +93,11 @@ class ReadersLikelihood:
         values = sum(share * value for share, (value, _) in zip(self._shares, found, strict=True))
         slopes = sum(share[:, None] * slope for share, (_, slope) in zip(self._shares, found, strict=True))
         return np.asarray(values), np.asarray(slopes)
+
+    def values(self, numbers: Numbers, n_nodes: int) -> NDArray[np.float64]:
+        """The values alone."""
+        found = (likelihood.values(numbers, n_nodes) for likelihood in self._each)
+        return np.asarray(sum(share * value for share, value in zip(self._shares, found, strict=True)))
 
 
 class LesionLikelihood:
@@ -111,6 +128,10 @@ class LesionLikelihood:
         by_p = (self._is_lesion - p) / np.maximum(p * (1 - p), _TINY)
         by_p += numbers.extra_share * self._candidates.of_each(by_mean)
         return values, _gradient(at, self._candidates, by_p, by_mean, by_shape, np.exp(terms - values))
+
+    def values(self, numbers: Numbers, n_nodes: int) -> NDArray[np.float64]:
+        """The values alone."""
+        return self(numbers, n_nodes)[0]
 
 
 def _gradient(
