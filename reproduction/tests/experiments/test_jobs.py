@@ -3,6 +3,8 @@
 import json
 import shutil
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +28,11 @@ from lesioncount_reproduction.experiments.jobs import (  # noqa: E402
     _predicted,
     parts_of,
 )
-from lesioncount_reproduction.experiments.presets import AttackSettings  # noqa: E402
+from lesioncount_reproduction.experiments.lowdata import _tried  # noqa: E402
+from lesioncount_reproduction.experiments.presets import PRESETS, AttackSettings  # noqa: E402
+from lesioncount_reproduction.experiments.study import EVERY_METHOD, HEADS, Study  # noqa: E402
+
+KEPT = Path(__file__).parents[2] / "evening"
 
 BEFORE = Arm("pretrained", tiny(run={"epochs": 0}, data={"patients": (6, 2, 6)}))
 OURS = Arm("ours", replace(BEFORE.config, run=replace(BEFORE.config.run, pretrain_epochs=0, epochs=1)), BEFORE)
@@ -135,3 +141,20 @@ def test_scans_without_masks_cannot_be_compared():
     scan = LearningScan("a", "a", np.zeros((1, 2, 2), np.float32), None, 0, 0)
     with pytest.raises(ConfigError, match="a has no mask"):
         _mask(scan)
+
+
+def test_kept_trainings_are_those_of_the_preset():
+    """If what names depend on changes, hours of work would be done again."""
+    if not KEPT.exists():
+        pytest.skip("they are not in a source distribution")
+    study = Study("synthetic", "evening", PRESETS["evening"]["synthetic"], (0, 1, 2), KEPT)
+    recipe = study.recipe
+    few = [_tried(study, *one) for one in product(HEADS, recipe.low_data_rates, recipe.low_data_budgets)]
+    studies = [(study, 1.0), *((one, 0.1) for one in (study, *few))]
+    jobs = [job for one, share in studies for method in EVERY_METHOD for job in one.trainings(method, share=share)]
+    jobs += [need for job in jobs for need in job.needs]
+    kept = list(KEPT.glob("trained/*.npz"))
+    assert kept
+    assert {path.name for path in kept} <= {job.path(KEPT).name for job in jobs}
+    done = [job for job in jobs if job.path(KEPT) in kept]
+    assert all(job.is_done(KEPT) and job.minutes(KEPT) > 0 and len(job.stats(KEPT, "test")) == 791 for job in done)
