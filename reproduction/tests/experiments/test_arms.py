@@ -108,7 +108,7 @@ def test_all_methods_begin_with_the_same_network_and_learn_for_as_long_unless_sa
         assert {one.config.loss.count_weight for one in arms[1:]} != {0}
         assert arms[0].config.loss.count_weight == 0
         warmed = {one.method for one in arms if one.config.run.warmup_epochs}
-        assert warmed >= {"multihead", "downstream"}
+        assert "downstream" in warmed
         assert own.isdisjoint(warmed)
         assert {one.config.run.seed for one in arms} == {one.before.config.run.seed for one in arms} == {2}
 

@@ -170,9 +170,10 @@ def _tiny(recipe: Recipe, data: DataConfig) -> Recipe:
     )
 
 
-# Scans, network and epochs of the network that lesioncount ships. Heads that read a frozen UNet first do so for twice
-# as long as above, where not every seed of multi-head learned. Bottleneck, whose score was still falling above, learns
-# with its UNet for twice as many epochs as there: its UNet learns from masks for longer, and its map is not compared.
+# Scans, network and epochs of the network that lesioncount ships. Bottleneck, whose score was still falling above,
+# learns with its UNet for twice as many epochs as there: its UNet learns from masks for longer, and its map is not
+# compared. Multi-head learns with its UNet from the beginning, for as many epochs as ours: on a frozen one, at 1e-3 and
+# at 3e-3, it stayed at the frequencies of counts for 24 epochs (data seed 77), where it now has an RPS of 0.18.
 _EVENING = replace(
     _SYNTHETIC,
     data=replace(_SYNTHETIC.data, patients=(200, 60, 400), shape=(24, 48, 40)),
@@ -180,7 +181,7 @@ _EVENING = replace(
     epochs=12,
     heads=(
         ("bottleneck", HeadRecipe(1e-2, 0, epochs=64, count_weight=0.02)),
-        ("multihead", HeadRecipe(1e-3, 24)),
+        ("multihead", HeadRecipe(1e-3, 0, count_weight=0.02)),
         ("downstream", HeadRecipe(1e-3, 24)),
     ),
 )
