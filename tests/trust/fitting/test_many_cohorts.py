@@ -74,7 +74,7 @@ NETWORKS = {"honest": {}, "weight 3": {"offset": -1.1}, "polarised": {"slope": 0
 # Candidates of a scan, scans of a cohort, cohorts: fewer where each takes longer, as averages over draws do. With
 # three candidates, polarised maps cost 6 % of RPS, and 7 of 12 cohorts of 200 scans showed it clearly. Of 22 honest
 # cohorts of 200, 2 were called worse.
-SIZES = [(3, 800, 100), (20, 400, 100), (80, 100, 20), (300, 80, 6)]
+SIZES = [(3, 800, 100), (20, 400, 100), (80, 200, 20), (300, 100, 6)]
 
 # With fewer lesions than this in a scan, an interval that ends at whole numbers holds clearly more than it must: with
 # three candidates, 98 % even if every probability is right.
