@@ -101,7 +101,7 @@ def test_verdict_is_right_and_intervals_cover_for_any_number_of_candidates(candi
         n_right += is_right(held_out.verdict, network, candidates)
         covered.append(held_out.after["coverage90"].value)
         n_lesions.append(truth.counts.mean())
-    highest = 0.99 if np.mean(n_lesions) < FEW_LESIONS else 0.94  # with few scans, an average over draws is wider
+    highest = 0.99 if np.mean(n_lesions) < FEW_LESIONS else 0.93
     assert n_right >= 0.95 * n_cohorts, f"{n_right} of {n_cohorts} verdicts are right"
     assert 0.87 <= np.mean(covered) <= highest
 
