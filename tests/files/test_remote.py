@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 import zarr
-from local_servers import KEY, KEY_ID, SIGNATURE, local_bucket, local_server
+from local_servers import KEY, KEY_ID, SIGNATURE
 from ome_stores import write_ome
 
 import lesioncount as lc
@@ -31,31 +31,6 @@ def volume(rng):
     voxels[2:5, 3:6, 4:6] = 0.75
     voxels[15:18, 12:15, 9:12] = 0.25
     return voxels
-
-
-@pytest.fixture
-def server(tmp_path):
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with local_server(folder) as running:
-        yield running
-
-
-@pytest.fixture
-def bucket(monkeypatch):
-    pytest.importorskip("moto", reason="needs moto, a bucket on this machine")
-    remote_objects._bucket.cache_clear()
-    with local_bucket(monkeypatch) as running:
-        yield running
-    remote_objects._bucket.cache_clear()
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """Retries are over at once."""
-    monkeypatch.setattr(remote_objects, "_RETRIES", {"max_retries": 0})
-    remote_objects._server.cache_clear()
-    remote_objects._bucket.cache_clear()
 
 
 def nifti(path: Path, voxels: np.ndarray) -> Path:

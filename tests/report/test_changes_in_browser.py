@@ -29,24 +29,13 @@ def pages(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser, pages):
-    """Opens a page; whatever its script or its policy complain of fails the test."""
-    complaints, contexts = [], []
+def opened(open_page, pages):
+    """Opens the page of few or of many."""
 
-    def open_page(kind, hash_="", **options):
-        contexts.append(browser.new_context(**({"viewport": {"width": 1400, "height": 900}} | options)))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(pages[kind] + hash_)
-        if kind == "many":
-            page.wait_for_selector("#opened details")
-        return page
+    def open_kind(kind, hash_="", **options):
+        return open_page(pages[kind] + hash_, wait_for="#opened details" if kind == "many" else None, **options)
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return open_kind
 
 
 def names(page):

@@ -5,9 +5,9 @@ import re
 import subprocess
 import sys
 
-import nibabel as nib
 import numpy as np
 import pytest
+from change_pairs import AFFINE, SHAPE, bumps, save
 from html_page import Page
 
 from lesioncount import CountingProtocol
@@ -20,23 +20,7 @@ pytest.importorskip("jinja2")
 
 from lesioncount.report import write_report
 
-AFFINE = np.diag([3.0, 1.0, 1.0, 1.0])
-SHAPE = (16, 40, 36)
 PEAKS = {(4, 10, 10): 0.9, (11, 30, 8): 0.5, (8, 20, 28): 0.3}
-
-
-def bumps(shape=SHAPE, peaks=PEAKS):
-    probabilities = np.zeros(shape, dtype=np.float32)
-    for index, peak in peaks.items():
-        probabilities[tuple(slice(i - 1, i + 2) for i in index)] = peak / 2
-        probabilities[index] = peak
-    return probabilities
-
-
-def save(path, array, affine=AFFINE):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nib.Nifti1Image(array, affine).to_filename(path)
-    return path
 
 
 def report(maps, out, *, images=None, mask=None, **settings):
@@ -47,9 +31,9 @@ def report(maps, out, *, images=None, mask=None, **settings):
 @pytest.fixture
 def maps(tmp_path):
     """Two scans with three candidates each, and one without."""
-    save(tmp_path / "maps" / "sub-01.nii.gz", bumps())
-    save(tmp_path / "maps" / "sub-02.nii.gz", bumps())
-    save(tmp_path / "maps" / "sub-03.nii.gz", bumps(peaks={}))
+    save(tmp_path / "maps" / "sub-01.nii.gz", bumps(PEAKS))
+    save(tmp_path / "maps" / "sub-02.nii.gz", bumps(PEAKS))
+    save(tmp_path / "maps" / "sub-03.nii.gz", bumps({}))
     return tmp_path / "maps"
 
 
@@ -94,8 +78,8 @@ def test_total_adds_up_all_scans(maps, out):
 
 
 def test_most_uncertain_scan_comes_first(tmp_path, out):
-    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks={(4, 10, 10): 0.99}))
-    save(tmp_path / "maps" / "b.nii.gz", bumps(peaks={(4, 10, 10): 0.5}))
+    save(tmp_path / "maps" / "a.nii.gz", bumps({(4, 10, 10): 0.99}))
+    save(tmp_path / "maps" / "b.nii.gz", bumps({(4, 10, 10): 0.5}))
     page = report(tmp_path / "maps", out)
     assert [section["id"] for section in page.all("details")] == ["scan-2", "scan-1"]
 
@@ -108,14 +92,14 @@ def test_candidates_come_by_their_share_of_the_variance(maps, out):
 
 def test_nearly_certain_candidates_are_not_rounded_to_certain_ones(tmp_path, out):
     peaks = {(4, 10, 10): 0.9999, (11, 30, 8): 0.5, (8, 20, 28): 1.0}
-    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks=peaks))
+    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks))
     text = report(tmp_path / "maps", out, protocol=CountingProtocol(threshold=0)).text
     assert "Existence > 0.999 Share of variance < 0.1 %" in text
     assert "Existence 1.000 Share of variance 0 %" in text
 
 
 def test_very_weak_candidates_are_not_rounded_to_none(tmp_path, out):
-    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks={(4, 10, 10): 0.0002}))
+    save(tmp_path / "maps" / "a.nii.gz", bumps({(4, 10, 10): 0.0002}))
     assert "Existence < 0.001" in report(tmp_path / "maps", out, protocol=CountingProtocol(threshold=0)).text
 
 
@@ -165,7 +149,7 @@ def test_scan_without_candidates_says_so(maps, out):
 
 def test_two_dimensional_array_is_shown_as_one_plane_without_letters(tmp_path, out):
     (tmp_path / "maps").mkdir()
-    np.save(tmp_path / "maps" / "slide.npy", bumps((50, 80), {(10, 20): 0.8, (40, 60): 0.4}))
+    np.save(tmp_path / "maps" / "slide.npy", bumps({(10, 20): 0.8, (40, 60): 0.4}, (50, 80)))
     page = report(tmp_path / "maps", out)
     pictures = [svg["viewbox"] for svg in page.all("svg") if "figure" not in svg.get("class", "")]
     assert pictures == ["0 0 80 50", "0 0 80 50"]
@@ -176,8 +160,10 @@ def test_two_dimensional_array_is_shown_as_one_plane_without_letters(tmp_path, o
 
 @pytest.mark.parametrize("settings", [{"logits": True}, {"scale": 1 / 200}], ids=["logits", "scale"])
 def test_maps_that_do_not_hold_probabilities_are_shown(tmp_path, out, settings):
-    probabilities = np.clip(bumps(), 0.01, 0.99)
-    stored = np.log(probabilities / (1 - probabilities)) if "logits" in settings else (200 * bumps()).astype(np.uint8)
+    probabilities = np.clip(bumps(PEAKS), 0.01, 0.99)
+    stored = (
+        np.log(probabilities / (1 - probabilities)) if "logits" in settings else (200 * bumps(PEAKS)).astype(np.uint8)
+    )
     save(tmp_path / "maps" / "a.nii.gz", stored)
     page = report(tmp_path / "maps", out, **settings)
     assert len(page.all("article")) == 3
@@ -187,7 +173,7 @@ def test_maps_that_do_not_hold_probabilities_are_shown(tmp_path, out, settings):
 def test_mask_cuts_the_outline(tmp_path, out):
     mask = np.ones(SHAPE, np.uint8)
     mask[:, :, 11:] = 0
-    save(tmp_path / "maps" / "a.nii.gz", bumps(peaks={(4, 10, 10): 0.9}))
+    save(tmp_path / "maps" / "a.nii.gz", bumps({(4, 10, 10): 0.9}))
     page = report(tmp_path / "maps", out, mask=save(tmp_path / "mask.nii.gz", mask))
     outlines = [path["d"] for path in page.all("path") if "transform" in path]
     # Sagittal: three columns, and of three rows those two that the mask leaves; rows count from superior.
@@ -233,12 +219,14 @@ def test_numbers_stay_when_the_map_is_gone(maps, out):
 
 def in_fewer_voxels():
     """The same peaks, in candidates of another shape."""
-    other = bumps()
+    other = bumps(PEAKS)
     other[3, 9:12, 9:12] = 0
     return other
 
 
-@pytest.mark.parametrize("other", [bumps()[:8], bumps() / 2, in_fewer_voxels()], ids=["shape", "values", "outline"])
+@pytest.mark.parametrize(
+    "other", [bumps(PEAKS)[:8], bumps(PEAKS) / 2, in_fewer_voxels()], ids=["shape", "values", "outline"]
+)
 @pytest.mark.parametrize("most", [10**9, 1000], ids=["whole", "windows"])
 def test_map_that_changed_is_not_shown(maps, out, other, most, monkeypatch):
     monkeypatch.setattr("lesioncount.report.slices.MOST_SHADES", most)
@@ -284,7 +272,7 @@ def test_limits_are_stated(tmp_path, out):
 
 
 def test_pictures_are_whole_slices_with_a_close_up(tmp_path, out):
-    save(tmp_path / "maps" / "a.nii.gz", bumps((90, 100, 80), {(20, 30, 40): 0.6, (70, 30, 40): 0.8}), np.eye(4))
+    save(tmp_path / "maps" / "a.nii.gz", bumps({(20, 30, 40): 0.6, (70, 30, 40): 0.8}, (90, 100, 80)), np.eye(4))
     page = report(tmp_path / "maps", out)
     pictures = [svg for svg in page.all("svg") if "figure" not in svg.get("class", "")]
     assert [svg["data-far"] for svg in pictures[:3]] == ["0 0 90 100", "0 0 90 80", "0 0 100 80"]
@@ -316,7 +304,7 @@ def test_same_results_give_the_same_bytes(maps, out):
 
 
 def test_warnings_are_at_the_top_and_at_the_scan(tmp_path, out):
-    save(tmp_path / "maps" / "binary.nii.gz", (bumps() > 0.4).astype(np.float32))
+    save(tmp_path / "maps" / "binary.nii.gz", (bumps(PEAKS) > 0.4).astype(np.float32))
     page = report(tmp_path / "maps", out)
     warning = json.loads((out / "binary.json").read_text("utf-8"))["warnings"][0]
     assert page.text.count(warning) == 1

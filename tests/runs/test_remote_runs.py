@@ -10,12 +10,11 @@ import nibabel as nib
 import numpy as np
 import pytest
 import zarr
-from local_servers import KEY, KEY_ID, SIGNATURE, local_bucket, local_server
+from local_servers import KEY, KEY_ID, SIGNATURE
 
 from lesioncount.cli import main
 from lesioncount.cohort.inputs import find_maps, root_of
 from lesioncount.errors import MapFileError
-from lesioncount.files import remote_objects
 from lesioncount.files.remote_path import to_path
 from lesioncount.runs import Selection, Settings, count_batch, count_files
 
@@ -26,29 +25,6 @@ def scan(tmp_path, rng):
     voxels[2:5, 3:6, 4:6] = 0.75
     nib.save(nib.Nifti1Image(voxels, np.eye(4)), tmp_path / "scan.nii.gz")
     return (tmp_path / "scan.nii.gz").read_bytes()
-
-
-@pytest.fixture
-def server(tmp_path):
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with local_server(folder) as running:
-        yield running
-
-
-@pytest.fixture
-def bucket(monkeypatch):
-    pytest.importorskip("moto", reason="needs moto, a bucket on this machine")
-    remote_objects._bucket.cache_clear()
-    with local_bucket(monkeypatch) as running:
-        yield running
-    remote_objects._bucket.cache_clear()
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(remote_objects, "_RETRIES", {"max_retries": 0})
-    remote_objects._server.cache_clear()
 
 
 def names(results):
