@@ -30,9 +30,10 @@ from lesioncount_reproduction.experiments.multitask import (
     comparison_table,
     differences_table,
     estimates,
+    paper_table,
 )
 from lesioncount_reproduction.experiments.numerals import written
-from lesioncount_reproduction.experiments.result import Column, Result, Table
+from lesioncount_reproduction.experiments.result import Result
 from lesioncount_reproduction.experiments.scheduling import Job
 from lesioncount_reproduction.experiments.study import EVERY_METHOD, Study
 from lesioncount_reproduction.experiments.trained import (
@@ -69,7 +70,7 @@ def run(study: Study) -> Result:
         comparison_table(counts, maps, "lowdata", title, f"{_note(study)} {untrained_in_words(heads)}".strip()),
         learned_table({f"{NAMES[one[0]]}, rate {rates[one]:.2g}": of for one, of in tried.items()}),
         differences_table(counts),
-        _paper_table(),
+        paper_table("The paper's table C.2", published.LOW_DATA),
     )
     figure = comparison_figure(estimates(counts, maps), "lowdata")
     result = study.result("lowdata", patients, tables, (figure,))
@@ -161,9 +162,3 @@ def _note(study: Study) -> str:
         f"There are {study.recipe.low_data_epochs} times as many epochs, each with a tenth of the steps. The "
         "validation scans, which decide epochs, thresholds and the fitted calibration, are as many as before."
     )
-
-
-def _paper_table() -> Table:
-    heads = ("accuracy, %", "F1, %", "voxel F1, %", "voxel ECE, 1e-5", "voxel MCE")
-    rows = tuple((NAMES[method], *(f"{number}" for number in of)) for method, of in published.LOW_DATA.items())
-    return Table("paper", "The paper's table C.2", (Column("method"), *(Column(head) for head in heads)), rows)
