@@ -306,7 +306,7 @@ class TestInterruptions:
         wait_for_records(out, 2)
         run.send_signal(signal.SIGINT)
         assert run.wait(60) == 130
-        assert 1 <= len(rows(f"{out}/changes.tsv")) < N_PATIENTS
+        assert 2 <= len(rows(f"{out}/changes.tsv")) < N_PATIENTS
         assert read_changes(out).interrupted
         assert compare(*large, "-o", out, "--resume", "--quiet") == 0
         assert compare(*large, "-o", tmp_path / "calm", "--quiet") == 0

@@ -12,6 +12,8 @@ from lesioncount.cli import main
 from lesioncount.errors import LesionCountError
 from lesioncount.files import formats
 from lesioncount.runs import compare_batch, count_batch
+from lesioncount.runs.compare import Comparing
+from lesioncount.runs.count import Counting
 from lesioncount.trust.calibration import Calibration
 from lesioncount.trust.fitting import CalibrationFit
 
@@ -281,3 +283,25 @@ class TestHistory:
         assert main([kind.name, *given, "-o", str(out), "--quiet"]) in (1, 2)
         told = [path.read_text() for path in out.rglob("*") if path.is_file()]
         assert not any("hush" in text for text in told)
+
+
+@both
+def test_a_table_has_all_records_that_are_there_after_an_interruption(kind, tmp_path, monkeypatch):
+    """Patients are worked on in lots of three here, and the interruption comes with the second of a lot."""
+    names = [f"p{i:02}" for i in range(24)]
+    cohort, out = kind.cohort(tmp_path / "maps", names), tmp_path / "out"
+    worked_on = Counting if kind is COUNT else Comparing
+    usual = worked_on.work
+
+    def stopped(self, item, *arguments, **options):
+        if item.name == "p04":
+            raise KeyboardInterrupt
+        return usual(self, item, *arguments, **options)
+
+    monkeypatch.setattr(worked_on, "work", stopped)
+    assert kind.run(cohort, out) == 130
+    listed = [line.split("\t")[0] for line in (out / kind.table).read_text().splitlines()[1:]]
+    assert listed == sorted(records(out)) == names[:4]
+    monkeypatch.undo()
+    assert kind.run(cohort, out, "--resume") == 0
+    assert sorted(records(out)) == names

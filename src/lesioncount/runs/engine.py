@@ -240,8 +240,17 @@ class Engine:
                         if self.progress is not None:
                             self.progress(one, len(done), len(items))
         except KeyboardInterrupt:
+            self._add_recorded(items, done)
             return len(done), "interrupted"
         return n_new, "finished"
+
+    def _add_recorded(self, items: Sequence[AnyItem], done: dict[str, Entry]) -> None:
+        """Add new items whose record is there although nobody came back from their lot."""
+        for item in items:
+            if item.name not in done and not item.was_known:
+                recorded = done_before(item, self.kind, self.out.path, self.outputs)
+                if recorded is not None:
+                    done[item.name] = recorded
 
     def _lots(self, items: Sequence[AnyItem]) -> Generator[WorkedLot]:
         """Work on lots; on those of a lot that failed as a whole once more, each alone: one of them is to blame.
