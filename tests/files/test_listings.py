@@ -7,10 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 import zarr
-from local_servers import local_bucket
 from ome_stores import write_ome
 
-from lesioncount.files import open_map, remote_objects
+from lesioncount.files import open_map
 from lesioncount.runs import Settings, count_batch, count_file
 
 WAYS = {"array": None, "OME-Zarr 0.4": "0.4", "OME-Zarr 0.5": "0.5"}
@@ -95,14 +94,6 @@ class TestHere:
 
 class TestElsewhere:
     """In a bucket."""
-
-    @pytest.fixture
-    def bucket(self, monkeypatch):
-        pytest.importorskip("moto", reason="needs moto, a bucket on this machine")
-        remote_objects._bucket.cache_clear()
-        with local_bucket(monkeypatch) as running:
-            yield running
-        remote_objects._bucket.cache_clear()
 
     @pytest.fixture
     def asked(self, monkeypatch):

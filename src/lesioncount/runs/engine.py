@@ -245,7 +245,7 @@ class Engine:
         return n_new, "finished"
 
     def _add_recorded(self, items: Sequence[AnyItem], done: dict[str, Entry]) -> None:
-        """Add new items whose record is there although nobody came back from their lot."""
+        """Add items that were not known before, whose record is there although their lot was not finished."""
         for item in items:
             if item.name not in done and not item.was_known:
                 recorded = done_before(item, self.kind, self.out.path, self.outputs)

@@ -175,7 +175,7 @@ def _tiny(recipe: Recipe, data: DataConfig) -> Recipe:
 # compared. Multi-head learns with its UNet from the beginning, for as many epochs as ours: on a frozen one, at 1e-3 and
 # at 3e-3, it stayed at the frequencies of counts for 24 epochs (data seed 77), where it now has an RPS of 0.18. Its
 # score still falls at the end, but twice as many epochs were worse: one of two trainings stayed at the frequencies, the
-# other learned in the last quarter only (validation scans of this cohort; no test scan was looked at).
+# other learned in the last quarter only (validation scans of this cohort; of other methods, test scans had been seen).
 _EVENING = replace(
     _SYNTHETIC,
     data=replace(_SYNTHETIC.data, patients=(200, 60, 400), shape=(24, 48, 40)),
